@@ -1,0 +1,56 @@
+# Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
+PYTHON ?=
+WORKERS ?= 2
+UPGRADE ?=
+BIN := .venv/bin
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+  --generate-hashes --no-header --no-annotate $(UPGRADE)
+
+# UV_PYTHON would outrank the virtual environment.
+unexport UV_PYTHON
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench faults lock clean setup-base setup-test browser
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: setup-base ## Run the service with a case waiting for your answer
+	$(BIN)/assent demo
+
+test: setup-test browser lint ## Run every check; PYTHON=python3.12 picks the interpreter
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+lint: setup-test ## Check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup-test ## Rewrite the code in the project's style
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+
+bench: setup-test ## Measure throughput and latency
+	$(BIN)/python -m bench
+
+faults: setup-test ## Kill it, cut it off, and see that no answer is lost
+	$(BIN)/python -m bench.faults
+
+lock: setup-base ## Regenerate requirements/; UPGRADE=--upgrade moves to the newest versions
+	$(COMPILE) --group setup --output-file requirements/uv.txt
+	$(COMPILE) pyproject.toml --group build --constraint requirements/uv.txt --output-file requirements/base.txt
+	$(COMPILE) pyproject.toml --group build --group test --extra otel --constraint requirements/base.txt \
+	  --output-file requirements/test.txt
+
+clean: ## Remove the virtual environment, caches and built files
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup-base:
+	@scripts/setup base $(PYTHON)
+
+setup-test:
+	@scripts/setup test $(PYTHON)
+
+browser: setup-test
+	@$(BIN)/python -m scripts.browser

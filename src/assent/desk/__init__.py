@@ -1,0 +1,1 @@
+"""The application: opening, showing, answering and following up cases; no transport lives here."""

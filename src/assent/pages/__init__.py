@@ -1,0 +1,1 @@
+"""A case in, HTML out; no HTTP lives here."""

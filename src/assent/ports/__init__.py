@@ -1,0 +1,1 @@
+"""Every seam to the world, as interfaces; no implementation lives here."""

@@ -1,0 +1,1 @@
+"""How answers are proved: keys and signatures; nothing here decides what is signed."""

@@ -1,0 +1,1 @@
+"""Where cases are kept, one folder per engine; no engine knows another."""

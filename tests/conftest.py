@@ -1,0 +1,46 @@
+"""What every test may ask for: one event loop backend, and a real browser."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+from playwright.sync_api import Browser, sync_playwright
+
+from scripts import browser as chromium
+
+# The same examples on every run; `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile("repeat", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile("repeat")
+
+BROWSER_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    return chromium.find()
+
+
+# Per module, not per session: Playwright's sync face keeps a loop running in this thread for as long as it
+# lives, and no async test could start its own beside it.
+@pytest.fixture(scope="module")
+def browser(chromium_path: str) -> Iterator[Browser]:
+    """A headless Chromium; a file whose tests use it has no async tests."""
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=chromium_path, args=BROWSER_FLAGS)
+        yield instance
+        instance.close()

@@ -1,0 +1,46 @@
+"""What `import assent` promises."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import assent
+
+EXPORTS = sorted(assent._EXPORTS.items())
+
+
+@pytest.mark.parametrize(("name", "module"), EXPORTS)
+def test_every_public_name_loads_and_says_what_it_is(name: str, module: str) -> None:
+    value = getattr(assent, name)
+    assert value is getattr(import_module(module), name)
+    assert value.__doc__
+
+
+def test_the_list_of_names_is_the_table() -> None:
+    assert set(assent.__all__) == {"__version__", *assent._EXPORTS}
+    assert dir(assent) == sorted(assent.__all__)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(Path(assent.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in ast.walk(block) if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in imports for alias in node.names}
+    assert seen == assent._EXPORTS
+
+
+def test_an_unknown_name_is_refused_by_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = assent.Nonsense
+
+
+def test_importing_assent_loads_nothing_else() -> None:
+    loaded = "import assent, sys; print(*(m for m in sys.modules if m.startswith('assent.')))"
+    outcome = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, check=True, text=True, timeout=60
+    )
+    assert outcome.stdout.strip() == ""

@@ -1,0 +1,60 @@
+"""What every file of the project has in common."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+NAMELESS = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+# Spelled in pieces, so that this file does not contain what it forbids.
+HOME_FOLDERS = "|".join(("work", "root", "home", "Users", "tmp", "opt"))
+MACHINE_PATH = re.compile(rf"(?<![\w.:/~}}-])/(?:{HOME_FOLDERS})/\w")
+REGISTRIES = [".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"))]
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True, timeout=60
+    )
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="ignore")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_file_names_a_machine_path() -> None:
+    found = {
+        named(path): match[0] for path in tracked_files() if (match := MACHINE_PATH.search(text_of(path)))
+    }
+    assert found == {}
+
+
+def test_no_file_names_a_package_registry() -> None:
+    found = [named(path) for path in tracked_files() if any(host in text_of(path) for host in REGISTRIES)]
+    assert found == []
+
+
+def test_locks_carry_no_addresses() -> None:
+    locks = sorted((ROOT / "requirements").glob("*.txt"))
+    assert locks
+    assert [named(lock) for lock in locks if "://" in lock.read_text()] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=named)
+def test_a_source_file_is_one_documented_noun(path: Path) -> None:
+    text = path.read_text()
+    assert ast.get_docstring(ast.parse(text)), "a module opens with one sentence"
+    assert len(text.splitlines()) <= 400, "a file this long holds two ideas"
+    assert path.stem not in NAMELESS
+    assert path.parent.name not in NAMELESS
