@@ -1,0 +1,22 @@
+"""What makes a review type: its actions, what it needs to be asked, and which answers fit."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from assent.cases.case import Offer
+
+
+class ReviewKind(Protocol):
+    """One review type. Pure: it judges, it does not act."""
+
+    name: str
+    actions: tuple[str, ...]
+    inline_actions: tuple[str, ...]
+
+    def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
+        """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
+        ...
+
+    def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
+        ...

@@ -1,0 +1,257 @@
+"""The life of a case: one table keyed by status and command, and one pure function over it.
+
+Rules of this file: everything that decides a transition is in TRANSITIONS or in `_too_late`; `apply` never
+touches the case it is given, reads no clock and rolls no dice; what is not in the table cannot happen.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from assent.cases import events as log
+from assent.cases.case import Case
+from assent.cases.commands import (
+    COMMANDS,
+    Cancel,
+    Command,
+    Erase,
+    Expire,
+    Link,
+    PassOn,
+    Remind,
+    Respond,
+    View,
+    Work,
+)
+from assent.cases.events import Event
+from assent.errors import AlreadyClosed, CaseExpired, RequestError
+from assent.protocol import stream
+from assent.protocol.poll import Status
+
+PENDING, OPENED, IN_PROGRESS = Status.PENDING, Status.OPENED, Status.IN_PROGRESS
+COMPLETED, EXPIRED, CANCELLED = Status.COMPLETED, Status.EXPIRED, Status.CANCELLED
+
+
+class Stay(Struct, frozen=True):
+    """Nothing happens and nobody is told off: the order comes too late to matter."""
+
+
+class Refuse(Struct, frozen=True):
+    """The order is refused with this error."""
+
+    error: type[RequestError]
+
+
+STAY, CLOSED, LATE = Stay(), Refuse(AlreadyClosed), Refuse(CaseExpired)
+Rule = Status | Stay | Refuse
+
+TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
+    (PENDING, View): OPENED,
+    (PENDING, Work): IN_PROGRESS,
+    (PENDING, Respond): COMPLETED,
+    (PENDING, Cancel): CANCELLED,
+    (PENDING, Expire): EXPIRED,
+    (PENDING, Remind): PENDING,
+    (PENDING, PassOn): PENDING,
+    (PENDING, Link): PENDING,
+    (PENDING, Erase): STAY,
+    (OPENED, View): STAY,
+    (OPENED, Work): IN_PROGRESS,
+    (OPENED, Respond): COMPLETED,
+    (OPENED, Cancel): CANCELLED,
+    (OPENED, Expire): EXPIRED,
+    (OPENED, Remind): OPENED,
+    (OPENED, PassOn): OPENED,
+    (OPENED, Link): OPENED,
+    (OPENED, Erase): STAY,
+    (IN_PROGRESS, View): STAY,
+    (IN_PROGRESS, Work): IN_PROGRESS,
+    (IN_PROGRESS, Respond): COMPLETED,
+    (IN_PROGRESS, Cancel): CANCELLED,
+    (IN_PROGRESS, Expire): EXPIRED,
+    (IN_PROGRESS, Remind): STAY,  # spec 6: reminders go out while pending or opened
+    (IN_PROGRESS, PassOn): IN_PROGRESS,
+    (IN_PROGRESS, Link): IN_PROGRESS,
+    (IN_PROGRESS, Erase): STAY,
+    (COMPLETED, View): STAY,
+    (COMPLETED, Work): CLOSED,
+    (COMPLETED, Respond): CLOSED,  # spec 13.2: the second answer gets 409
+    (COMPLETED, Cancel): CLOSED,
+    (COMPLETED, Expire): STAY,
+    (COMPLETED, Remind): STAY,
+    (COMPLETED, PassOn): CLOSED,
+    (COMPLETED, Link): COMPLETED,
+    (COMPLETED, Erase): COMPLETED,
+    (EXPIRED, View): STAY,
+    (EXPIRED, Work): LATE,
+    (EXPIRED, Respond): LATE,
+    (EXPIRED, Cancel): LATE,
+    (EXPIRED, Expire): STAY,
+    (EXPIRED, Remind): STAY,
+    (EXPIRED, PassOn): LATE,
+    (EXPIRED, Link): EXPIRED,
+    (EXPIRED, Erase): EXPIRED,
+    (CANCELLED, View): STAY,
+    (CANCELLED, Work): CLOSED,
+    (CANCELLED, Respond): CLOSED,
+    (CANCELLED, Cancel): CLOSED,
+    (CANCELLED, Expire): STAY,
+    (CANCELLED, Remind): STAY,
+    (CANCELLED, PassOn): CLOSED,
+    (CANCELLED, Link): CANCELLED,
+    (CANCELLED, Erase): CANCELLED,
+}
+
+_BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """The next value of a case with the events that led there; empty when nothing happened."""
+
+    case: Case
+    events: tuple[Event, ...]
+    expected_version: int
+
+
+def apply(case: Case, command: Command, *, now: datetime, salt: str) -> Step:
+    """What `command` makes of `case`; raises AlreadyClosed or CaseExpired where the table refuses."""
+    rule = TRANSITIONS[case.status, type(command)]
+    if isinstance(rule, Refuse):
+        raise rule.error()
+    if _too_late(case, command, now):
+        raise CaseExpired()
+    if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
+        return Step(case=case, events=(), expected_version=case.version)
+    return _enact(case, command, rule, now, salt)
+
+
+def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[Case, Event]:
+    """The first value of a case as it is stored, with the event that reports it."""
+    event = _record(case, log.CREATED, data, case.created_at, actor, salt)
+    return _chained(case, event), event
+
+
+def _too_late(case: Case, command: Command, now: datetime) -> bool:
+    """Ruling 3: the deadline counts when an answer is applied, not only when the timer fires."""
+    return case.live and type(command) in _BY_DEADLINE and now >= case.expires_at
+
+
+def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> Step:
+    changed, facts = _EFFECTS[type(command)](case, command, now)
+    following = replace(changed, status=to)
+    events = []
+    for name, data in facts:
+        event = _record(following, name, data, now, command.actor, salt)
+        following = _chained(following, event)
+        events.append(event)
+    return Step(case=following, events=tuple(events), expected_version=case.version)
+
+
+def _record(case: Case, name: str, data: dict[str, Any], at: datetime, actor: str, salt: str) -> Event:
+    encoded = msgspec.json.encode({"case_id": case.id, **data})
+    return log.record(
+        case_id=case.id,
+        seq=case.version + 1,
+        type=name,
+        at=at,
+        actor=actor,
+        data=encoded,
+        salt=salt,
+        previous=case.chain,
+    )
+
+
+def _chained(case: Case, event: Event) -> Case:
+    return replace(case, version=event.seq, chain=event.digest)
+
+
+Fact = tuple[str, dict[str, Any]]
+Effect = tuple[Case, list[Fact]]
+
+
+def _view(case: Case, command: Command, now: datetime) -> Effect:
+    return replace(case, opened_at=now), [(stream.OPENED, {"opened_at": now})]
+
+
+def _work(case: Case, command: Command, now: datetime) -> Effect:
+    assert isinstance(command, Work)
+    opened_at = case.opened_at or now
+    data: dict[str, Any] = {"opened_at": opened_at}
+    if command.progress is not None:
+        data["progress"] = command.progress
+    facts = [] if case.opened_at else [(stream.OPENED, {"opened_at": now})]
+    working = replace(case, opened_at=opened_at, progress=command.progress, reminders=())
+    return working, [*facts, (stream.IN_PROGRESS, data)]
+
+
+def _respond(case: Case, command: Command, now: datetime) -> Effect:
+    assert isinstance(command, Respond)
+    closed = replace(case, decision=command.decision, closed_at=now, progress=None, reminders=())
+    return closed, [(stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
+
+
+def _cancel(case: Case, command: Command, now: datetime) -> Effect:
+    assert isinstance(command, Cancel)
+    closed = replace(case, reason=command.reason, closed_at=now, progress=None, reminders=())
+    data: dict[str, Any] = {"cancelled_at": now}
+    if command.reason is not None:
+        data["reason"] = command.reason
+    return closed, [(stream.CANCELLED, data)]
+
+
+def _expire(case: Case, command: Command, now: datetime) -> Effect:
+    closed = replace(case, closed_at=case.expires_at, progress=None, reminders=())
+    data = {"expired_at": case.expires_at, "default_action": case.default_action}
+    return closed, [(stream.EXPIRED, data)]
+
+
+def _remind(case: Case, command: Command, now: datetime) -> Effect:
+    assert isinstance(command, Remind)
+    still_due = tuple(at for at in case.reminders if at > command.reminder_at)
+    reminded = replace(case, reminders=still_due, reminder_sent_at=now)
+    data = {"reminder_at": command.reminder_at, "message": _time_left(case, now)}
+    return reminded, [(stream.REMINDER, data)]
+
+
+def _pass_on(case: Case, command: Command, now: datetime) -> Effect:
+    assert isinstance(command, PassOn)
+    widened = replace(case, review_digests=(*case.review_digests, command.review_digest))
+    return widened, [(log.PASSED_ON, {"passed_on_at": now, "note": command.note})]
+
+
+def _link(case: Case, command: Command, now: datetime) -> Effect:
+    assert isinstance(command, Link)
+    return replace(case, next_case_id=command.next_case_id), [
+        (log.LINKED, {"next_case_id": command.next_case_id})
+    ]
+
+
+def _erase(case: Case, command: Command, now: datetime) -> Effect:
+    bare = replace(case, decision=None, reason=None, callback_url=None, erased_at=now)
+    return bare, [(log.ERASED, {"erased_at": now})]
+
+
+_EFFECTS: Mapping[type[Command], Callable[[Case, Command, datetime], Effect]] = {
+    View: _view,
+    Work: _work,
+    Respond: _respond,
+    Cancel: _cancel,
+    Expire: _expire,
+    Remind: _remind,
+    PassOn: _pass_on,
+    Link: _link,
+    Erase: _erase,
+}
+
+
+def _time_left(case: Case, now: datetime) -> str:
+    minutes = max(0, int((case.expires_at - now).total_seconds() // 60))
+    amount, unit = (minutes // 60, "hour") if minutes >= 120 else (minutes, "minute")
+    return f"Review expires in {amount} {unit}{'' if amount == 1 else 's'}"
+
+
+assert set(TRANSITIONS) == {(status, command) for status in Status for command in COMMANDS}

@@ -1,0 +1,47 @@
+"""The only source of ids, tokens and dice."""
+
+import base64
+import random
+import secrets
+
+_dice = random.SystemRandom()
+
+
+def case_id() -> str:
+    """A new case's id: 128 bits, URL-safe, in the form the spec recommends."""
+    return f"review_{secrets.token_hex(16)}"
+
+
+def token() -> str:
+    """A bearer token: 32 random bytes as 43 base64url characters (ruling 9)."""
+    return secrets.token_urlsafe(32)
+
+
+def api_key() -> str:
+    """An API key with a prefix that scanners of leaked secrets can recognise."""
+    return f"assent_{secrets.token_urlsafe(32)}"
+
+
+def callback_secret() -> str:
+    """A shared secret in the Standard Webhooks form."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
+
+
+def salt() -> str:
+    """What keeps erased event data from being guessed back."""
+    return secrets.token_hex(16)
+
+
+def message_id() -> str:
+    """The id of a delivery."""
+    return f"msg_{secrets.token_hex(16)}"
+
+
+def short_id() -> str:
+    """An id for a key or a request."""
+    return secrets.token_hex(6)
+
+
+def jitter() -> float:
+    """A number in [0, 1) that spreads retries."""
+    return _dice.random()

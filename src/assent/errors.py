@@ -1,0 +1,228 @@
+"""Every error of Assent: what went wrong, its code on the wire, and its HTTP status.
+
+    AssentError
+    ├── RequestError               the caller can fix it
+    │   ├── InvalidToken           401  invalid_token
+    │   ├── NotPermitted           403  not_permitted
+    │   ├── ActionNotInline        403  action_not_inline
+    │   ├── VerificationRequired   403  verification_required
+    │   ├── VerificationFailed     403  verification_failed
+    │   ├── CaseNotFound           404  not_found
+    │   ├── MethodNotAllowed       405  method_not_allowed
+    │   ├── AlreadyClosed          409  duplicate_submission
+    │   │   └── ContentChanged     409  content_changed
+    │   ├── CaseExpired            410  case_expired
+    │   ├── BodyTooLarge           413  VALIDATION_ERROR
+    │   ├── UnsupportedMediaType   415  VALIDATION_ERROR
+    │   ├── RateLimited            429  rate_limited
+    │   └── BadRequest             400
+    │       ├── InvalidJson        400  invalid_json
+    │       ├── InvalidSubmission  400  invalid_submission
+    │       ├── InvalidAction      400  invalid_action
+    │       ├── InvalidSelection   400  invalid_selection
+    │       ├── InvalidInput       400  invalid_input
+    │       ├── InvalidForm        400  invalid_form
+    │       ├── ChoiceRequired     400  HITL_CHOICE_REQUIRED
+    │       └── ValidationFailed   400  VALIDATION_ERROR
+    ├── CaseConflict               409  two writers met; the desk looks again and decides
+    ├── Unavailable                503  unavailable
+    ├── SettingsError              the operator can fix it
+    │   └── MigrationError
+    ├── AddressRefused             an address the guard will not call
+    └── SignatureInvalid           a signed result or callback that does not hold
+"""
+
+from typing import Any, ClassVar
+
+
+class AssentError(Exception):
+    """Something went wrong in Assent."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str | None = None, **details: Any) -> None:
+        self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        self.details = details
+        super().__init__(self.message)
+
+    def body(self) -> dict[str, Any]:
+        """The flat body that travels: `error`, `message` and whatever details help."""
+        return {"error": self.code, "message": self.message, **self.details}
+
+
+class RequestError(AssentError):
+    """The request cannot be served as it stands."""
+
+    code = "bad_request"
+    status = 400
+
+
+class InvalidToken(RequestError):
+    """The token is missing, wrong, or meant for something else."""
+
+    code = "invalid_token"
+    status = 401
+
+
+class NotPermitted(RequestError):
+    """This key does not carry the scope that the request needs."""
+
+    code = "not_permitted"
+    status = 403
+
+
+class ActionNotInline(RequestError):
+    """This action cannot be taken inline; open the review link."""
+
+    code = "action_not_inline"
+    status = 403
+
+
+class VerificationRequired(RequestError):
+    """This case asks for verification evidence; open the review link."""
+
+    code = "verification_required"
+    status = 403
+
+
+class VerificationFailed(RequestError):
+    """The verification evidence does not hold; open the review link."""
+
+    code = "verification_failed"
+    status = 403
+
+
+class CaseNotFound(RequestError):
+    """There is no such case for you."""
+
+    code = "not_found"
+    status = 404
+
+
+class MethodNotAllowed(RequestError):
+    """This address does not take that method."""
+
+    code = "method_not_allowed"
+    status = 405
+
+
+class AlreadyClosed(RequestError):
+    """This case has already been closed; the first answer stands."""
+
+    code = "duplicate_submission"
+    status = 409
+
+
+class ContentChanged(AlreadyClosed):
+    """What you answered is not what this case shows; nothing was recorded."""
+
+    code = "content_changed"
+
+
+class CaseExpired(RequestError):
+    """This case expired before the answer arrived."""
+
+    code = "case_expired"
+    status = 410
+
+
+class RateLimited(RequestError):
+    """Too many requests for this case; wait and try again."""
+
+    code = "rate_limited"
+    status = 429
+
+
+class BadRequest(RequestError):
+    """The request breaks a rule."""
+
+
+class InvalidJson(BadRequest):
+    """The body is not valid JSON."""
+
+    code = "invalid_json"
+
+
+class InvalidSubmission(BadRequest):
+    """The answer does not have the shape this case asks for."""
+
+    code = "invalid_submission"
+
+
+class InvalidAction(BadRequest):
+    """This case does not offer that action."""
+
+    code = "invalid_action"
+
+
+class InvalidSelection(BadRequest):
+    """The selection does not fit what was offered."""
+
+    code = "invalid_selection"
+
+
+class InvalidInput(BadRequest):
+    """Some answers are missing or do not fit their fields."""
+
+    code = "invalid_input"
+
+
+class InvalidForm(BadRequest):
+    """The form itself is not well defined."""
+
+    code = "invalid_form"
+
+
+class ChoiceRequired(BadRequest):
+    """Send exactly one of prefer_hitl or skip_hitl."""
+
+    code = "HITL_CHOICE_REQUIRED"
+
+
+class ValidationFailed(BadRequest):
+    """The request does not fit the documented shape."""
+
+    code = "VALIDATION_ERROR"
+
+
+class BodyTooLarge(ValidationFailed):
+    """The body is larger than this server accepts."""
+
+    status = 413
+
+
+class UnsupportedMediaType(ValidationFailed):
+    """This address takes application/json."""
+
+    status = 415
+
+
+class CaseConflict(AssentError):
+    """The case changed while it was being written; look again."""
+
+    code = "conflict"
+    status = 409
+
+
+class Unavailable(AssentError):
+    """The store cannot take this right now; nothing was recorded."""
+
+    code = "unavailable"
+    status = 503
+
+
+class SettingsError(AssentError):
+    """A setting is missing, unknown, or does not fit."""
+
+
+class MigrationError(SettingsError):
+    """The database's schema does not fit this version of Assent."""
+
+
+class AddressRefused(AssentError):
+    """This address may not be called from here."""
+
+
+class SignatureInvalid(AssentError):
+    """The signature does not match."""

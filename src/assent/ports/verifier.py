@@ -1,0 +1,18 @@
+"""Judges verification evidence; providers plug in here, none is required."""
+
+from typing import Protocol
+
+from assent.cases.case import Case
+from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+
+
+class EvidenceVerifier(Protocol):
+    """Checks proofs of one or more providers, server-side."""
+
+    paths: frozenset[SubmitPath]
+
+    async def verify(
+        self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
+    ) -> VerifiedEvidence | None:
+        """What held, or None. Any exception counts as a failed verification."""
+        ...
