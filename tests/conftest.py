@@ -1,6 +1,6 @@
 """What every test may ask for: one event loop backend, and a real browser."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -23,6 +23,16 @@ BROWSER_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count a skipped test as failed: a part that is missing here would be missing unnoticed."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and nothing may be: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")
