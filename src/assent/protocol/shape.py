@@ -1,0 +1,58 @@
+"""Builtins from outside into a struct, or an error that says what does not fit and where."""
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+from assent.errors import BadRequest
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`\Z")
+_JSON_WORDS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_COMPLAINTS = (
+    (re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL), "`{name}` is missing"),
+    (
+        re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL),
+        "`{name}` is not a known property",
+    ),
+    (re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`"), "expected {wanted}, got {given}"),
+)
+
+
+def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) -> T:
+    """Convert `raw` to `shape`, or raise `error` with the complaint and its `path` under `name`."""
+    try:
+        return msgspec.convert(raw, shape)
+    except msgspec.ValidationError as misfit:
+        reason, path = _take_apart(str(misfit))
+    except (UnicodeError, RecursionError):
+        reason, path = "holds characters or a depth that JSON cannot carry", ""
+    raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
+
+
+def quote(text: str, limit: int = 60) -> str:
+    """A stranger's text, safe inside a message: short, on one line, printable ASCII."""
+    plain = text[:limit].encode("ascii", "backslashreplace").decode("ascii")
+    visible = "".join(character if character.isprintable() else "?" for character in plain)
+    return visible if len(text) <= limit else visible + "..."
+
+
+def _take_apart(complaint: str) -> tuple[str, str]:
+    place = _PLACE.search(complaint)
+    if place is None:
+        return _reword(complaint), ""
+    return _reword(complaint[: place.start()]), quote(place["path"], 120)
+
+
+def _reword(reason: str) -> str:
+    for pattern, words in _COMPLAINTS:
+        if match := pattern.fullmatch(reason):
+            return words.format(**{key: quote(_json_words(text)) for key, text in match.groupdict().items()})
+    return quote(reason, 120)
+
+
+def _json_words(types: str) -> str:
+    names = [_JSON_WORDS.get(name, name) for name in types.removesuffix(" | null").split(" | ")]
+    return " or ".join(names)

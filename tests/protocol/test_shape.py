@@ -1,0 +1,49 @@
+import msgspec
+import pytest
+from msgspec import Struct
+
+from assent.errors import ValidationFailed
+from assent.protocol.shape import quote, read_shape
+
+
+class Point(Struct, forbid_unknown_fields=True):
+    x: int
+    label: str | None = None
+
+
+class Line(Struct):
+    points: list[Point]
+
+
+@pytest.mark.parametrize(
+    ("raw", "message", "path"),
+    [
+        ({"points": [{"x": "1"}]}, "line.points[0].x: expected integer, got string.", "line.points[0].x"),
+        ({"points": [{"x": 1, "label": 2}]}, "line.points[0].label: expected string, got integer.", None),
+        ({"points": [{}]}, "line.points[0]: `x` is missing.", "line.points[0]"),
+        ({"points": [{"x": 1, "y": 2}]}, "line.points[0]: `y` is not a known property.", None),
+        (7, "line: expected object, got integer.", "line"),
+    ],
+)
+def test_a_misfit_is_named_with_its_place(raw, message, path):
+    with pytest.raises(ValidationFailed) as refusal:
+        read_shape(raw, Line, ValidationFailed, "line")
+    assert refusal.value.message == message
+    assert path in (None, refusal.value.details["path"])
+
+
+@pytest.mark.parametrize("name", ["y" * 100_000, "\ud800", "`$` - at `x`", "a\nb", "\u202e", "{name}", "é"])
+def test_a_hostile_property_name_never_breaks_the_answer(name):
+    with pytest.raises(ValidationFailed) as refusal:
+        read_shape({"x": 1, name: 2}, Point, ValidationFailed, "point")
+    assert len(msgspec.json.encode(refusal.value.body())) < 600
+
+
+def test_what_fits_is_returned():
+    assert read_shape({"x": 1}, Point, ValidationFailed, "point") == Point(x=1)
+
+
+def test_quoted_text_is_short_and_printable():
+    assert quote("plain") == "plain"
+    assert quote("é\n\ud800") == "\\xe9?\\ud800"
+    assert quote("a" * 100) == "a" * 60 + "..."

@@ -1,0 +1,102 @@
+import msgspec
+import pytest
+
+from assent.errors import ValidationFailed
+from assent.protocol.surface import (
+    INTEROP_PROFILE,
+    EmbeddedSurface,
+    Surface,
+    parse_surface,
+    parse_surface_interop,
+    surface_interop,
+)
+
+PAGE = "https://jobs.example/review/abc?token=x"
+
+
+def embedded(**changes):
+    given = {
+        "id": "main",
+        "format": "a2ui",
+        "version": "0.9",
+        "fallback_review_url": PAGE,
+        "payload": {"a": [1]},
+    }
+    return EmbeddedSurface(**{**given, **changes})
+
+
+def wrapper(**changes):
+    return {**surface_interop("review_abc", [embedded()]), **changes}
+
+
+def test_a_declaration_names_format_and_version():
+    assert parse_surface({"format": "json-render", "version": "1.0"}) == Surface(
+        format="json-render", version="1.0"
+    )
+
+
+def test_a_declaration_without_version_travels_without_one():
+    assert msgspec.to_builtins(parse_surface({"format": "a2ui"})) == {"format": "a2ui"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        [],
+        {},
+        {"format": 1},
+        {"format": ""},
+        {"format": "a\nb"},
+        {"format": "\ud800"},
+        {"format": "x" * 201},
+        {"format": "a", "version": 2},
+        {"format": "a", "version": " "},
+        {"format": "a", "payload": {}},
+        {"format": "a", "\ud800": 1},
+    ],
+)
+def test_a_malformed_declaration_is_refused_by_name(raw):
+    with pytest.raises(ValidationFailed, match="surface") as refusal:
+        parse_surface(raw)
+    msgspec.json.encode(refusal.value.body())
+
+
+def test_a_wrapper_reads_back_as_it_was_built():
+    surfaces = (embedded(), embedded(id="second", catalog_id="basic", payload=None))
+    built = surface_interop("review_abc", surfaces)
+    assert built["profile"] == INTEROP_PROFILE
+    assert "catalog_id" not in built["surfaces"][0]
+    assert built["surfaces"][1]["payload"] is None
+    assert parse_surface_interop(built).surfaces == surfaces
+
+
+def test_an_http_fallback_is_allowed_on_localhost_only():
+    surface_interop("c", [embedded(fallback_review_url="http://localhost:8000/review/c")])
+    with pytest.raises(ValidationFailed, match=r"surfaces\[0\].fallback_review_url must be an https URL"):
+        surface_interop("c", [embedded(fallback_review_url="http://jobs.example/review/c")])
+
+
+@pytest.mark.parametrize(
+    ("raw", "complaint"),
+    [
+        (wrapper(profile="hitl-surface-interop/v9"), "profile must be"),
+        (wrapper(case_id="a b"), "case_id takes"),
+        (wrapper(case_id=""), "case_id takes"),
+        (wrapper(surfaces=[]), "surfaces must hold 1 to 50"),
+        (wrapper(surfaces=wrapper()["surfaces"] * 2), r"surfaces\[1\].id is used by an earlier surface"),
+        (wrapper(extra=1), "`extra` is not a known property"),
+        (wrapper(surfaces=[{"id": "a"}]), r"surfaces\[0\]: `format` is missing"),
+        ({"profile": INTEROP_PROFILE}, "`case_id` is missing"),
+        ("text", "expected object, got string"),
+    ],
+)
+def test_a_malformed_wrapper_is_refused_with_its_place(raw, complaint):
+    with pytest.raises(ValidationFailed, match=complaint) as refusal:
+        parse_surface_interop(raw)
+    assert refusal.value.details["path"]
+
+
+def test_an_enormous_wrapper_is_refused():
+    with pytest.raises(ValidationFailed, match="1 to 50"):
+        surface_interop("c", [embedded(id=str(n)) for n in range(51)])
