@@ -1,0 +1,145 @@
+import contextlib
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.errors import ValidationFailed
+from assent.protocol.duration import LONGEST, format_duration, format_iso_duration, parse_duration
+
+DURATIONS = st.timedeltas(min_value=timedelta(microseconds=1), max_value=LONGEST)
+
+
+@pytest.mark.parametrize(
+    ("text", "duration"),
+    [
+        ("30s", timedelta(seconds=30)),
+        ("15m", timedelta(minutes=15)),
+        ("24h", timedelta(hours=24)),
+        ("7d", timedelta(days=7)),
+        ("2w", timedelta(weeks=2)),
+        ("1d12h", timedelta(days=1, hours=12)),
+        ("1w1d1h1m1s", timedelta(weeks=1, days=1, hours=1, minutes=1, seconds=1)),
+        ("007d", timedelta(days=7)),
+        ("1.5s", timedelta(seconds=1.5)),
+        ("0.000001s", timedelta(microseconds=1)),
+        ("PT24H", timedelta(hours=24)),
+        ("P7D", timedelta(days=7)),
+        ("P1DT12H", timedelta(days=1, hours=12)),
+        ("PT90M", timedelta(minutes=90)),
+        ("P2W", timedelta(weeks=2)),
+        ("PT0.5S", timedelta(milliseconds=500)),
+        ("PT0,5S", timedelta(milliseconds=500)),
+        ("P0DT1S", timedelta(seconds=1)),
+        ("3650d", LONGEST),
+    ],
+)
+def test_shorthand_and_iso_are_read(text, duration):
+    assert parse_duration(text) == duration
+
+
+@pytest.mark.parametrize(
+    "text", ["P1M", "P1Y", "P1Y6M", "P1Y2M3DT4H", "1y", "2mo", "3 months", "1M", "10 years"]
+)
+def test_months_and_years_are_refused_by_name(text):
+    with pytest.raises(ValidationFailed, match=r'Months and years .* write days, such as "30d"'):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["0s", "0d", "PT0S", "P0D", "P0W", "0w0d0h0m0.000000s"])
+def test_zero_is_refused(text):
+    with pytest.raises(ValidationFailed, match="longer than zero"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["3651d", "3650d1s", "P3650DT0.000001S", "99999999999999999999999999w", "P9999W"]
+)
+def test_more_than_ten_years_is_refused(text):
+    with pytest.raises(ValidationFailed, match="ten years"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "soon",
+        "24",
+        "h",
+        "24 h",
+        " 24h",
+        "24h\n",
+        "24H",
+        "-1d",
+        "+1d",
+        "-P1D",
+        "P-1D",
+        "P",
+        "PT",
+        "P1DT",
+        "PT24",
+        "pt24h",
+        "1d1d",
+        "12h1d",
+        "1.5h",
+        "1.s",
+        ".5s",
+        "1.0000001s",
+        "P1W1D",
+        "PT1H1D",
+        "٣d",
+        "２４h",
+        "1\u0000d",
+        "\ud800",
+        "1d" * 40,
+        "9" * 100_000 + "d",
+    ],
+)
+def test_anything_else_is_refused_with_examples(text):
+    with pytest.raises(ValidationFailed, match='"24h"'):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("value", [None, 24, 24.0, ["24h"], {"hours": 24}, b"24h", True])
+def test_what_is_not_text_is_refused(value):
+    with pytest.raises(ValidationFailed, match='"24h"'):
+        parse_duration(value)
+
+
+@pytest.mark.parametrize(
+    ("duration", "shorthand", "iso"),
+    [
+        (timedelta(hours=24), "1d", "P1D"),
+        (timedelta(weeks=2), "14d", "P14D"),
+        (timedelta(days=1, hours=12), "1d12h", "P1DT12H"),
+        (timedelta(minutes=90), "1h30m", "PT1H30M"),
+        (timedelta(seconds=90), "1m30s", "PT1M30S"),
+        (timedelta(seconds=10), "10s", "PT10S"),
+        (timedelta(seconds=20.5), "20.5s", "PT20.5S"),
+        (timedelta(microseconds=10), "0.00001s", "PT0.00001S"),
+    ],
+)
+def test_durations_are_written_largest_unit_first(duration, shorthand, iso):
+    assert format_duration(duration) == shorthand
+    assert format_iso_duration(duration) == iso
+
+
+@pytest.mark.parametrize("duration", [timedelta(0), timedelta(seconds=-1), timedelta.min, timedelta.max])
+def test_what_could_not_be_read_back_is_not_written(duration):
+    with pytest.raises(ValidationFailed):
+        format_duration(duration)
+
+
+@given(DURATIONS)
+def test_every_duration_survives_writing_and_reading(duration):
+    assert parse_duration(format_duration(duration)) == duration
+    assert parse_duration(format_iso_duration(duration)) == duration
+
+
+@given(st.text() | st.text(alphabet="0123456789wdhmsPTDHMSYW.,- "))
+def test_arbitrary_text_is_a_positive_duration_or_a_refusal(text):
+    with contextlib.suppress(ValidationFailed):
+        assert timedelta(0) < parse_duration(text) <= LONGEST
