@@ -51,6 +51,8 @@ def _starts(executable: str) -> bool:
 
 def install() -> None:
     """Try the system's packages, then Playwright's own build, until a browser is found."""
+    if "CHROMIUM" in os.environ:
+        return
     for attempt in (_install_from_system, _install_from_playwright):
         attempt()
         try:

@@ -10,8 +10,8 @@ _EXPORTS: dict[str, str] = {}
 
 __all__ = ["__version__", *sorted(_EXPORTS)]  # noqa: PLE0604 - the table holds strings only
 
-# A type checker reads one `from module import Name as Name` for each entry of the table, and nothing that would
-# let a misspelt name pass.
+# A type checker reads one `from module import Name as Name` for each entry of the table, and nothing that
+# would let a misspelt name pass.
 if TYPE_CHECKING:
     pass
 else:
