@@ -1,35 +1,36 @@
 """Every error of Assent: what went wrong, its code on the wire, and its HTTP status.
 
-    AssentError
-    ├── RequestError               the caller can fix it
-    │   ├── InvalidToken           401  invalid_token
-    │   ├── NotPermitted           403  not_permitted
-    │   ├── ActionNotInline        403  action_not_inline
-    │   ├── VerificationRequired   403  verification_required
-    │   ├── VerificationFailed     403  verification_failed
-    │   ├── CaseNotFound           404  not_found
-    │   ├── MethodNotAllowed       405  method_not_allowed
-    │   ├── AlreadyClosed          409  duplicate_submission
-    │   │   └── ContentChanged     409  content_changed
-    │   ├── CaseExpired            410  case_expired
-    │   ├── BodyTooLarge           413  VALIDATION_ERROR
-    │   ├── UnsupportedMediaType   415  VALIDATION_ERROR
-    │   ├── RateLimited            429  rate_limited
-    │   └── BadRequest             400
-    │       ├── InvalidJson        400  invalid_json
-    │       ├── InvalidSubmission  400  invalid_submission
-    │       ├── InvalidAction      400  invalid_action
-    │       ├── InvalidSelection   400  invalid_selection
-    │       ├── InvalidInput       400  invalid_input
-    │       ├── InvalidForm        400  invalid_form
-    │       ├── ChoiceRequired     400  HITL_CHOICE_REQUIRED
-    │       └── ValidationFailed   400  VALIDATION_ERROR
-    ├── CaseConflict               409  two writers met; the desk looks again and decides
-    ├── Unavailable                503  unavailable
-    ├── SettingsError              the operator can fix it
-    │   └── MigrationError
-    ├── AddressRefused             an address the guard will not call
-    └── SignatureInvalid           a signed result or callback that does not hold
+AssentError
+├── RequestError               the caller can fix it
+│   ├── InvalidToken           401  invalid_token
+│   ├── NotPermitted           403  not_permitted
+│   ├── ActionNotInline        403  action_not_inline
+│   ├── VerificationRequired   403  verification_required
+│   ├── VerificationFailed     403  verification_failed
+│   ├── CaseNotFound           404  not_found
+│   ├── MethodNotAllowed       405  method_not_allowed
+│   ├── AlreadyClosed          409  duplicate_submission
+│   │   └── ContentChanged     409  content_changed
+│   ├── CaseExpired            410  case_expired
+│   ├── BodyTooLarge           413  VALIDATION_ERROR
+│   ├── UnsupportedMediaType   415  VALIDATION_ERROR
+│   ├── RateLimited            429  rate_limited
+│   └── BadRequest             400
+│       ├── InvalidJson        400  invalid_json
+│       ├── InvalidSubmission  400  invalid_submission
+│       ├── InvalidAction      400  invalid_action
+│       ├── InvalidSelection   400  invalid_selection
+│       ├── InvalidInput       400  invalid_input
+│       ├── InvalidForm        400  invalid_form
+│       ├── ChoiceRequired     400  HITL_CHOICE_REQUIRED
+│       └── ValidationFailed   400  VALIDATION_ERROR
+├── CaseConflict               409  two writers met; the desk looks again and decides
+├── Unavailable                503  unavailable
+│   └── Unreachable            503  unavailable
+├── SettingsError              the operator can fix it
+│   └── MigrationError
+├── AddressRefused             an address the guard will not call
+└── SignatureInvalid           a signed result or callback that does not hold
 """
 
 from typing import Any, ClassVar
@@ -192,12 +193,6 @@ class BodyTooLarge(ValidationFailed):
     status = 413
 
 
-class UnsupportedMediaType(ValidationFailed):
-    """This address takes application/json."""
-
-    status = 415
-
-
 class CaseConflict(AssentError):
     """The case changed while it was being written; look again."""
 
@@ -210,6 +205,10 @@ class Unavailable(AssentError):
 
     code = "unavailable"
     status = 503
+
+
+class Unreachable(Unavailable):
+    """The other side could not be reached, or gave no proper answer in time."""
 
 
 class SettingsError(AssentError):

@@ -13,6 +13,10 @@ class ReviewKind(Protocol):
     actions: tuple[str, ...]
     inline_actions: tuple[str, ...]
 
+    def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """The actions that a button may take for this context; never more than `inline_actions`."""
+        ...
+
     def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
         """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
         ...

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from assent.cases import events as log
 from assent.cases.case import Case
 from assent.cases.commands import (
-    COMMANDS,
     Cancel,
     Command,
     Erase,
@@ -119,14 +118,20 @@ class Step(Struct, frozen=True, kw_only=True):
 
 def apply(case: Case, command: Command, *, now: datetime, salt: str) -> Step:
     """What `command` makes of `case`; raises AlreadyClosed or CaseExpired where the table refuses."""
-    rule = TRANSITIONS[case.status, type(command)]
+    rule = require(case, type(command), now=now)
+    if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
+        return Step(case=case, events=(), expected_version=case.version)
+    return _enact(case, command, rule, now, salt)
+
+
+def require(case: Case, command: type[Command], *, now: datetime) -> Status | Stay:
+    """The rule for this order at this moment; raises where the table or the deadline refuses it."""
+    rule = TRANSITIONS[case.status, command]
     if isinstance(rule, Refuse):
         raise rule.error()
     if _too_late(case, command, now):
         raise CaseExpired()
-    if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
-        return Step(case=case, events=(), expected_version=case.version)
-    return _enact(case, command, rule, now, salt)
+    return rule
 
 
 def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[Case, Event]:
@@ -135,9 +140,9 @@ def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[C
     return _chained(case, event), event
 
 
-def _too_late(case: Case, command: Command, now: datetime) -> bool:
+def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
     """Ruling 3: the deadline counts when an answer is applied, not only when the timer fires."""
-    return case.live and type(command) in _BY_DEADLINE and now >= case.expires_at
+    return case.live and command in _BY_DEADLINE and now >= case.expires_at
 
 
 def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> Step:
@@ -177,8 +182,7 @@ def _view(case: Case, command: Command, now: datetime) -> Effect:
     return replace(case, opened_at=now), [(stream.OPENED, {"opened_at": now})]
 
 
-def _work(case: Case, command: Command, now: datetime) -> Effect:
-    assert isinstance(command, Work)
+def _work(case: Case, command: Work, now: datetime) -> Effect:
     opened_at = case.opened_at or now
     data: dict[str, Any] = {"opened_at": opened_at}
     if command.progress is not None:
@@ -188,14 +192,12 @@ def _work(case: Case, command: Command, now: datetime) -> Effect:
     return working, [*facts, (stream.IN_PROGRESS, data)]
 
 
-def _respond(case: Case, command: Command, now: datetime) -> Effect:
-    assert isinstance(command, Respond)
+def _respond(case: Case, command: Respond, now: datetime) -> Effect:
     closed = replace(case, decision=command.decision, closed_at=now, progress=None, reminders=())
     return closed, [(stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
-def _cancel(case: Case, command: Command, now: datetime) -> Effect:
-    assert isinstance(command, Cancel)
+def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
     closed = replace(case, reason=command.reason, closed_at=now, progress=None, reminders=())
     data: dict[str, Any] = {"cancelled_at": now}
     if command.reason is not None:
@@ -209,22 +211,19 @@ def _expire(case: Case, command: Command, now: datetime) -> Effect:
     return closed, [(stream.EXPIRED, data)]
 
 
-def _remind(case: Case, command: Command, now: datetime) -> Effect:
-    assert isinstance(command, Remind)
+def _remind(case: Case, command: Remind, now: datetime) -> Effect:
     still_due = tuple(at for at in case.reminders if at > command.reminder_at)
     reminded = replace(case, reminders=still_due, reminder_sent_at=now)
     data = {"reminder_at": command.reminder_at, "message": _time_left(case, now)}
     return reminded, [(stream.REMINDER, data)]
 
 
-def _pass_on(case: Case, command: Command, now: datetime) -> Effect:
-    assert isinstance(command, PassOn)
+def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
     widened = replace(case, review_digests=(*case.review_digests, command.review_digest))
     return widened, [(log.PASSED_ON, {"passed_on_at": now, "note": command.note})]
 
 
-def _link(case: Case, command: Command, now: datetime) -> Effect:
-    assert isinstance(command, Link)
+def _link(case: Case, command: Link, now: datetime) -> Effect:
     return replace(case, next_case_id=command.next_case_id), [
         (log.LINKED, {"next_case_id": command.next_case_id})
     ]
@@ -235,7 +234,7 @@ def _erase(case: Case, command: Command, now: datetime) -> Effect:
     return bare, [(log.ERASED, {"erased_at": now})]
 
 
-_EFFECTS: Mapping[type[Command], Callable[[Case, Command, datetime], Effect]] = {
+_EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], Effect]] = {
     View: _view,
     Work: _work,
     Respond: _respond,
@@ -252,6 +251,3 @@ def _time_left(case: Case, now: datetime) -> str:
     minutes = max(0, int((case.expires_at - now).total_seconds() // 60))
     amount, unit = (minutes // 60, "hour") if minutes >= 120 else (minutes, "minute")
     return f"Review expires in {amount} {unit}{'' if amount == 1 else 's'}"
-
-
-assert set(TRANSITIONS) == {(status, command) for status in Status for command in COMMANDS}

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from assent.cases.case import Case, Offer
 from assent.cases.events import Event
+from assent.errors import CaseNotFound
 from assent.protocol.hitl_object import HitlObject, HumanInputRequired
 from assent.protocol.poll import PollResponse, Status
 from assent.protocol.versions import absent_fields
@@ -71,7 +72,8 @@ def _live(case: Case) -> PollResponse:
 
 def _completed(case: Case) -> PollResponse:
     decision = case.decision
-    assert decision is not None
+    if decision is None:
+        raise CaseNotFound("This case's content was erased at the end of its retention.")
     without_context = "submission_context" in absent_fields(case.spec_version, of="poll")
     return PollResponse(
         status="completed",

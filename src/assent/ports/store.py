@@ -175,7 +175,12 @@ class OutboxStore(Protocol):
         ...
 
     async def deliveries(
-        self, *, owner: str | None = None, case_id: str | None = None, state: str | None = None, limit: int = 50
+        self,
+        *,
+        owner: str | None = None,
+        case_id: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
     ) -> Sequence[Delivery]:
         """The delivery log, newest first."""
         ...

@@ -1,0 +1,76 @@
+"""An answer on its way to the desk, and the decision it becomes."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from assent.cases.case import Case, Decision, Offer
+from assent.cases.kind import ReviewKind
+from assent.errors import ActionNotInline, InvalidAction
+from assent.ports.signer import Signer
+from assent.protocol.inline_submit import SubmittedBy
+from assent.protocol.poll import RespondedBy, Result, Signature, SubmissionContext
+from assent.protocol.signed_result import signing_payload, wire_time
+from assent.protocol.verification import Evidence, SubmitPath, VerificationResult
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a person chose, by which path, and what came with it."""
+
+    action: str
+    data: dict[str, Any]
+    path: SubmitPath
+    actor: str
+    submitted_via: str | None = None
+    submitted_by: SubmittedBy | None = None
+    responded_by: RespondedBy | None = None
+    evidence: tuple[Evidence, ...] = ()
+    replay_digest: str | None = None
+
+
+SignResult = Callable[[Case, Result, datetime], Result]
+
+
+def check_answer(answer: Answer, offer: Offer, kind: ReviewKind) -> dict[str, Any]:
+    """The data to keep; raises InvalidAction, ActionNotInline or the kind's own refusal."""
+    if answer.action not in offer.actions:
+        raise InvalidAction(
+            f"{answer.action[:64]!r} is not an action of this case; use {', '.join(offer.actions)}."
+        )
+    if answer.path == "inline_submit" and answer.action not in (offer.inline_actions or ()):
+        raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
+    return kind.check(offer, answer.action, answer.data)
+
+
+def decide(answer: Answer, result: Result, verification: VerificationResult | None) -> Decision:
+    """The decision as it is kept. What the caller says of itself never becomes an identity (ruling 13)."""
+    return Decision(
+        result=result,
+        submission=SubmissionContext(
+            mode=answer.path,
+            submitted_via=answer.submitted_via,
+            submitted_by=answer.submitted_by,
+            verification_result=verification,
+        ),
+        responded_by=answer.responded_by,
+        replay_digest=answer.replay_digest,
+    )
+
+
+def sign_result(result: Result, *, case: Case, now: datetime, signer: Signer | None, jwks_url: str) -> Result:
+    """The result with its signature; without a signer, as it is. Raises ValidationFailed if it has no
+    canonical form."""
+    if signer is None:
+        return result
+    payload = signing_payload(
+        case_id=case.id,
+        shown=case.offer_digest,
+        action=result.action,
+        data=result.data,
+        completed_at=wire_time(now),
+    )
+    value = signer.sign(payload, shown=case.offer_digest)
+    signature = Signature(algorithm=signer.algorithm, value=value, signed_at=now, signer=jwks_url)
+    return Result(action=result.action, data=result.data, signature=signature)

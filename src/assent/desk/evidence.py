@@ -1,0 +1,96 @@
+"""Verification evidence at the desk: whether an answer by this path may stand (spec 0.8)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from assent.cases.case import Case
+from assent.desk.replays import digest
+from assent.errors import VerificationFailed, VerificationRequired
+from assent.ports.store import CaseStore
+from assent.ports.verifier import EvidenceVerifier
+from assent.protocol.verification import (
+    Evidence,
+    SubmitPath,
+    VerificationPolicy,
+    VerificationResult,
+    VerifiedEvidence,
+    evidence_bytes,
+    unmet,
+)
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """What came of the evidence, and which of it is now spent."""
+
+    result: VerificationResult | None = None
+    spent: tuple[str, ...] = ()
+
+
+async def judge_evidence(
+    evidence: Sequence[Evidence],
+    *,
+    policy: VerificationPolicy | None,
+    path: SubmitPath,
+    case: Case,
+    action: str,
+    verifier: EvidenceVerifier | None,
+    store: CaseStore,
+    now: datetime,
+) -> Judgement:
+    """Refuses with VerificationRequired or VerificationFailed; otherwise the outcome to record."""
+    if policy is None:
+        return Judgement()
+    if not evidence:
+        if policy.asks(path):
+            raise VerificationRequired()
+        return Judgement(result=VerificationResult(satisfied=False, missing_requirements=unmet(policy, ())))
+    spent = tuple(digest(evidence_bytes(one)) for one in evidence)
+    if policy.binding.single_use and await store.evidence_spent(spent):
+        raise VerificationFailed("This evidence has been used before.")
+    verified = [await _verified(one, policy, case, action, verifier, now) for one in evidence]
+    missing = unmet(policy, tuple(verified))
+    if missing and policy.asks(path):
+        raise VerificationFailed(f"The evidence does not meet: {'; '.join(missing)}.")
+    result = VerificationResult(
+        satisfied=not missing, verified_evidence=tuple(verified), missing_requirements=missing
+    )
+    return Judgement(result=result, spent=spent if policy.binding.single_use else ())
+
+
+async def _verified(
+    evidence: Evidence,
+    policy: VerificationPolicy,
+    case: Case,
+    action: str,
+    verifier: EvidenceVerifier | None,
+    now: datetime,
+) -> VerifiedEvidence:
+    _check_binding(evidence, policy, case, action, now)
+    if verifier is None:
+        raise VerificationFailed(f"This server has no verifier for provider {evidence.provider[:50]!r}.")
+    try:
+        found = await verifier.verify(evidence, case=case, action=action, policy=policy)
+    except Exception as error:  # a verifier in trouble proves nothing
+        raise VerificationFailed("The evidence could not be verified.") from error
+    if found is None or (found.proof_type, found.provider) != (evidence.proof_type, evidence.provider):
+        raise VerificationFailed()
+    return replace(found, single_use_enforced=policy.binding.single_use, verified_at=found.verified_at or now)
+
+
+def _check_binding(
+    evidence: Evidence, policy: VerificationPolicy, case: Case, action: str, now: datetime
+) -> None:
+    binding = policy.binding
+    expected = {
+        "case_id": case.id if binding.case_id else None,
+        "action": action if binding.action else None,
+        "challenge": binding.challenge,
+    }
+    for name, value in expected.items():
+        if value is not None and evidence.binding.get(name) != value:
+            raise VerificationFailed(f"The evidence is not bound to this {name}.")
+    if binding.expires_at is not None and now >= binding.expires_at:
+        raise VerificationFailed("The time for this verification has passed.")

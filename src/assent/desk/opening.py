@@ -1,0 +1,153 @@
+"""From a draft to a case: everything that is checked before a question may be put to a person."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from assent.cases.case import Case, Offer, Subject, offer_digest
+from assent.cases.kind import ReviewKind
+from assent.cases.tokens import token_digest
+from assent.desk.draft import CaseDraft
+from assent.desk.limits import Limits
+from assent.errors import ValidationFailed
+from assent.protocol.duration import format_duration, parse_duration
+from assent.protocol.hitl_object import DefaultAction
+from assent.protocol.verification import VerificationPolicy
+from assent.protocol.versions import DEFAULT_VERSION, check_version, require_window
+
+NEVER_APPROVED_BY_DEFAULT = frozenset({"confirmation", "x-tool-approval"})
+
+
+class Minted(Struct, frozen=True, kw_only=True):
+    """The id and the tokens of a new case; the tokens leave with the 202 and are never stored."""
+
+    case_id: str
+    review_token: str
+    submit_token: str
+
+
+def prepare_offer(draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service: str | None) -> Offer:
+    """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
+    if not draft.prompt.strip():
+        raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
+    _check_size(draft.context, limits)
+    context = kind.prepare(draft.context)
+    return Offer(
+        type=draft.type,
+        prompt=draft.prompt,
+        message=draft.message or draft.prompt,
+        context=context,
+        actions=_actions(draft, kind),
+        inline_actions=_inline_actions(draft, kind, context),
+        timeout=draft.timeout or format_duration(limits.default_timeout_for),
+        surface=draft.surface,
+        verification_policy=draft.verification_policy,
+        service=draft.service or service,
+        agent=draft.agent,
+    )
+
+
+def build_case(
+    draft: CaseDraft,
+    offer: Offer,
+    minted: Minted,
+    *,
+    owner: str | None,
+    subject: Subject,
+    now: datetime,
+    limits: Limits,
+) -> Case:
+    """The case as it begins; raises ValidationFailed for a deadline, default or version that cannot hold."""
+    version = check_version(draft.spec_version or DEFAULT_VERSION)
+    require_window(
+        version,
+        {"inline_actions": draft.inline_actions, "verification_policy": draft.verification_policy},
+    )
+    expires_at = now + _timeout(draft, limits)
+    return Case(
+        id=minted.case_id,
+        type=draft.type,
+        spec_version=version,
+        created_at=now,
+        expires_at=expires_at,
+        default_action=_default_action(draft),
+        offer_digest=offer_digest(minted.case_id, offer),
+        review_digests=(token_digest(minted.review_token),),
+        submit_digest=token_digest(minted.submit_token) if offer.inline_actions is not None else None,
+        owner=owner,
+        callback_url=draft.callback_url,
+        reminders=_reminders(draft, now, expires_at),
+        previous_case_id=draft.previous_case_id,
+        subject=subject,
+    )
+
+
+def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) -> None:
+    """Refuse a policy that nobody here could ever satisfy on the page."""
+    if policy and policy.asks("browser_submit") and "browser_submit" not in verifiable:
+        raise ValidationFailed(
+            "verification_policy asks for evidence on browser_submit; this server has no verifier for pages."
+        )
+
+
+def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
+    asked = parse_duration(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
+    if asked > limits.max_timeout_for:
+        raise ValidationFailed(
+            f"timeout {draft.timeout!r} is longer than the {format_duration(limits.max_timeout_for)} allowed here."
+        )
+    return asked
+
+
+def _default_action(draft: CaseDraft) -> DefaultAction:
+    if draft.default_action != "approve":
+        return draft.default_action or "skip"
+    if draft.type in NEVER_APPROVED_BY_DEFAULT:
+        raise ValidationFailed(f"default_action approve is never offered for {draft.type}: silence is no.")
+    if not draft.allow_default_approve:
+        raise ValidationFailed("default_action approve needs allow_default_approve: true beside it.")
+    return "approve"
+
+
+def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[datetime, ...]:
+    asked = draft.reminder_at
+    moments = () if asked is None else (asked,) if isinstance(asked, datetime) else asked
+    for moment in moments:
+        if not now < moment < expires_at:
+            raise ValidationFailed(f"reminder_at {moment.isoformat()} is not between now and expires_at.")
+    return tuple(sorted(set(moments)))
+
+
+def _actions(draft: CaseDraft, kind: ReviewKind) -> tuple[str, ...]:
+    custom = draft.type.startswith("x-")
+    if custom and not draft.actions:
+        raise ValidationFailed(f"A custom type declares its actions: add `actions` for {draft.type}.")
+    if not custom and draft.actions is not None:
+        raise ValidationFailed(f"actions belongs to custom x-… types; {draft.type} has its own.")
+    return tuple(dict.fromkeys(draft.actions or kind.actions))
+
+
+def _inline_actions(draft: CaseDraft, kind: ReviewKind, context: dict[str, Any]) -> tuple[str, ...] | None:
+    if draft.inline_actions is None:
+        return None
+    possible = draft.actions or kind.inline_for(context)
+    for action in draft.inline_actions:
+        if action not in possible:
+            raise ValidationFailed(f"{action!r} cannot be an inline action of this {draft.type}.")
+    return tuple(dict.fromkeys(draft.inline_actions))
+
+
+def _check_size(context: dict[str, Any], limits: Limits) -> None:
+    if _deeper_than(context, limits.max_context_depth):
+        raise ValidationFailed(f"context is nested deeper than {limits.max_context_depth} levels.")
+    if len(msgspec.json.encode(context)) > limits.max_context_bytes:
+        raise ValidationFailed(f"context is larger than {limits.max_context_bytes} bytes.")
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    children = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper_than(child, levels - 1) for child in children)

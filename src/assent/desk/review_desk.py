@@ -1,0 +1,265 @@
+"""The desk: opens cases, looks at them, takes answers, withdraws. All three doors come here."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from assent.cases.case import Case, Offer, Subject
+from assent.cases.commands import Cancel, Command, PassOn, Respond, View, Work
+from assent.cases.deadlines import due_at
+from assent.cases.events import Event
+from assent.cases.kind import ReviewKind
+from assent.cases.machine import Step, apply, require
+from assent.cases.tokens import token_digest
+from assent.desk import minting
+from assent.desk.access import actor_of, require_owner, require_review_token, require_submit_token
+from assent.desk.addresses import Addresses
+from assent.desk.answer import Answer, check_answer, decide, sign_result
+from assent.desk.draft import CaseDraft
+from assent.desk.evidence import judge_evidence
+from assent.desk.limits import Limits
+from assent.desk.owed import owed_deliveries
+from assent.desk.reception import Opened, Reception
+from assent.errors import CaseConflict, CaseNotFound, ContentChanged, RequestError, Unavailable
+from assent.ports.identity import Principal
+from assent.ports.signer import Signer
+from assent.ports.store import Commitment, Draft, Store
+from assent.ports.verifier import EvidenceVerifier
+from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest
+from assent.protocol.poll import Progress, Result, Status
+
+ATTEMPTS = 16  # two writers meet rarely; sixteen in a row is a broken store
+
+
+class ReviewDesk:
+    """Where questions wait for people. Every method either happened durably or raised."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        kinds: Mapping[str, ReviewKind],
+        custom_kind: ReviewKind,
+        addresses: Addresses,
+        clock: Callable[[], datetime],
+        limits: Limits | None = None,
+        signer: Signer | None = None,
+        verifier: EvidenceVerifier | None = None,
+        check_callback: Callable[[str], Awaitable[None]] | None = None,
+        service_name: str | None = None,
+    ) -> None:
+        self.store = store
+        self.addresses = addresses
+        self.limits = limits or Limits()
+        self.signer = signer
+        self.verifier = verifier
+        self.now = clock
+        self._kinds = kinds
+        self._custom_kind = custom_kind
+        self._reception = Reception(
+            store=store,
+            kind=self.kind,
+            addresses=addresses,
+            clock=clock,
+            limits=self.limits,
+            verifiable=verifier.paths if verifier else frozenset(),
+            check_callback=check_callback,
+            service_name=service_name,
+        )
+
+    def kind(self, type: str) -> ReviewKind:
+        """The review kind of this type; custom types share one."""
+        return self._kinds.get(type, self._custom_kind)
+
+    async def open(
+        self,
+        draft: CaseDraft,
+        principal: Principal,
+        *,
+        idempotency_key: str | None = None,
+        subject: Subject | None = None,
+    ) -> Opened:
+        """Put a question before a person; the same Idempotency-Key again gets the first answer."""
+        return await self._reception.open(
+            draft, principal, idempotency_key=idempotency_key, subject=subject or Subject()
+        )
+
+    # Looking
+
+    async def owned(self, case_id: str, principal: Principal) -> Case:
+        """The principal's own case; raises CaseNotFound for anyone else's."""
+        return require_owner(await self.store.case(case_id), principal)
+
+    async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
+        """The case behind a review link and the digest of that link; changes nothing."""
+        case = await self.store.case(case_id)
+        if case is None or case.erased_at is not None:
+            raise CaseNotFound()
+        return case, require_review_token(case, review_token)
+
+    async def shown(self, case_id: str) -> tuple[Case, Offer]:
+        """A case with what it shows."""
+        found = await self.store.case_and_offer(case_id)
+        if found is None:
+            raise CaseNotFound()
+        return found
+
+    async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
+        """The case's log after a sequence."""
+        return await self.store.events(case_id, after=after)
+
+    async def rounds(self, case: Case, *, limit: int = 50) -> list[Case]:
+        """The whole chain this case belongs to, oldest first."""
+        chain = [case]
+        while chain[0].previous_case_id and len(chain) < limit:
+            earlier = await self.store.case(chain[0].previous_case_id)
+            if earlier is None or earlier.owner != case.owner:
+                break
+            chain.insert(0, earlier)
+        while chain[-1].next_case_id and len(chain) < limit:
+            later = await self.store.case(chain[-1].next_case_id)
+            if later is None or later.owner != case.owner:
+                break
+            chain.append(later)
+        return chain
+
+    async def listed(
+        self, principal: Principal, *, status: Status | None, before: str | None, limit: int
+    ) -> Sequence[Case]:
+        """The principal's cases, newest first."""
+        return await self.store.cases_of(principal.name, status=status, before=before, limit=limit)
+
+    # The person at the page
+
+    async def view(self, case_id: str, *, actor: str) -> Case:
+        """Note that the person has the page before them."""
+        return await self._order(case_id, lambda case: View(actor=actor))
+
+    async def work(
+        self, case_id: str, *, actor: str, values: dict[str, Any], step: int, progress: Progress | None
+    ) -> Case:
+        """Keep what was typed so far, and report how far it got; sensitive values stay in the draft."""
+        case = await self._order(case_id, lambda case: Work(actor=actor, progress=progress))
+        await self.store.save_draft(Draft(case_id=case_id, values=values, step=step, saved_at=self.now()))
+        return case
+
+    async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
+        """A new review link for a colleague; who passed it on stands in the log."""
+        token = minting.token()
+        command = PassOn(actor=actor, review_digest=token_digest(token), note=note)
+        await self._order(case_id, lambda case: command)
+        return self.addresses.review(case_id, token)
+
+    async def decline(self, case_id: str, *, actor: str, reason: str | None) -> Case:
+        """The person will not decide this: the case is withdrawn with their reason (ruling 5)."""
+        return await self._order(case_id, lambda case: Cancel(actor=actor, reason=reason))
+
+    async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
+        """Take the one answer. `shown` is the digest of what the person saw; a different one is refused."""
+        for _ in range(ATTEMPTS):
+            case, offer = await self.shown(case_id)
+            if self._is_repeat(case, answer):
+                return case
+            if shown is not None and shown != case.offer_digest and case.live:
+                raise ContentChanged()
+            try:
+                return await self._answer(case, offer, answer)
+            except CaseConflict:
+                continue
+        raise Unavailable()
+
+    async def submit_inline(
+        self, case_id: str, token: str | None, request: SubmitRequest, *, replay_digest: str | None = None
+    ) -> SubmitReceipt:
+        """Take an answer that an agent relays from a native button."""
+        require_submit_token(await self.store.case(case_id), token)
+        answer = Answer(
+            action=request.action,
+            data=request.data,
+            path="inline_submit",
+            actor=f"inline:{request.submitted_by.platform}",
+            submitted_via=request.submitted_via,
+            submitted_by=request.submitted_by,
+            evidence=request.verification_evidence,
+            replay_digest=replay_digest,
+        )
+        try:
+            case = await self.answer(case_id, answer)
+        except RequestError as error:
+            error.details.setdefault("case_id", case_id)
+            if error.status == 403:  # spec 0.7: where the person can go instead, without a token
+                error.details.setdefault("review_url", self.addresses.page(case_id))
+            raise
+        return SubmitReceipt(
+            status=case.status.value, case_id=case.id, completed_at=cast(datetime, case.closed_at)
+        )
+
+    async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
+        now = self.now()
+        require(case, Respond, now=now)  # a late or second answer hears that first
+        data = check_answer(answer, offer, self.kind(case.type))
+        judgement = await judge_evidence(
+            answer.evidence,
+            policy=offer.verification_policy,
+            path=answer.path,
+            case=case,
+            action=answer.action,
+            verifier=self.verifier,
+            store=self.store,
+            now=now,
+        )
+        result = sign_result(
+            Result(action=answer.action, data=data),
+            case=case,
+            now=now,
+            signer=self.signer,
+            jwks_url=self.addresses.jwks,
+        )
+        command = Respond(actor=answer.actor, decision=decide(answer, result, judgement.result))
+        step = apply(case, command, now=now, salt=minting.salt())
+        return await self._commit(step, spent_evidence=judgement.spent)
+
+    def _is_repeat(self, case: Case, answer: Answer) -> bool:
+        decision = case.decision
+        return (
+            decision is not None
+            and answer.replay_digest is not None
+            and decision.replay_digest == answer.replay_digest
+        )
+
+    # The owner
+
+    async def cancel(self, case_id: str, principal: Principal, *, reason: str | None) -> Case:
+        """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
+        await self.owned(case_id, principal)
+        return await self._order(case_id, lambda case: Cancel(actor=actor_of(principal), reason=reason))
+
+    # Moving
+
+    async def order(self, case: Case, command: Command) -> Case:
+        """Apply one command to this very version of a case."""
+        step = apply(case, command, now=self.now(), salt=minting.salt())
+        return await self._commit(step) if step.events else case
+
+    async def _order(self, case_id: str, command_for: Callable[[Case], Command]) -> Case:
+        for _ in range(ATTEMPTS):
+            case = await self.store.case(case_id)
+            if case is None or case.erased_at is not None:
+                raise CaseNotFound()
+            try:
+                return await self.order(case, command_for(case))
+            except CaseConflict:
+                continue
+        raise Unavailable()
+
+    async def _commit(self, step: Step, *, spent_evidence: tuple[str, ...] = ()) -> Case:
+        await self.store.commit(
+            Commitment(
+                step=step,
+                due_at=due_at(step.case, keep_for=self.limits.keep_for),
+                deliveries=owed_deliveries(step, minting.message_id),
+                spent_evidence=spent_evidence,
+                clear_draft=not step.case.live,
+            )
+        )
+        return step.case

@@ -1,0 +1,57 @@
+"""The clock's own orders: remind, expire and erase what is due, whichever process opened it."""
+
+from datetime import datetime, timedelta
+
+from assent.cases.case import Case
+from assent.cases.commands import Erase
+from assent.cases.deadlines import due_at, due_command
+from assent.cases.machine import apply
+from assent.desk import minting
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import CaseConflict
+from assent.ports.store import Commitment
+
+BATCH = 200
+
+
+class Sweep:
+    """Moves due cases on; safe to run in many processes, since each step is guarded by its version."""
+
+    def __init__(self, desk: ReviewDesk) -> None:
+        self._desk = desk
+
+    async def once(self) -> int:
+        """Handle everything that is due now; returns how many cases moved."""
+        moved = 0
+        while batch := await self._desk.store.due(self._desk.now(), limit=BATCH):
+            done = [await self._move(case) for case in batch]
+            moved += sum(done)
+            if not any(done):
+                break
+        return moved
+
+    async def next_at(self) -> datetime | None:
+        """When the next case comes due."""
+        return await self._desk.store.next_due_at()
+
+    async def _move(self, case: Case) -> bool:
+        command = due_command(case, self._desk.now(), keep_for=self._keep_for)
+        if command is None:
+            return False
+        try:
+            if isinstance(command, Erase):
+                await self._erase(case, command)
+            else:
+                await self._desk.order(case, command)
+        except CaseConflict:  # someone answered meanwhile; the next round looks again
+            return False
+        return True
+
+    async def _erase(self, case: Case, command: Erase) -> None:
+        step = apply(case, command, now=self._desk.now(), salt=minting.salt())
+        due = due_at(step.case, keep_for=self._keep_for)
+        await self._desk.store.erase(Commitment(step=step, due_at=due, clear_draft=True))
+
+    @property
+    def _keep_for(self) -> timedelta:
+        return self._desk.limits.keep_for
