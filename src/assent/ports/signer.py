@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 
 class Signer(Protocol):
-    """Signs results and publishes the keys that verify them; called for every answer, so it must not block."""
+    """Signs results and publishes the keys that verify them; called at every answer: it must not block."""
 
     @property
     def algorithm(self) -> str:
