@@ -73,14 +73,6 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     agent: Name | None = None
 
 
-_decoder = msgspec.json.Decoder(CaseDraft)
-
-
-def read_draft(body: bytes) -> CaseDraft:
-    """The draft in a request's body; raises ValidationFailed naming what to fix."""
-    return _decoder.decode(body)
-
-
 def draft_from(fields: dict[str, Any]) -> CaseDraft:
     """The draft in plain Python values; raises ValidationFailed naming what to fix."""
     try:

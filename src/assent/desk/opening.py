@@ -96,7 +96,7 @@ def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
     asked = parse_duration(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
     if asked > limits.max_timeout_for:
         raise ValidationFailed(
-            f"timeout {draft.timeout!r} is longer than the {format_duration(limits.max_timeout_for)} allowed here."
+            f"timeout {draft.timeout!r} is over the {format_duration(limits.max_timeout_for)} allowed here."
         )
     return asked
 

@@ -94,7 +94,7 @@ class Reception:
     ) -> Opened:
         case, offer, minted = self._case(draft, principal, subject)
         if case.callback_url is not None:
-            await self._require_callable(case.callback_url)
+            await self.require_callable(case.callback_url)
         body = self._body(case, offer, minted)
         created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
         filed, event = begin(case, created, actor=actor_of(principal), salt=minting.salt())
@@ -162,10 +162,11 @@ class Reception:
             return None
         return Endpoint(owner=owner, url=url, secret=minting.callback_secret(), created_at=case.created_at)
 
-    async def _require_callable(self, url: str) -> None:
+    async def require_callable(self, url: str) -> None:
+        """Raises ValidationFailed for an address that callbacks may not go to."""
         if self._check_callback is None:
             raise ValidationFailed("This server sends no callbacks; leave callback_url out.")
         try:
             await self._check_callback(url)
         except AddressRefused as error:
-            raise ValidationFailed(f"callback_url is refused: {error.message}") from error
+            raise ValidationFailed(f"The callback address is refused: {error.message}") from error

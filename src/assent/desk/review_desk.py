@@ -47,6 +47,7 @@ class ReviewDesk:
         verifier: EvidenceVerifier | None = None,
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
+        observe: Callable[[Commitment], None] | None = None,
     ) -> None:
         self.store = store
         self.addresses = addresses
@@ -54,6 +55,7 @@ class ReviewDesk:
         self.signer = signer
         self.verifier = verifier
         self.now = clock
+        self.observe = observe
         self._kinds = kinds
         self._custom_kind = custom_kind
         self._reception = Reception(
@@ -83,6 +85,10 @@ class ReviewDesk:
         return await self._reception.open(
             draft, principal, idempotency_key=idempotency_key, subject=subject or Subject()
         )
+
+    async def require_callable(self, url: str) -> None:
+        """Raises ValidationFailed for an address that callbacks may not go to."""
+        await self._reception.require_callable(url)
 
     # Looking
 
@@ -253,13 +259,14 @@ class ReviewDesk:
         raise Unavailable()
 
     async def _commit(self, step: Step, *, spent_evidence: tuple[str, ...] = ()) -> Case:
-        await self.store.commit(
-            Commitment(
-                step=step,
-                due_at=due_at(step.case, keep_for=self.limits.keep_for),
-                deliveries=owed_deliveries(step, minting.message_id),
-                spent_evidence=spent_evidence,
-                clear_draft=not step.case.live,
-            )
+        commitment = Commitment(
+            step=step,
+            due_at=due_at(step.case, keep_for=self.limits.keep_for),
+            deliveries=owed_deliveries(step, minting.message_id),
+            spent_evidence=spent_evidence,
+            clear_draft=not step.case.live,
         )
+        await self.store.commit(commitment)
+        if self.observe is not None:
+            self.observe(commitment)
         return step.case

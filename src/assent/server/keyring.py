@@ -1,0 +1,46 @@
+"""API keys at the door: a Bearer key becomes a principal."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from assent.cases.tokens import token_digest
+from assent.errors import InvalidToken
+from assent.ports.identity import Principal
+from assent.ports.store import ApiKey, KeyStore
+from assent.server.wire import Scope, bearer_token
+
+ANONYMOUS = Principal(name=None, scopes=frozenset())
+TRUST_FOR = timedelta(seconds=2)  # how long a revoked key may still work
+CACHE_SIZE = 10_000
+
+
+class ApiKeyDoor:
+    """Authenticates requests by the keys in the store."""
+
+    def __init__(self, *, store: KeyStore, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._now = clock
+        self._known: dict[str, tuple[Principal, datetime]] = {}
+
+    async def __call__(self, scope: Scope) -> Principal:
+        """The principal behind the request; without a credential the anonymous one. Raises InvalidToken."""
+        token = bearer_token(scope)
+        if token is None:
+            return ANONYMOUS
+        now = self._now()
+        digest = token_digest(token)
+        known = self._known.get(digest)
+        if known is not None and now < known[1]:
+            return known[0]
+        return self._remember(digest, await self._store.api_key(digest), now)
+
+    def _remember(self, digest: str, key: ApiKey | None, now: datetime) -> Principal:
+        if key is None or not key.valid(now):
+            self._known.pop(digest, None)
+            raise InvalidToken("This API key is not known, has expired or was revoked.")
+        principal = Principal(name=key.name, scopes=frozenset(key.scopes))
+        until = now + TRUST_FOR
+        if len(self._known) >= CACHE_SIZE:
+            self._known.clear()
+        self._known[digest] = (principal, min(until, key.expires_at or until))
+        return principal

@@ -1,0 +1,67 @@
+"""Structured logs: one JSON object a line, with tokens and secrets struck out before anything is written."""
+
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+STRUCK = "[redacted]"
+_SECRETS = re.compile(
+    r"(?P<keep>(?:token|csrf|assent_case)=|Bearer\s+)[^\s&;\"',}]+"
+    r"|\b(?:whsec_|assent_)[A-Za-z0-9+/=_-]{16,}"
+    r"|(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
+    re.IGNORECASE,
+)
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+
+
+def redact(text: str) -> str:
+    """The text without anything that looks like a token, a key or a secret."""
+    return _SECRETS.sub(lambda found: (found["keep"] or "") + STRUCK, text)
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+        }
+        for name, value in vars(record).items():
+            if name not in _STANDARD:
+                line[name] = redact(value) if isinstance(value, str) else value
+        if record.exc_info:
+            line["error"] = redact(self.formatException(record.exc_info))
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class TextFormatter(logging.Formatter):
+    """A record for a person at a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        line = f"{moment}  {record.levelname.lower():<7}  {record.getMessage()}"
+        if record.exc_info:
+            line = f"{line}\n{self.formatException(record.exc_info)}"
+        return redact(line)
+
+
+def configure_logs(*, style: Literal["json", "text"], level: str) -> None:
+    """Send all logs to standard error in one style."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
+    logging.getLogger("uvicorn.access").disabled = True  # it would write review links with their tokens

@@ -1,0 +1,71 @@
+"""GET …/status: where a case stands, cheap to ask again (ruling 16)."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from assent.cases.case import Case
+from assent.cases.commands import Expire
+from assent.cases.deadlines import SYSTEM
+from assent.cases.wire import poll_response
+from assent.desk.access import require_owner
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import CaseConflict
+from assent.ports.identity import Principal
+from assent.protocol.poll import Status
+from assent.server.rate import PollLimiter
+from assent.server.wire import JSON, NO_STORE, NOSNIFF, Scope, Send, header, reply
+
+RETRY_AFTER: Mapping[Status, int] = {Status.PENDING: 30, Status.OPENED: 10, Status.IN_PROGRESS: 5}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class StatusPoll:
+    """Answers polls."""
+
+    def __init__(self, desk: ReviewDesk, limiter: PollLimiter) -> None:
+        self._desk = desk
+        self._limiter = limiter
+
+    async def __call__(self, scope: Scope, send: Send, case_id: str, principal: Principal) -> None:
+        """200 with the state, or 304 if the caller has it already; a 304 and a closed case cost no budget."""
+        case = await self.current(case_id, principal)
+        etag = b'"%d"' % case.version
+        asked = header(scope, b"if-none-match")
+        if asked is not None and matches(asked, etag):
+            await reply(send, 304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
+            return
+        headers = [JSON, NO_STORE, NOSNIFF, (b"etag", etag)]
+        if case.live:
+            remaining = self._limiter.spend(principal.name, case_id)
+            headers += self._pace(case)
+            headers.append((b"x-ratelimit-limit", b"%d" % self._limiter.per_minute))
+            headers.append((b"x-ratelimit-remaining", b"%d" % remaining))
+        body = b"" if scope["method"] == "HEAD" else _encode(poll_response(case))
+        await reply(send, 200, headers, body)
+
+    async def current(self, case_id: str, principal: Principal) -> Case:
+        """The owner's case; one past its deadline is expired here if the sweep has not come by yet."""
+        case = require_owner(await self._desk.store.case(case_id), principal)
+        if case.live and self._desk.now() >= case.expires_at:
+            try:
+                return await self._desk.order(case, Expire(actor=SYSTEM))
+            except CaseConflict:
+                return await self._desk.owned(case_id, principal)
+        return case
+
+    def _pace(self, case: Case) -> list[tuple[bytes, bytes]]:
+        if not case.live:
+            return []
+        left = int((case.expires_at - self._desk.now()).total_seconds()) + 1
+        return [(b"retry-after", b"%d" % max(1, min(RETRY_AFTER[case.status], left)))]
+
+
+def matches(asked: bytes, etag: bytes) -> bool:
+    """Whether an If-None-Match header names this ETag: lists, weak marks and `*` included (RFC 9110)."""
+    if asked == etag:
+        return True
+    if asked.strip() == b"*":
+        return True
+    return any(one.strip().removeprefix(b"W/") == etag for one in asked.split(b","))

@@ -1,0 +1,61 @@
+"""Case sessions: a review link is exchanged once for a short, signed cookie, and the token leaves the URL.
+
+A session is nothing but its cookie: case, link and end, under the server's secret. Nothing is written when a
+link is opened (ruling 4), and a link that is withdrawn ends its sessions.
+"""
+
+import hashlib
+import hmac
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from assent.cases.case import Case
+
+COOKIE = "assent_case"
+LAST_FOR = timedelta(hours=12)
+
+
+class CaseSession(Struct, frozen=True, kw_only=True):
+    """One person at one case's page."""
+
+    case_id: str
+    link: str
+    csrf: str
+
+    @property
+    def actor(self) -> str:
+        """How the log names whoever holds this link."""
+        return f"link:{self.link[:8]}"
+
+
+class CaseSessions:
+    """Makes and reads session cookies."""
+
+    def __init__(self, secret: str) -> None:
+        self._key = bytes.fromhex(secret)
+
+    def begin(self, case_id: str, link: str, now: datetime) -> str:
+        """The cookie's value for the holder of this link."""
+        ends = int((now + LAST_FOR).timestamp())
+        return f"{link[:32]}.{ends}.{self._mac('session', case_id, link[:32], str(ends))}"
+
+    def read(self, case: Case, cookie: str | None, now: datetime) -> CaseSession | None:
+        """The session, if the cookie is ours, of this case, not over, and its link still holds."""
+        parts = (cookie or "").split(".")
+        if len(parts) != 3 or not (parts[1].isascii() and parts[1].isdigit() and len(parts[1]) < 13):
+            return None
+        link, ends, mac = parts
+        if not hmac.compare_digest(mac.encode(), self._mac("session", case.id, link, ends).encode()):
+            return None
+        held = next((digest for digest in case.review_digests if digest[:32] == link), None)
+        if held is None or now >= datetime.fromtimestamp(int(ends), UTC):
+            return None
+        return CaseSession(case_id=case.id, link=held, csrf=self._mac("csrf", case.id, link, ends))
+
+    def csrf_holds(self, session: CaseSession, presented: str) -> bool:
+        """Whether a form came from a page we showed in this session."""
+        return hmac.compare_digest(session.csrf.encode(), presented.encode("utf-8", "surrogatepass"))
+
+    def _mac(self, *parts: str) -> str:
+        return hmac.new(self._key, "\n".join(parts).encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,141 @@
+"""GET …/events: server-sent events straight from the log (ruling 17).
+
+An idle stream is one task waiting for its caller to leave; whoever commits an event wakes the stream and a
+short-lived task writes to it. That keeps ten thousand open streams cheap.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine
+from typing import Any
+
+from assent.cases.case import Case
+from assent.desk.review_desk import ReviewDesk
+from assent.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
+from assent.server.wire import NO_STORE, NOSNIFF, Receive, Scope, Send, text_header
+
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    NO_STORE,
+    NOSNIFF,
+    (b"x-accel-buffering", b"no"),
+]
+HEARTBEAT_EVERY = 15.0
+
+
+class Stream:
+    """One open stream: whom to write to, and how far it has been told."""
+
+    __slots__ = ("busy", "case_id", "closed", "missed", "seen", "send")
+
+    def __init__(self, case_id: str, send: Send, seen: int) -> None:
+        self.case_id = case_id
+        self.send = send
+        self.seen = seen
+        self.busy = False
+        self.missed = False
+        self.closed = False
+
+    async def write(self, body: bytes, *, more: bool = True) -> None:
+        """Send bytes, as the last ones if no more follow."""
+        self.closed = self.closed or not more
+        await self.send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+class EventStreams:
+    """All open streams of this process."""
+
+    def __init__(self, desk: ReviewDesk) -> None:
+        self._desk = desk
+        self._streams: dict[str, set[Stream]] = defaultdict(set)
+        self._tasks: set[asyncio.Task[None]] = set()
+        desk.store.on_change(self.wake)
+
+    def __len__(self) -> int:
+        return sum(len(streams) for streams in self._streams.values())
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, case: Case) -> None:
+        """Replay what the caller missed, then stay until the case closes or the caller leaves."""
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+            return
+        seen = last_seen(text_header(scope, b"last-event-id"))
+        stream = Stream(case.id, send, seen if seen <= case.version else 0)
+        self._streams[case.id].add(stream)
+        try:
+            await stream.write(b"retry: 2000\n\n")
+            await self._tell(stream)
+            if not case.live and not stream.closed:  # the caller has seen the end already
+                await stream.write(b"", more=False)
+            while not stream.closed and (await receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            self._forget(stream)
+
+    def wake(self, case_id: str | None) -> None:
+        """Tell the streams of a case, or all of them, that the log has grown."""
+        ids = [case_id] if case_id is not None else list(self._streams)
+        for one in ids:
+            for stream in tuple(self._streams.get(one, ())):
+                self._spawn(self._tell(stream))
+
+    async def heartbeat(self) -> None:
+        """Keep idle streams alive through proxies, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_EVERY)
+            for streams in tuple(self._streams.values()):
+                for stream in tuple(streams):
+                    if not stream.busy and not stream.closed:
+                        self._spawn(stream.write(HEARTBEAT))
+
+    async def close(self) -> None:
+        """End every stream so that a stopping server need not wait; callers come back with Last-Event-ID."""
+        for streams in tuple(self._streams.values()):
+            for stream in tuple(streams):
+                if not stream.closed:
+                    self._spawn(stream.write(b"", more=False))
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _tell(self, stream: Stream) -> None:
+        """Write what is new. One writer per stream: who comes meanwhile leaves word to look again."""
+        if stream.busy:
+            stream.missed = True
+            return
+        stream.busy = True
+        try:
+            stream.missed = True
+            while stream.missed and not stream.closed:
+                stream.missed = False
+                await self._write_new(stream)
+        finally:
+            stream.busy = False
+
+    async def _write_new(self, stream: Stream) -> None:
+        frames, final = [], False
+        for event in await self._desk.events(stream.case_id, after=stream.seen):
+            stream.seen = event.seq
+            if event.type in STREAMED and event.data is not None:
+                frames.append(frame(name=event.type, seq=event.seq, data=event.data))
+            final = final or event.type in FINAL
+        if frames or final:
+            await stream.write(b"".join(frames), more=not final)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that left mid-write is no news
+
+    def _forget(self, stream: Stream) -> None:
+        stream.closed = True
+        streams = self._streams.get(stream.case_id)
+        if streams is not None:
+            streams.discard(stream)
+            if not streams:
+                del self._streams[stream.case_id]

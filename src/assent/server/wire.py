@@ -1,0 +1,133 @@
+"""HTTP in its rawest form: read a body within bounds, send a reply, turn an error into its flat body."""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from assent.desk import minting
+from assent.errors import (
+    AssentError,
+    BadRequest,
+    BodyTooLarge,
+    InvalidJson,
+    InvalidToken,
+    RateLimited,
+    Unavailable,
+    ValidationFailed,
+)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+JSON: Header = (b"content-type", b"application/json")
+NO_STORE: Header = (b"cache-control", b"no-store")
+NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
+RETRY_WHEN_BUSY = b"2"
+
+log = logging.getLogger("assent.server")
+
+
+class Disconnected(Exception):
+    """The caller went away before the request was whole."""
+
+
+async def read_body(scope: Scope, receive: Receive, *, limit: int) -> bytes:
+    """The request's body; raises BodyTooLarge beyond the limit, before reading it all."""
+    declared = header(scope, b"content-length")
+    if declared is not None and declared.isdigit() and int(declared) > limit:
+        raise BodyTooLarge(f"The body is larger than {limit} bytes.")
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message["type"] == "http.request" and not message.get("more_body") and len(body) <= limit:
+        return body
+    chunks = [body]
+    size = len(body)
+    while message["type"] == "http.request" and message.get("more_body") and size <= limit:
+        message = await receive()
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    if size > limit:
+        raise BodyTooLarge(f"The body is larger than {limit} bytes.")
+    return b"".join(chunks)
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The first header of this lower-case name."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return None
+
+
+def text_header(scope: Scope, name: bytes) -> str | None:
+    """The first header of this lower-case name as text."""
+    value = header(scope, name)
+    return None if value is None else value.decode("latin-1")
+
+
+def bearer_token(scope: Scope) -> str | None:
+    """The Bearer token of the request; raises InvalidToken for any other kind of credential."""
+    value = text_header(scope, b"authorization")
+    if value is None:
+        return None
+    scheme, _, token = value.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise InvalidToken("Send the credential as `Authorization: Bearer …`.")
+    return token.strip()
+
+
+async def reply(send: Send, status: int, headers: list[Header], body: bytes) -> None:
+    """Send one whole response."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def reply_json(send: Send, status: int, body: bytes, *extra: Header) -> None:
+    """Send JSON that nobody may store."""
+    await reply(send, status, [JSON, NO_STORE, NOSNIFF, *extra], body)
+
+
+async def reply_error(send: Send, error: Exception) -> None:
+    """Send an error as its flat body; what we did not foresee is logged and says nothing of itself."""
+    status, body, extra = describe_error(error)
+    await reply_json(send, status, body, *extra)
+
+
+def describe_error(error: Exception) -> tuple[int, bytes, list[Header]]:
+    """Status, body and headers of an error."""
+    if not isinstance(error, AssentError) or error.status == 500:
+        reference = minting.short_id()
+        log.error("unexpected error", exc_info=error, extra={"reference": reference})
+        body = {"error": "internal", "message": "Something went wrong on our side.", "reference": reference}
+        return 500, msgspec.json.encode(body), []
+    extra: list[Header] = []
+    if isinstance(error, Unavailable):
+        extra.append((b"retry-after", RETRY_WHEN_BUSY))
+    elif isinstance(error, RateLimited):
+        extra.append((b"retry-after", b"%d" % error.details.get("retry_after", 1)))
+    elif isinstance(error, InvalidToken):
+        extra.append((b"www-authenticate", b"Bearer"))
+    return error.status, msgspec.json.encode(error.body()), extra
+
+
+T = TypeVar("T")
+
+
+def decode(
+    decoder: msgspec.json.Decoder[T], body: bytes, *, misfit: type[BadRequest] = ValidationFailed
+) -> T:
+    """The message in a body; raises InvalidJson, or `misfit` with what to fix when its shape is wrong."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise misfit(f"{error}.") from error
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidJson(f"The body is not valid JSON: {error}.") from error
