@@ -1,0 +1,48 @@
+"""Connections to one database file, set up the way the store relies on."""
+
+from pathlib import Path
+
+import apsw
+
+BUSY_FOR_MS = 5_000  # how long a writer waits for another process
+CACHE_KIB = 65_536
+CHECKPOINT_PAGES = 4_000
+PAGE_SIZE = 4_096
+
+# What an operator can mend while the server runs: a full disk, a lock held elsewhere, a failing device.
+OUTAGES = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.NoMemError,
+)
+
+
+def connect_writer(path: Path) -> apsw.Connection:
+    """The one connection that writes: what it commits is on disk."""
+    connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(BUSY_FOR_MS)
+    _tune(connection)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("foreign_keys", True)
+    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+    return connection
+
+
+def connect_reader(path: Path) -> apsw.Connection:
+    """A connection that can only read, and sees the last commit."""
+    connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)
+    _tune(connection)
+    return connection
+
+
+def _tune(connection: apsw.Connection) -> None:
+    connection.pragma("cache_size", -CACHE_KIB)
+    connection.pragma("temp_store", "memory")
+    connection.pragma("trusted_schema", False)

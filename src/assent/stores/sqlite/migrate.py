@@ -1,0 +1,130 @@
+"""Bringing a database file to the schema this version knows, one numbered migration after the other."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+from msgspec import Struct
+
+from assent.errors import MigrationError, SettingsError
+from assent.stores.sqlite.batch import BEGIN, COMMIT, roll_back
+from assent.stores.sqlite.connection import BUSY_FOR_MS, PAGE_SIZE
+
+APPLICATION_ID = 0x41736E74  # "Asnt", so that `file` and we recognise our own
+
+
+class SchemaState(Struct, frozen=True, kw_only=True):
+    """Which migration a file has reached, and which is the newest this version knows."""
+
+    version: int
+    known: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been written yet."""
+        return self.version == 0
+
+    @property
+    def current(self) -> bool:
+        """Whether this version can work with the file as it is."""
+        return self.version == self.known
+
+
+def migrations() -> dict[int, str]:
+    """The SQL of every migration under its number, in order."""
+    folder = files("assent.stores.sqlite").joinpath("migrations")
+    scripts = sorted((item.name, item) for item in folder.iterdir() if item.name.endswith(".sql"))
+    return {int(name.split("_")[0]): item.read_text("utf-8") for name, item in scripts}
+
+
+def schema_state(path: Path | str) -> SchemaState:
+    """Where the file stands; a missing one is empty. Raises MigrationError for a file that is not ours."""
+    path = Path(path)
+    if not path.exists():
+        return SchemaState(version=0, known=max(migrations()))
+    with _opened(path) as connection:
+        return _state(connection, path)
+
+
+def migrate(path: Path | str) -> SchemaState:
+    """Run every migration the file lacks; returns where it stood before.
+
+    Raises SettingsError when the place cannot be used, MigrationError when the file is not ours or too new.
+    """
+    path = Path(path)
+    _create_private(path)
+    with _opened(path) as connection:
+        connection.pragma("page_size", PAGE_SIZE)
+        connection.pragma("journal_mode", "wal")
+        before = _state(connection, path)
+        for number, sql in migrations().items():
+            _run(connection, number, sql)
+        return before
+
+
+def prepare(path: Path) -> None:
+    """Make an empty file ready; raises MigrationError for one that is older or newer than this version."""
+    state = schema_state(path)
+    if state.empty:
+        migrate(path)
+    elif not state.current:
+        raise MigrationError(
+            f"{path} has schema {state.version} and this version of Assent works with {state.known}: "
+            "make a backup, then run `assent migrate`."
+        )
+
+
+def _state(connection: apsw.Connection, path: Path) -> SchemaState:
+    state = SchemaState(version=int(connection.pragma("user_version")), known=max(migrations()))
+    ours = connection.pragma("application_id") == APPLICATION_ID
+    blank = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    if not ours and not (blank and state.empty):
+        raise MigrationError(f"{path} is an SQLite database, but not one of Assent's.")
+    if state.version > state.known:
+        raise MigrationError(
+            f"{path} has schema {state.version}, written by a newer version of Assent; "
+            f"this one knows {state.known}. Upgrade Assent, or restore a backup."
+        )
+    return state
+
+
+def _run(connection: apsw.Connection, number: int, sql: str) -> None:
+    """One migration in one transaction; whoever comes second finds it done."""
+    connection.execute(BEGIN)
+    try:
+        if int(connection.pragma("user_version")) < number:
+            connection.execute(sql)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", number)
+        connection.execute(COMMIT)
+    except Exception:
+        roll_back(connection)
+        raise
+
+
+def _create_private(path: Path) -> None:
+    """The file appears readable by its owner alone; SQLite gives the files beside it the same rights."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise SettingsError(f"The database {path} cannot be used: {error.strerror}.") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[apsw.Connection]:
+    try:
+        connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    except apsw.CantOpenError as error:
+        raise SettingsError(f"The database {path} cannot be opened: {error}.") from error
+    try:
+        connection.set_busy_timeout(BUSY_FOR_MS)
+        yield connection
+    except apsw.NotADBError as error:
+        raise MigrationError(f"{path} is not an SQLite database.") from error
+    except (apsw.BusyError, apsw.ReadOnlyError, apsw.IOError) as error:
+        raise SettingsError(f"The database {path} cannot be opened: {error}.") from error
+    finally:
+        connection.close()

@@ -1,0 +1,83 @@
+"""Deliveries and their endpoints in SQLite."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from assent.ports.store import Delivery, Endpoint
+from assent.stores.sqlite import rows
+from assent.stores.sqlite.operation import settlement_operation, single
+from assent.stores.sqlite.queries import QUERIES
+from assent.stores.sqlite.reader import Reader
+from assent.stores.sqlite.rows import Params, micros, moment
+from assent.stores.sqlite.writer import Writer
+
+LEASE_DELIVERIES = QUERIES["lease_deliveries"]
+SELECT_DELIVERIES = QUERIES["select_deliveries"]
+SELECT_NEXT_DELIVERY_AT = QUERIES["select_next_delivery_at"]
+SELECT_ENDPOINT = QUERIES["select_endpoint"]
+SELECT_ENDPOINTS = QUERIES["select_endpoints"]
+UPSERT_ENDPOINT = QUERIES["upsert_endpoint"]
+
+
+class SqliteOutboxStore:
+    """The OutboxStore over one reader and one writer."""
+
+    _reader: Reader
+    _writer: Writer
+
+    async def lease_deliveries(
+        self, now: datetime, *, lease_for: timedelta, limit: int
+    ) -> Sequence[Delivery]:
+        """Waiting deliveries that are due, moved out of others' reach until the lease ends."""
+        next_at = await self.next_delivery_at()
+        if next_at is None or next_at > now:
+            return []
+        terms = (micros(now), micros(now + lease_for), limit)
+        return [rows.delivery_from(row) for row in await self._writer.submit(single(LEASE_DELIVERIES, terms))]
+
+    async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
+        """Write the outcome of one attempt; one that was delivered stays delivered."""
+        await self._writer.submit(settlement_operation(delivery, disable_endpoint=disable_endpoint))
+
+    async def deliveries(
+        self,
+        *,
+        owner: str | None = None,
+        case_id: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[Delivery]:
+        """The delivery log, newest first."""
+        filters = {"deliveries.owner": owner, "cases.id": case_id, "state": state}
+        return self._deliveries(filters, limit)
+
+    async def delivery(self, delivery_id: str) -> Delivery | None:
+        """One delivery."""
+        found = self._deliveries({"deliveries.id": delivery_id}, 1)
+        return found[0] if found else None
+
+    def _deliveries(self, filters: dict[str, str | None], limit: int) -> list[Delivery]:
+        """Only the filters that are set enter the query, so that each combination finds its index."""
+        wanted = {column: value for column, value in filters.items() if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in wanted) or "true"
+        sql = f"{SELECT_DELIVERIES} WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
+        params: Params = (*wanted.values(), limit)
+        return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]
+
+    async def next_delivery_at(self) -> datetime | None:
+        """When the next waiting delivery is due."""
+        next_at: int | None = self._reader.row(SELECT_NEXT_DELIVERY_AT)[0]
+        return moment(next_at)
+
+    async def endpoint(self, owner: str, url: str) -> Endpoint | None:
+        """The endpoint of this owner at this address."""
+        row = self._reader.row(SELECT_ENDPOINT, (owner, url))
+        return rows.endpoint_from(row) if row else None
+
+    async def endpoints(self, owner: str) -> Sequence[Endpoint]:
+        """All endpoints of an owner."""
+        return [rows.endpoint_from(row) for row in self._reader.rows(SELECT_ENDPOINTS, (owner,))]
+
+    async def save_endpoint(self, endpoint: Endpoint) -> None:
+        """Write an endpoint, new or changed."""
+        await self._writer.submit(single(UPSERT_ENDPOINT, rows.endpoint_row(endpoint)))

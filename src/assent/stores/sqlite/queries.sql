@@ -1,0 +1,200 @@
+-- name: begin
+BEGIN IMMEDIATE
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- name: savepoint
+SAVEPOINT operation
+
+-- name: release
+RELEASE operation
+
+-- name: undo
+ROLLBACK TO operation
+
+-- name: data_version
+PRAGMA data_version
+
+
+-- name: insert_case
+INSERT INTO cases (id, owner, status, version, due_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (id) DO NOTHING
+
+-- name: insert_offer
+INSERT INTO offers (case_number, offer) SELECT number, ?2 FROM cases WHERE id = ?1
+
+-- name: insert_event
+INSERT INTO events (case_number, seq, type, at, actor, data, salt, data_digest, previous, digest)
+SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM cases WHERE id = ?1
+
+-- name: update_case
+UPDATE cases SET status = ?3, version = ?4, due_at = ?5, state = ?6 WHERE id = ?1 AND version = ?2
+
+-- name: link_case
+UPDATE cases SET status = ?3, version = ?4, state = ?5 WHERE id = ?1 AND version = ?2
+
+-- name: blank_events
+UPDATE events SET data = NULL, salt = NULL
+WHERE case_number = (SELECT number FROM cases WHERE id = ?1) AND seq <= ?2 AND data IS NOT NULL
+
+-- name: delete_offer
+DELETE FROM offers WHERE case_number = (SELECT number FROM cases WHERE id = ?1)
+
+-- name: delete_draft
+DELETE FROM drafts WHERE case_number = (SELECT number FROM cases WHERE id = ?1)
+
+-- name: blank_deliveries
+UPDATE deliveries SET target = '', body = x''
+WHERE case_number = (SELECT number FROM cases WHERE id = ?1) AND state <> 'waiting'
+
+-- name: select_case
+SELECT state FROM cases WHERE id = ?1
+
+-- name: select_case_and_offer
+SELECT state, offer FROM cases JOIN offers ON case_number = number WHERE id = ?1
+
+-- name: select_events
+SELECT id, seq, type, at, actor, data, salt, data_digest, previous, digest
+FROM cases JOIN events ON case_number = number WHERE id = ?1 AND seq > ?2 ORDER BY seq
+
+-- name: select_cases_of_owner_by_status
+SELECT state FROM cases WHERE owner IS ?1 AND status = ?2 AND number < ?3 ORDER BY number DESC LIMIT ?4
+
+-- name: select_cases_of_owner
+-- Each arm walks the index backwards and the arms are merged as they go, so that a page costs the same
+-- however many cases the owner has.
+WITH newest (number) AS (
+  SELECT number FROM cases WHERE owner IS ?1 AND status = 'pending' AND number < ?2
+  UNION ALL SELECT number FROM cases WHERE owner IS ?1 AND status = 'opened' AND number < ?2
+  UNION ALL SELECT number FROM cases WHERE owner IS ?1 AND status = 'in_progress' AND number < ?2
+  UNION ALL SELECT number FROM cases WHERE owner IS ?1 AND status = 'completed' AND number < ?2
+  UNION ALL SELECT number FROM cases WHERE owner IS ?1 AND status = 'expired' AND number < ?2
+  UNION ALL SELECT number FROM cases WHERE owner IS ?1 AND status = 'cancelled' AND number < ?2
+  ORDER BY number DESC LIMIT ?3
+)
+SELECT state FROM newest JOIN cases USING (number) ORDER BY number DESC
+
+-- name: select_case_number
+SELECT number FROM cases WHERE id = ?1
+
+-- name: select_due
+SELECT state FROM cases WHERE due_at IS NOT NULL AND due_at <= ?1 ORDER BY due_at LIMIT ?2
+
+-- name: select_next_due_at
+SELECT min(due_at) FROM cases WHERE due_at IS NOT NULL
+
+
+-- name: insert_replay
+-- A key whose first answer has run out is free again.
+INSERT INTO replays (owner, key_digest, request_digest, sealed_answer, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (owner, key_digest) DO UPDATE SET
+  request_digest = excluded.request_digest, sealed_answer = excluded.sealed_answer, expires_at = excluded.expires_at
+WHERE expires_at <= ?6
+
+-- name: select_replay
+SELECT request_digest, sealed_answer, expires_at FROM replays WHERE owner = ?1 AND key_digest = ?2
+
+-- name: delete_replays
+DELETE FROM replays WHERE expires_at <= ?1 RETURNING 1
+
+-- name: insert_spent_evidence
+INSERT INTO spent_evidence (digest) VALUES (?1) ON CONFLICT (digest) DO NOTHING
+
+-- name: select_spent_evidence
+SELECT 1 FROM spent_evidence WHERE digest = ?1
+
+-- name: upsert_draft
+INSERT INTO drafts (case_number, entries, step, saved_at)
+SELECT number, ?2, ?3, ?4 FROM cases WHERE id = ?1 AND status IN ('pending', 'opened', 'in_progress')
+ON CONFLICT (case_number) DO UPDATE SET
+  entries = excluded.entries, step = excluded.step, saved_at = excluded.saved_at
+
+-- name: select_draft
+SELECT entries, step, saved_at FROM cases JOIN drafts ON case_number = number WHERE id = ?1
+
+
+-- name: insert_delivery
+INSERT INTO deliveries (
+  id, case_number, event, owner, courier, target, body, created_at, next_at, state, attempts, last_status,
+  last_error, settled_at
+) SELECT ?1, number, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM cases WHERE id = ?2
+
+-- name: lease_deliveries
+UPDATE deliveries SET next_at = ?2 WHERE number IN (
+  SELECT number FROM deliveries WHERE state = 'waiting' AND next_at <= ?1 ORDER BY next_at LIMIT ?3
+) RETURNING
+  id, (SELECT id FROM cases WHERE number = case_number), event, owner, courier, target, body, created_at,
+  next_at, state, attempts, last_status, last_error, settled_at
+
+-- name: settle_delivery
+UPDATE deliveries SET next_at = ?2, state = ?3, attempts = ?4, last_status = ?5, last_error = ?6, settled_at = ?7
+WHERE id = ?1 AND state <> 'delivered'
+
+-- name: blank_delivery_of_erased_case
+UPDATE deliveries SET target = '', body = x''
+WHERE id = ?1 AND state <> 'waiting'
+  AND NOT EXISTS (SELECT 1 FROM offers WHERE offers.case_number = deliveries.case_number)
+
+-- name: select_deliveries
+SELECT
+  deliveries.id, cases.id, event, deliveries.owner, courier, target, body, created_at, next_at, state, attempts,
+  last_status, last_error, settled_at
+FROM deliveries JOIN cases ON cases.number = case_number
+
+-- name: select_next_delivery_at
+SELECT min(next_at) FROM deliveries WHERE state = 'waiting'
+
+-- name: insert_endpoint
+INSERT INTO endpoints (owner, url, secret, previous_secret, previous_until, disabled_at, created_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (owner, url) DO NOTHING
+
+-- name: upsert_endpoint
+INSERT INTO endpoints (owner, url, secret, previous_secret, previous_until, disabled_at, created_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (owner, url) DO UPDATE SET
+  secret = excluded.secret, previous_secret = excluded.previous_secret, previous_until = excluded.previous_until,
+  disabled_at = excluded.disabled_at
+
+-- name: disable_endpoint
+UPDATE endpoints SET disabled_at = ?3 WHERE owner = ?1 AND url = ?2 AND disabled_at IS NULL
+
+-- name: select_endpoint
+SELECT owner, url, secret, previous_secret, previous_until, disabled_at, created_at
+FROM endpoints WHERE owner = ?1 AND url = ?2
+
+-- name: select_endpoints
+SELECT owner, url, secret, previous_secret, previous_until, disabled_at, created_at
+FROM endpoints WHERE owner = ?1 ORDER BY created_at, url
+
+
+-- name: upsert_api_key
+INSERT INTO api_keys (id, name, digest, scopes, created_at, expires_at, revoked_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (id) DO UPDATE SET
+  name = excluded.name, digest = excluded.digest, scopes = excluded.scopes, expires_at = excluded.expires_at,
+  revoked_at = excluded.revoked_at
+
+-- name: select_api_key
+SELECT id, name, digest, scopes, created_at, expires_at, revoked_at FROM api_keys WHERE digest = ?1
+
+-- name: select_api_keys
+SELECT id, name, digest, scopes, created_at, expires_at, revoked_at FROM api_keys ORDER BY created_at, number
+
+-- name: upsert_signing_key
+INSERT INTO signing_keys (kid, key) VALUES (?1, ?2) ON CONFLICT (kid) DO UPDATE SET key = excluded.key
+
+-- name: select_signing_keys
+SELECT key FROM signing_keys ORDER BY number
+
+-- name: insert_secret
+INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING
+
+-- name: select_secret
+SELECT value FROM secrets WHERE name = ?1
+
+-- name: select_nothing
+SELECT number FROM cases WHERE number = 0

@@ -1,0 +1,67 @@
+"""The store in one SQLite file, open in one process and one event loop."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from assent.stores.sqlite.cases import SqliteCaseStore
+from assent.stores.sqlite.connection import connect_writer
+from assent.stores.sqlite.keys import SqliteKeyStore
+from assent.stores.sqlite.migrate import prepare
+from assent.stores.sqlite.operation import Operation, single
+from assent.stores.sqlite.outbox import SqliteOutboxStore
+from assent.stores.sqlite.queries import QUERIES
+from assent.stores.sqlite.reader import Reader
+from assent.stores.sqlite.rows import micros
+from assent.stores.sqlite.writer import Writer
+
+LOOK_AROUND_S = 0.5
+DELETE_REPLAYS = QUERIES["delete_replays"]
+SELECT_NOTHING = QUERIES["select_nothing"]
+
+
+class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore):
+    """Everything a server keeps, in one file; other processes may read and write it at the same time."""
+
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._look_around()
+
+    @classmethod
+    async def open(cls, path: Path | str) -> Self:
+        """The store at `path`, created if there is none.
+
+        Raises SettingsError when the place cannot be used, MigrationError when the schema does not fit.
+        """
+        path = Path(path)
+        prepare(path)
+        connection = connect_writer(path)
+        return cls(Reader(path), Writer(connection))
+
+    def on_change(self, listener: Callable[[str | None], None]) -> None:
+        """Call `listener` in the event loop with each changed case's id; None: another process wrote."""
+        self._writer.on_change(listener)
+
+    async def ready(self) -> None:
+        """Raises Unavailable when the file cannot be read or no transaction can be had."""
+        self._reader.rows(SELECT_NOTHING)
+        await self._writer.submit(Operation())
+
+    async def purge(self, now: datetime) -> int:
+        """Forget replays that have run out; returns how many."""
+        return len(await self._writer.submit(single(DELETE_REPLAYS, (micros(now),))))
+
+    async def aclose(self) -> None:
+        """Finish what was accepted and close."""
+        self._timer.cancel()
+        await self._writer.finish()
+        self._reader.close()  # first: the last to close folds the log into the file, and a reader cannot
+        self._writer.close()
+
+    def _look_around(self) -> None:
+        self._writer.look_around()
+        self._timer = self._loop.call_later(LOOK_AROUND_S, self._look_around)

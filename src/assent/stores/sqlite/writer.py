@@ -1,0 +1,195 @@
+"""The one writer: what is asked for while a commit is under way is gathered and committed together.
+
+Statements run on the event loop's own thread, where nothing contends for the interpreter; only what waits for
+the disk or for another process runs in a thread beside it (docs/decisions/0001-sqlite-through-apsw.md).
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from queue import SimpleQueue
+
+import apsw
+
+from assent.errors import Unavailable
+from assent.stores.sqlite import batch
+from assent.stores.sqlite.batch import Outcome, Rows
+from assent.stores.sqlite.connection import BUSY_FOR_MS, OUTAGES
+from assent.stores.sqlite.operation import Operation
+from assent.stores.sqlite.queries import QUERIES
+
+MAX_BATCH = 256  # bounds how long the loop is kept from everything else
+DATA_VERSION = QUERIES["data_version"]
+
+Pending = tuple[Operation, "asyncio.Future[Rows]"]
+Listener = Callable[[str | None], None]
+Job = tuple[Callable[[], None], Callable[[Exception | None], None]]
+
+
+class Writer:
+    """Runs operations in the order they were submitted; each future resolves once its write is on disk."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Pending] = deque()
+        self._batch: list[Pending] = []
+        self._outcomes: list[Outcome] = []
+        self._alone = 0
+        self._active = False
+        self._closed = False
+        self._curious = False
+        self._listeners: list[Listener] = []
+        self._seen_version = self._data_version()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="assent-sqlite", daemon=True)
+        self._thread.start()
+        connection.set_busy_timeout(0)
+
+    def submit(self, operation: Operation) -> "asyncio.Future[Rows]":
+        """The rows of the operation's last statement; CaseConflict when refused, Unavailable in an outage."""
+        if self._closed:
+            raise Unavailable("The store is closed.")
+        future: asyncio.Future[Rows] = self._loop.create_future()
+        self._waiting.append((operation, future))
+        if not self._active:
+            self._active = True
+            self._loop.call_soon(self._turn)
+        return future
+
+    def on_change(self, listener: Listener) -> None:
+        """Call `listener` after each commit with every case it changed."""
+        self._listeners.append(listener)
+
+    def look_around(self) -> None:
+        """Tell the listeners if another process has written, now or before the next transaction."""
+        self._curious = True
+        if not self._active and not self._closed:
+            self._look()
+
+    async def finish(self) -> None:
+        """Write what was submitted and take no more."""
+        if self._closed:
+            return
+        last = self.submit(Operation())
+        self._closed = True
+        await asyncio.wait([last])
+        last.exception()
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def close(self) -> None:
+        """Let go of the file, once finished."""
+        self._connection.close()
+
+    def _turn(self) -> None:
+        if self._curious:
+            self._look()
+        self._batch = self._next_batch()
+        if not self._batch:
+            self._active = False
+            return
+        try:
+            batch.begin(self._connection)
+        except apsw.BusyError:
+            self._in_thread(self._begin_patiently, self._begun)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._run()
+
+    def _next_batch(self) -> list[Pending]:
+        size = min(len(self._waiting), 1 if self._alone else MAX_BATCH)
+        self._alone = max(0, self._alone - 1)
+        return [self._waiting.popleft() for _ in range(size)]
+
+    def _begin_patiently(self) -> None:
+        self._connection.set_busy_timeout(BUSY_FOR_MS)
+        try:
+            batch.begin(self._connection)
+        finally:
+            self._connection.set_busy_timeout(0)
+
+    def _begun(self, error: Exception | None) -> None:
+        if error is None:
+            self._run()
+        else:
+            self._fail(error)
+
+    def _run(self) -> None:
+        connection = self._connection
+        try:
+            self._outcomes = [batch.run(connection, operation) for operation, _ in self._batch]
+        except Exception as error:
+            batch.roll_back(connection)
+            self._fail(error)
+        else:
+            self._in_thread(lambda: batch.commit(connection), self._committed)
+
+    def _committed(self, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+            return
+        changed: list[str | None] = []
+        for (operation, future), outcome in zip(self._batch, self._outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                _reject(future, outcome)
+                continue
+            changed.extend(operation.changed)
+            if not future.done():
+                future.set_result(outcome)
+        self._announce(changed)
+        self._turn()
+
+    def _fail(self, error: Exception) -> None:
+        """An outage fails the whole batch; anything else has one operation as its cause: each runs alone."""
+        if isinstance(error, OUTAGES) or len(self._batch) == 1:
+            for _, future in self._batch:
+                _reject(future, batch.refusal(error))
+        else:
+            self._waiting.extendleft(reversed(self._batch))
+            self._alone = len(self._batch)
+        self._loop.call_soon(self._turn)
+
+    def _announce(self, changed: Iterable[str | None]) -> None:
+        for case_id in changed:
+            for listener in self._listeners:
+                try:
+                    listener(case_id)
+                except Exception as error:
+                    context = {"message": "a listener to the store failed", "exception": error}
+                    self._loop.call_exception_handler(context)
+
+    def _look(self) -> None:
+        self._curious = False
+        version = self._data_version()
+        if version != self._seen_version:
+            self._seen_version = version
+            self._announce([None])
+
+    def _data_version(self) -> int:
+        """Changes when any other connection commits, and not when this one does."""
+        version: int = self._connection.execute(DATA_VERSION).get
+        return version
+
+    def _in_thread(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        self._jobs.put((work, then))
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, then = job
+            error: Exception | None = None
+            try:
+                work()
+            except Exception as failure:
+                error = failure
+            try:
+                self._loop.call_soon_threadsafe(then, error)
+            except RuntimeError:  # the loop was closed without closing the store
+                return
+
+
+def _reject(future: "asyncio.Future[Rows]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
