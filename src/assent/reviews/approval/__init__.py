@@ -1,0 +1,1 @@
+"""Approval: something was made, and a person says whether it may go out."""

@@ -1,0 +1,79 @@
+"""What all kinds do alike: refuse unknown actions and unsound data before they judge."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.errors import InvalidAction, InvalidSubmission
+from assent.protocol.shape import quote
+from assent.reviews.limits import check_data
+from assent.reviews.page_form import Pairs
+from assent.reviews.turn import Turn
+
+
+class BaseKind:
+    """The frame of a kind: subclasses fill in what they need and how they judge."""
+
+    name: str
+    template: str
+    opening: dict[str, Any]
+    actions: tuple[str, ...] = ()
+    inline_actions: tuple[str, ...] = ()
+
+    def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """The actions that may be taken inline for this context."""
+        return self.inline_actions
+
+    def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
+        """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
+        self.understand(context)
+        return context
+
+    def understand(self, context: Mapping[str, Any]) -> object:
+        """Read what the kind needs from the context; raises as `prepare` does."""
+        return None
+
+    def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
+        offered = self.offered(offer)
+        if action not in offered:
+            choices = ", ".join(offered)
+            raise InvalidAction(f"This case does not offer {quote(str(action))!r}; it offers {choices}.")
+        check_data(data, "data", InvalidSubmission)
+        return self.judge(offer, action, data)
+
+    def offered(self, offer: Offer) -> tuple[str, ...]:
+        """The actions this offer leaves open."""
+        if not offer.actions:
+            return self.actions
+        return tuple(action for action in self.actions if action in offer.actions)
+
+    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """What one post of the page's form comes to; `saved` is what earlier posts left."""
+        return Turn(values=self.form_data(offer, pairs), ready=True)
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
+        return list(data.items())
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The kind's own rules, on data that is sound JSON and an action that is offered."""
+        raise NotImplementedError
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What the kind's page template shows, with what was typed so far in its places."""
+        raise NotImplementedError
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The data that a post of the page's form means; names it does not know are left aside."""
+        raise NotImplementedError
+
+    def example(self) -> dict[str, Any]:
+        """A body for opening a case of this type, yours to change."""
+        return deepcopy(self.opening)
+
+
+def without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
+    """The facts of a context that the kind does not show in a place of their own."""
+    return {name: value for name, value in context.items() if name not in taken}

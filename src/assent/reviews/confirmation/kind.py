@@ -1,0 +1,136 @@
+"""The confirmation's rules: every item, by name, or nothing; a typed word where one is asked for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.errors import InvalidSubmission, ValidationFailed
+from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
+from assent.reviews.base import BaseKind, without
+from assent.reviews.confirmation.example import EXAMPLE
+from assent.reviews.listed import Listed, read_listed, spelling
+from assent.reviews.page_form import Pairs, every, last
+
+ITEM_SPELLINGS = ("items", "items_to_confirm")
+LONGEST_WORD = 100
+
+
+class Confirmation(BaseKind):
+    """The last gate before something that may not be undone."""
+
+    name = "confirmation"
+    template = "confirmation/page.html"
+    opening = EXAMPLE
+    actions: tuple[str, ...] = ("confirm", "cancel")
+    inline_actions: tuple[str, ...] = ("confirm", "cancel")
+
+    def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Both, unless a word must be typed: then only the page can confirm."""
+        return ("cancel",) if confirm_word(context) else self.inline_actions
+
+    def understand(self, context: Mapping[str, Any]) -> tuple[Listed, ...]:
+        """The items; raises ValidationFailed for items without ids, an unusable word, a flag that is none."""
+        confirm_word(context)
+        for flag in ("allow_partial", "irreversible"):
+            if not isinstance(context.get(flag, False), bool):
+                raise ValidationFailed(f"context.{flag} must be true or false.", path=f"context.{flag}")
+        return items_of(context)
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What is confirmed, and a note; the typed word is compared and dropped."""
+        check_known(data, ("confirmed_items", "confirm_word", "note"))
+        note = read_text(data, "note")
+        if action == "cancel":
+            return kept(note=note)
+        confirmed = _confirmed(offer.context, data)
+        _check_word(offer.context, data)
+        return kept(confirmed_items=confirmed, note=note)
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The items with what is ticked so far, the warning, the word to type, and the other facts."""
+        context, ticked = offer.context, values.get("confirmed_items")
+        confirmed = ticked if isinstance(ticked, list | tuple) else []
+        items_name = _items_name(context)
+        return {
+            "items": [
+                {"id": item.id, "title": item.title, "details": item.details, "picked": item.id in confirmed}
+                for item in items_of(context)
+            ],
+            "partial": context.get("allow_partial", False),
+            "irreversible": context.get("irreversible", False),
+            "warning": context.get("warning"),
+            "confirm_word": confirm_word(context),
+            "facts": without(context, items_name, "allow_partial", "irreversible", "warning", "confirm_word"),
+        }
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The ticked items, the typed word and the note."""
+        # On the page nothing ticked is nothing confirmed; only an inline press means all.
+        confirmed = every(pairs, "confirmed_items") if items_of(offer.context) else None
+        word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
+        return kept(confirmed_items=confirmed, confirm_word=word, note=last(pairs, "note"))
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The confirmed items by their titles, then the note."""
+        titles = {item.id: item.title for item in items_of(offer.context)}
+        named_by_title = {
+            "confirmed_items": [titles.get(one, one) for one in data.get("confirmed_items", ())]
+        }
+        return [(name, named_by_title.get(name, part)) for name, part in data.items()]
+
+
+def items_of(context: Mapping[str, Any]) -> tuple[Listed, ...]:
+    """The items to confirm, if the context lists any; raises ValidationFailed where they have no ids."""
+    name = _items_name(context)
+    return read_listed(context, name) if name else ()
+
+
+def confirm_word(context: Mapping[str, Any]) -> str | None:
+    """The word that must be typed; raises ValidationFailed for one that nobody could type."""
+    word = context.get("confirm_word")
+    if word is None:
+        return None
+    typeable = isinstance(word, str) and word.isprintable() and word == word.strip() != ""
+    if not typeable or len(word) > LONGEST_WORD:
+        path = "context.confirm_word"
+        raise ValidationFailed(f"{path} must be printable text of 1 to {LONGEST_WORD} characters.", path=path)
+    return str(word)
+
+
+def _items_name(context: Mapping[str, Any]) -> str | None:
+    lists = {name: context[name] for name in ITEM_SPELLINGS if isinstance(context.get(name), list | tuple)}
+    return spelling(lists, ITEM_SPELLINGS)
+
+
+def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str] | None:
+    known = [item.id for item in items_of(context)]
+    given = data.get("confirmed_items")
+    if given is None:
+        return known or None
+    confirmed = read_ids(given, "confirmed_items", InvalidSubmission)
+    unknown = [item for item in confirmed if item not in known]
+    if unknown:
+        raise misfit("confirmed_items", f"These were not offered: {named(unknown)}.", unknown=unknown[:10])
+    _check_complete(context, known, set(confirmed))
+    return confirmed if known else None
+
+
+def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set[str]) -> None:
+    missing = [item for item in known if item not in confirmed]
+    if not missing or (context.get("allow_partial") is True and confirmed):
+        return
+    least = "at least one item" if context.get("allow_partial") is True else "every item"
+    raise misfit(
+        "confirmed_items",
+        f"Tick {least} to confirm. Not confirmed: {named(missing)}.",
+        unconfirmed=missing,
+    )
+
+
+def _check_word(context: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    word = confirm_word(context)
+    if word is None:
+        return
+    typed = read_text(data, "confirm_word") or ""
+    if typed.strip() != word:
+        raise misfit("confirm_word", "Type the word exactly as it is shown.")

@@ -1,0 +1,35 @@
+"""Custom `x-…` types: their actions were declared when the case was opened, their data is theirs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.reviews.answer import kept
+from assent.reviews.base import BaseKind
+from assent.reviews.custom_example import EXAMPLE
+from assent.reviews.page_form import Pairs, last
+
+
+class Custom(BaseKind):
+    """Any type of a service's own; one instance serves them all."""
+
+    name = "x-"
+    template = "custom.html"
+    opening = EXAMPLE
+
+    def offered(self, offer: Offer) -> tuple[str, ...]:
+        """The actions declared when the case was opened (ruling 7)."""
+        return offer.actions
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Whatever sound JSON object came."""
+        return dict(data)
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole context as facts."""
+        return {"facts": dict(offer.context)}
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The note."""
+        note = last(pairs, "note")
+        return kept(note=note if note and note.strip() else None)

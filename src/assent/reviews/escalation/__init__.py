@@ -1,0 +1,1 @@
+"""Escalation: something failed, and a person says how to go on."""

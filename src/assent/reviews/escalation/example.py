@@ -1,0 +1,30 @@
+"""A case of this type as a service would open it."""
+
+from typing import Any
+
+EXAMPLE: dict[str, Any] = {
+    "type": "escalation",
+    "prompt": "The nightly stock import stopped halfway. How shall we go on?",
+    "message": "The stock import failed after 1,830 of 4,200 rows.",
+    "timeout": "2h",
+    "default_action": "abort",
+    "inline_actions": ["retry", "skip", "abort"],
+    "service": "Shelfkeeper",
+    "agent": "Import runner",
+    "context": {
+        "error": {
+            "summary": "The supplier's server did not answer in time",
+            "step": "Fetch prices, page 19 of 42",
+            "first_seen_at": "2026-05-06T02:14:00Z",
+            "attempts": 3,
+        },
+        "params": {"batch_size": 100, "wait_seconds": 20, "skip_missing_prices": False},
+        "done_so_far": {"rows_written": 1830, "rows_left": 2370},
+        "log": (
+            "02:11:40 page 17 fetched in 4.1 s\n"
+            "02:12:20 page 18 fetched in 17.9 s\n"
+            "02:14:00 page 19 gave up after 20 s"
+        ),
+        "if_you_skip": "Shops open with yesterday's prices for the rows that are left.",
+    },
+}

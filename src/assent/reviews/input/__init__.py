@@ -1,0 +1,1 @@
+"""Input: something is missing that only a person knows."""

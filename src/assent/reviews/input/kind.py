@@ -1,0 +1,100 @@
+"""The input's rules: the form judges; without one, any flat set of answers fits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.errors import InvalidInput
+from assent.protocol.field_values import is_blank
+from assent.protocol.form_answers import check_answers
+from assent.protocol.form_posts import from_strings
+from assent.protocol.forms import Form, parse_form
+from assent.reviews.answer import kept, misfit, named
+from assent.reviews.base import BaseKind, without
+from assent.reviews.input.example import EXAMPLE
+from assent.reviews.input.shown_form import recap_of, shown_form
+from assent.reviews.input.wizard import take_turn
+from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.turn import Turn
+
+MAX_ANSWERS = 200
+ANSWER = "answer"
+
+
+class Input(BaseKind):
+    """Facts that only the person has."""
+
+    name = "input"
+    template = "input/page.html"
+    opening = EXAMPLE
+    actions: tuple[str, ...] = ("submit",)
+
+    def understand(self, context: Mapping[str, Any]) -> Form | None:
+        """The form, if there is one; raises InvalidForm saying what is wrong with it and where."""
+        return form_of(context)
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The visible answers; raises InvalidInput with `fields`, a message for each that does not fit."""
+        form = form_of(offer.context)
+        return _free_answers(data) if form is None else check_answers(form, data)
+
+    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """One step of the wizard: forward, back, or the answer."""
+        form, posted = form_of(offer.context), self.form_data(offer, pairs)
+        if form is None:
+            return Turn(values=posted, ready=True)
+        step = last(pairs, "step") or ""
+        return take_turn(
+            form,
+            move,
+            step=int(step) if step.isascii() and step.isdecimal() and len(step) < 4 else 0,
+            asked=frozenset(every(pairs, "asked")),
+            values={**saved, **posted},
+        )
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The steps with the fields to show for these values, or a single box without a form."""
+        form = form_of(offer.context)
+        return {
+            "steps": shown_form(form, values) if form else [],
+            "free": form is None,
+            "typed": values.get(ANSWER, ""),
+            "facts": without(offer.context, "form"),
+        }
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The answers in one post: typed where they fit, as text where they do not, None where unticked."""
+        form = form_of(offer.context)
+        if form is None:
+            return kept(answer=last(pairs, ANSWER))
+        fields = {field.key: field for field in form.every_field}
+        posted = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
+        unticked = dict.fromkeys(key for key in every(pairs, "asked") if key in fields)
+        answers = {**unticked, **from_strings(form, [pair for pair in posted if pair[0] in fields])}
+        # A saved sensitive answer never comes back to the page, so an empty box means: as it was.
+        return {
+            key: value for key, value in answers.items() if not (fields[key].sensitive and is_blank(value))
+        }
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The answers under the form's own labels, sensitive ones masked."""
+        form = form_of(offer.context)
+        return list(data.items()) if form is None else recap_of(form, data)
+
+
+def form_of(context: Mapping[str, Any]) -> Form | None:
+    """The form in a context; raises InvalidForm."""
+    raw = context.get("form")
+    return None if raw is None else parse_form(raw)
+
+
+def _free_answers(data: Mapping[str, Any]) -> dict[str, Any]:
+    answers = {key: value for key, value in data.items() if not is_blank(value)}
+    if not answers:
+        raise misfit(ANSWER, "Write an answer.", InvalidInput)
+    if len(data) > MAX_ANSWERS:
+        raise misfit(ANSWER, f"Send at most {MAX_ANSWERS} answers; these are {len(data)}.", InvalidInput)
+    nested = [key for key, value in answers.items() if isinstance(value, Mapping | list | tuple)]
+    if nested:
+        raise misfit(nested[0], f"Send plain values, nothing nested: {named(nested)}.", InvalidInput)
+    return answers

@@ -1,0 +1,71 @@
+"""How large and how deep JSON from outside may be; what exceeds it is refused before anyone reads it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from assent.errors import BadRequest
+from assent.protocol.characters import is_storable
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 32
+MAX_NUMBER = 2**53 - 1  # what every JSON reader keeps exactly
+MAX_TEXT = 10_000
+MAX_IDS = 1_000
+
+_CONTAINERS = (Mapping, list, tuple)
+
+
+def check_data(value: object, name: str, error: type[BadRequest]) -> None:
+    """Raise `error` unless `value` is an object of sound JSON that fits into an answer."""
+    if not isinstance(value, Mapping):
+        raise error(f"{name} must be an object.", path=name)
+    _check_values(value, name, error)
+    if _encoded_length(value, name, error) > MAX_BYTES:
+        raise error(f"{name} is larger than {MAX_BYTES // 1024} KiB.", path=name)
+
+
+def _check_values(value: Mapping[Any, Any], name: str, error: type[BadRequest]) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [part for container in level for part in _parts(container, name, error)]
+        for part in inner:
+            _check_scalar(part, name, error)
+        level = [part for part in inner if isinstance(part, _CONTAINERS)]
+        if not level:
+            return
+    raise error(f"{name} is nested deeper than {MAX_DEPTH} levels.", path=name)
+
+
+def _parts(container: Any, name: str, error: type[BadRequest]) -> list[Any]:
+    if not isinstance(container, Mapping):
+        return list(container)
+    for key in container:
+        if not isinstance(key, str):
+            raise error(f"{name} has a key that is not text.", path=name)
+        _check_text(key, name, error)
+    return list(container.values())
+
+
+def _check_scalar(value: object, name: str, error: type[BadRequest]) -> None:
+    if isinstance(value, str):
+        _check_text(value, name, error)
+    elif isinstance(value, bool) or value is None or isinstance(value, _CONTAINERS):
+        return
+    elif not isinstance(value, int | float) or value != value:
+        raise error(f"{name} holds something that is not JSON.", path=name)
+    elif not -MAX_NUMBER <= value <= MAX_NUMBER:
+        raise error(f"{name} holds a number beyond ±{MAX_NUMBER}; send it as text.", path=name)
+
+
+def _check_text(text: str, name: str, error: type[BadRequest]) -> None:
+    if not is_storable(text):
+        raise error(f"{name} holds control characters or half a character; remove them.", path=name)
+
+
+def _encoded_length(value: object, name: str, error: type[BadRequest]) -> int:
+    try:
+        return len(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError):
+        raise error(f"{name} holds something that is not JSON.", path=name) from None

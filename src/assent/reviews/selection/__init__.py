@@ -1,0 +1,1 @@
+"""Selection: there are several options, and a person picks."""

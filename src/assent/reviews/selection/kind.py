@@ -1,0 +1,98 @@
+"""The selection's rules: known options, each once, neither too few nor too many."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.errors import InvalidSelection
+from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
+from assent.reviews.base import BaseKind, without
+from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.selection.example import EXAMPLE
+from assent.reviews.selection.options import LIMIT_NAMES, Choice, read_choice
+
+
+class Selection(BaseKind):
+    """One or more of several options."""
+
+    name = "selection"
+    template = "selection/page.html"
+    opening = EXAMPLE
+    actions: tuple[str, ...] = ("select",)
+
+    def understand(self, context: Mapping[str, Any]) -> Choice:
+        """The options and how many may be picked; raises ValidationFailed where they make no choice."""
+        return read_choice(context)
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The picked ids under `selected`, whatever common name they came by, and a note."""
+        name = _selection_name(data)
+        check_known(data, (name, "note"), InvalidSelection)
+        choice = read_choice(offer.context)
+        selected = read_ids(data.get(name, []), "selected", InvalidSelection)
+        _check_against(choice, selected)
+        return {"selected": selected, **kept(note=read_text(data, "note"))}
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with what is picked so far, the limits, and the other facts."""
+        choice = read_choice(offer.context)
+        picked = values.get("selected")
+        selected = picked if isinstance(picked, list | tuple) else []
+        return {
+            "options": [
+                {
+                    "id": option.id,
+                    "title": option.title,
+                    "details": option.details,
+                    "picked": option.id in selected,
+                }
+                for option in choice.options
+            ],
+            "least": choice.least,
+            "most": choice.most,
+            "free": not choice.options,
+            "typed": "\n".join(map(str, selected)),
+            "facts": without(offer.context, choice.source, *LIMIT_NAMES),
+        }
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The ticked options, or one id per line where none were offered, and the note."""
+        typed = (last(pairs, "selected_text") or "").split("\n")
+        selected = every(pairs, "selected") or [line.strip() for line in typed if line.strip()]
+        return {"selected": selected, **kept(note=last(pairs, "note"))}
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The picked options by their titles, then the note."""
+        titles = {option.id: option.title for option in read_choice(offer.context).options}
+        picked = [titles.get(identity, identity) for identity in data.get("selected", ())]
+        return [("selected", picked), *((name, part) for name, part in data.items() if name != "selected")]
+
+
+def _selection_name(data: Mapping[str, Any]) -> str:
+    lists = [
+        name
+        for name, value in data.items()
+        if name == "selected" or (name.startswith("selected_") and isinstance(value, list | tuple))
+    ]
+    if len(lists) > 1:
+        raise misfit("selected", f"Name the selection once, not as {named(lists)}.", InvalidSelection)
+    return lists[0] if lists else "selected"
+
+
+def _check_against(choice: Choice, selected: list[str]) -> None:
+    known = {option.id for option in choice.options}
+    unknown = [picked for picked in selected if known and picked not in known]
+    if unknown:
+        raise misfit(
+            "selected", f"These were not offered: {named(unknown)}.", InvalidSelection, unknown=unknown[:10]
+        )
+    if not choice.least <= len(selected) <= choice.most:
+        raise misfit("selected", _how_many(choice, len(selected)), InvalidSelection, selected=len(selected))
+
+
+def _how_many(choice: Choice, given: int) -> str:
+    if choice.least == choice.most:
+        return f"Choose exactly {choice.most}; you chose {given}."
+    if given < choice.least:
+        return f"Choose at least {choice.least}; you chose {given}."
+    return f"Choose at most {choice.most}; you chose {given}."

@@ -1,0 +1,13 @@
+"""Offers to judge answers against."""
+
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.cases.kind import ReviewKind
+
+
+def offer(kind: ReviewKind, context: dict[str, Any] | None = None, **more: Any) -> Offer:
+    """What a case of this kind shows, after the kind has prepared it."""
+    prepared = kind.prepare(context or {})
+    actions = more.pop("actions", kind.actions)
+    return Offer(type=kind.name, prompt="Well?", message="Well?", context=prepared, actions=actions, **more)

@@ -1,0 +1,26 @@
+"""Types that services make up."""
+
+import pytest
+
+from assent.errors import InvalidAction
+from assent.reviews.custom import Custom
+from tests.reviews.offers import offer
+
+KIND = Custom()
+
+
+def test_only_declared_actions_are_offered() -> None:
+    asked = offer(KIND, {"photo": "x"}, actions=("allow", "refuse"))
+    assert KIND.check(asked, "allow", {"anything": {"goes": [1, None]}}) == {"anything": {"goes": [1, None]}}
+    with pytest.raises(InvalidAction, match="it offers allow, refuse"):
+        KIND.check(asked, "approve", {})
+
+
+def test_the_whole_context_is_shown() -> None:
+    assert KIND.substance(offer(KIND, {"photo": "x"}, actions=("allow",)), {}) == {"facts": {"photo": "x"}}
+
+
+def test_the_page_sends_a_note() -> None:
+    asked = offer(KIND, actions=("allow",))
+    assert KIND.form_data(asked, [("note", "Fine"), ("other", "x")]) == {"note": "Fine"}
+    assert KIND.form_data(asked, [("note", " ")]) == {}

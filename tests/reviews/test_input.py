@@ -1,0 +1,214 @@
+"""Answering what only the person knows."""
+
+from typing import Any
+
+import pytest
+
+from assent.errors import InvalidAction, InvalidForm, InvalidInput, InvalidSubmission
+from assent.reviews.input.kind import Input
+from assent.reviews.turn import BACK, NEXT
+from tests.reviews.offers import offer
+
+KIND = Input()
+FIELDS = [
+    {"key": "name", "label": "Name", "type": "text", "required": True},
+    {"key": "age", "label": "Age", "type": "number", "validation": {"min": 0, "max": 150}},
+    {"key": "secret", "label": "Secret", "type": "text", "sensitive": True},
+    {
+        "key": "tags",
+        "label": "Tags",
+        "type": "multiselect",
+        "options": [{"value": "a", "label": "Ay"}, {"value": "b", "label": "Bee"}],
+    },
+]
+FLAT = {"form": {"fields": FIELDS}, "place": "Porto"}
+WIZARD = {
+    "form": {
+        "steps": [
+            {
+                "title": "First",
+                "fields": [
+                    {
+                        "key": "way",
+                        "label": "Way",
+                        "type": "select",
+                        "required": True,
+                        "options": [
+                            {"value": "train", "label": "Train"},
+                            {"value": "plane", "label": "Plane"},
+                        ],
+                    },
+                    {
+                        "key": "passport",
+                        "label": "Passport",
+                        "type": "text",
+                        "required": True,
+                        "sensitive": True,
+                        "conditional": {"field": "way", "operator": "eq", "value": "plane"},
+                    },
+                    {
+                        "key": "card",
+                        "label": "Card",
+                        "type": "text",
+                        "conditional": {"field": "way", "operator": "eq", "value": "train"},
+                    },
+                ],
+            },
+            {
+                "title": "Second",
+                "fields": [{"key": "nights", "label": "Nights", "type": "number", "required": True}],
+            },
+            {"title": "Check", "fields": []},
+        ]
+    }
+}
+
+
+def post(step: int, asked: str, **fields: str) -> list[tuple[str, str]]:
+    hidden = [("step", str(step)), *(("asked", key) for key in asked.split())]
+    return [*hidden, *((f"field.{key}", value) for key, value in fields.items())]
+
+
+def test_an_input_is_never_inline() -> None:
+    assert KIND.inline_for(FLAT) == ()
+
+
+def test_answers_that_fit_are_kept() -> None:
+    data = {"name": "Ada", "age": 36, "tags": ["a"]}
+    assert KIND.check(offer(KIND, FLAT), "submit", data) == data
+
+
+def test_answers_that_do_not_fit_are_refused_by_name() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        KIND.check(offer(KIND, FLAT), "submit", {"age": 200, "tags": ["c"], "more": 1})
+    assert refusal.value.details["fields"].keys() == {"name", "age", "tags", "more"}
+
+
+def test_a_form_that_makes_no_sense_cannot_be_asked() -> None:
+    nonsense: list[Any] = [{}, [], "form", {"fields": []}, {"fields": FIELDS, "steps": []}]
+    for form in nonsense:
+        with pytest.raises(InvalidForm):
+            KIND.prepare({"form": form})
+
+
+def test_another_action_is_refused() -> None:
+    with pytest.raises(InvalidAction, match="it offers submit"):
+        KIND.check(offer(KIND, FLAT), NEXT, {})
+
+
+def test_without_a_form_any_flat_answers_fit() -> None:
+    free = offer(KIND, {"question": "Where?"})
+    data = {"answer": "Here", "sure": True, "count": 2, "gone": None}
+    assert KIND.check(free, "submit", data) == {"answer": "Here", "sure": True, "count": 2}
+    assert KIND.form_data(free, [("answer", "Here"), ("shown", "x")]) == {"answer": "Here"}
+    assert KIND.turn(free, "submit", [("answer", "Here")], {}).ready
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ({}, "answer: Write an answer"),
+        ({"answer": " "}, "answer: Write an answer"),
+        ({"answer": {"deep": 1}}, "nothing nested: answer"),
+        ({"a": 1, "b": [1]}, "nothing nested: b"),
+        ({str(number): 1 for number in range(201)}, "at most 200 answers; these are 201"),
+    ],
+)
+def test_without_a_form_nested_or_empty_answers_are_refused(data: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        KIND.check(offer(KIND, {}), "submit", data)
+
+
+def test_a_post_becomes_typed_answers_and_what_is_unticked_is_empty() -> None:
+    data = KIND.form_data(offer(KIND, FLAT), post(0, "name age tags", name="Ada", age="36", other="x"))
+    assert data == {"name": "Ada", "age": 36, "tags": None}
+
+
+def test_what_is_not_a_number_is_kept_as_typed() -> None:
+    data = KIND.form_data(offer(KIND, FLAT), post(0, "name age", name="Ada", age="old"))
+    fields = KIND.substance(offer(KIND, FLAT), data)["steps"][0]["fields"]
+    assert {field["key"]: field["typed"] for field in fields}["age"] == "old"
+
+
+def test_a_saved_sensitive_answer_never_returns_to_the_page() -> None:
+    substance = KIND.substance(offer(KIND, FLAT), {"secret": "hunter2"})
+    field = next(field for field in substance["steps"][0]["fields"] if field["key"] == "secret")
+    assert (field["typed"], field["saved"]) == ("", True)
+    assert "hunter2" not in str(substance)
+
+
+def test_an_empty_sensitive_box_leaves_the_saved_answer() -> None:
+    asked = "name age secret tags"
+    turn = KIND.turn(
+        offer(KIND, FLAT), "submit", post(0, asked, name="Ada", secret=""), {"secret": "hunter2"}
+    )
+    assert turn.ready
+    assert turn.values["secret"] == "hunter2"
+
+
+def test_problems_keep_the_person_on_the_step() -> None:
+    turn = KIND.turn(offer(KIND, FLAT), "submit", post(0, "name age secret tags", age="old"), {})
+    assert not turn.ready
+    assert turn.problems.keys() == {"name", "age"}
+    assert turn.values["age"] == "old"
+
+
+def test_a_wizard_goes_forward_back_and_to_the_answer() -> None:
+    asked = offer(KIND, WIZARD)
+    first = KIND.turn(asked, NEXT, post(0, "way card", way="train", card=""), {})
+    assert (first.ready, first.step, first.problems) == (False, 1, {})
+    assert first.progress is not None
+    assert (first.progress.current_step, first.progress.total_steps) == (2, 3)
+    second = KIND.turn(asked, NEXT, post(1, "nights", nights="3"), first.values)
+    assert (second.ready, second.step) == (False, 2)
+    back = KIND.turn(asked, BACK, post(2, ""), second.values)
+    assert (back.ready, back.step, back.values) == (False, 1, second.values)
+    done = KIND.turn(asked, "submit", post(2, ""), second.values)
+    assert done.ready
+    assert KIND.check(asked, "submit", done.values) == {"way": "train", "nights": 3}
+
+
+def test_an_answer_that_brings_up_a_question_asks_it_without_blame() -> None:
+    asked = offer(KIND, WIZARD)
+    turn = KIND.turn(asked, NEXT, post(0, "way", way="plane"), {})
+    assert (turn.step, turn.problems, turn.more_asked) == (0, {}, True)
+    fields = KIND.substance(asked, turn.values)["steps"][0]["fields"]
+    assert [field["key"] for field in fields] == ["way", "passport"]
+    again = KIND.turn(asked, NEXT, post(0, "way passport", way="plane", passport=""), turn.values)
+    assert (again.step, again.problems) == (0, {"passport": "Fill this in."})
+
+
+def test_the_last_step_cannot_be_reached_around_the_others() -> None:
+    turn = KIND.turn(offer(KIND, WIZARD), "submit", post(2, ""), {"way": "train"})
+    assert (turn.ready, turn.step) == (False, 1)
+    assert turn.problems.keys() == {"nights"}
+
+
+@pytest.mark.parametrize("step", ["99", "-1", "one", "", "1e3", "٣", "9" * 400])
+def test_a_step_that_does_not_exist_is_no_way_out(step: str) -> None:
+    turn = KIND.turn(offer(KIND, WIZARD), NEXT, [("step", step)], {})
+    assert not turn.ready
+    assert 0 <= turn.step <= 2
+
+
+def test_going_on_from_the_last_step_is_no_answer() -> None:
+    turn = KIND.turn(offer(KIND, WIZARD), NEXT, post(2, ""), {"way": "train", "nights": 2})
+    assert not turn.ready
+
+
+def test_answers_are_told_by_their_labels_and_secrets_are_masked() -> None:
+    data = {"name": "Ada", "secret": "hunter2", "tags": ["b"]}
+    assert KIND.recap(offer(KIND, FLAT), data) == [("Name", "Ada"), ("Secret", "••••••••"), ("Tags", ["Bee"])]
+
+
+def test_defaults_are_filled_in_until_something_is_typed() -> None:
+    form = {"form": {"fields": [{"key": "n", "label": "N", "type": "number", "default": 3}]}}
+    asked = offer(KIND, form)
+    assert KIND.substance(asked, {})["steps"][0]["fields"][0]["typed"] == "3"
+    assert KIND.substance(asked, {"n": 5})["steps"][0]["fields"][0]["typed"] == "5"
+    assert KIND.substance(asked, {"n": ""})["steps"][0]["fields"][0]["typed"] == ""
+
+
+def test_huge_answers_are_refused() -> None:
+    with pytest.raises(InvalidSubmission, match="256 KiB"):
+        KIND.check(offer(KIND, {}), "submit", {"answer": "x" * 300_000})
