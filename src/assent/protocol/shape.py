@@ -54,5 +54,6 @@ def _reword(reason: str) -> str:
 
 
 def _json_words(types: str) -> str:
-    names = [_JSON_WORDS.get(name, name) for name in types.removesuffix(" | null").split(" | ")]
+    plain = types.removesuffix(" | null").replace("int | float", "float")
+    names = [_JSON_WORDS.get(name, name) for name in plain.split(" | ")]
     return " or ".join(names)
