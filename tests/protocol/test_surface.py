@@ -100,3 +100,17 @@ def test_a_malformed_wrapper_is_refused_with_its_place(raw, complaint):
 def test_an_enormous_wrapper_is_refused():
     with pytest.raises(ValidationFailed, match="1 to 50"):
         surface_interop("c", [embedded(id=str(n)) for n in range(51)])
+
+
+@pytest.mark.parametrize("payload", [object(), {"a": "\ud800"}, {1.5j: 1}])
+def test_a_payload_that_json_cannot_carry_is_refused(payload):
+    with pytest.raises(ValidationFailed, match="payload must be plain JSON"):
+        surface_interop("c", [embedded(payload=payload)])
+
+
+def test_a_payload_nested_beyond_reason_is_refused():
+    payload: list = []
+    for _ in range(100_000):
+        payload = [payload]
+    with pytest.raises(ValidationFailed, match="payload must be plain JSON"):
+        surface_interop("c", [embedded(payload=payload)])

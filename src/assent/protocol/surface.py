@@ -64,7 +64,14 @@ def surface_interop(case_id: str, surfaces: Sequence[EmbeddedSurface]) -> dict[s
     """The wrapper as JSON builtins; raises `ValidationFailed` for a wrapper that nobody could read back."""
     interop = SurfaceInterop(profile=INTEROP_PROFILE, case_id=case_id, surfaces=tuple(surfaces))
     _check_interop(interop)
-    wrapper: dict[str, Any] = msgspec.to_builtins(interop)
+    return _as_json(interop)
+
+
+def _as_json(interop: SurfaceInterop) -> dict[str, Any]:
+    try:
+        wrapper: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(interop))
+    except (TypeError, ValueError, RecursionError) as misfit:
+        raise _misfit("payload", "must be plain JSON of sane depth") from misfit
     return wrapper
 
 
