@@ -1,0 +1,60 @@
+import pytest
+
+from assent.protocol.form_progress import FormProgress, progress
+from assent.protocol.forms import parse_form
+
+
+def asked(key, **more):
+    return {"key": key, "label": key.title(), "type": "text", **more}
+
+
+WIZARD = parse_form(
+    {
+        "steps": [
+            {"title": "You", "fields": [asked("name", required=True), asked("nickname")]},
+            {
+                "title": "Contact",
+                "fields": [
+                    asked("email", type="email", required=True),
+                    asked(
+                        "phone",
+                        required=True,
+                        conditional={"field": "email", "operator": "neq", "value": "a@b.example"},
+                    ),
+                ],
+            },
+            {"title": "Check", "fields": []},
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, FormProgress(1, 3, 0, 3)),
+        ({"nickname": "A"}, FormProgress(1, 3, 0, 3)),
+        ({"name": "Ada"}, FormProgress(2, 3, 1, 3)),
+        ({"name": "Ada", "email": "half@typed"}, FormProgress(2, 3, 1, 3)),
+        ({"name": "Ada", "email": "a@b.example"}, FormProgress(3, 3, 2, 2)),
+        ({"name": " ", "email": "x@y.example", "phone": "1"}, FormProgress(1, 3, 2, 3)),
+    ],
+)
+def test_progress_counts_the_required_fields_a_person_sees(values, expected):
+    assert progress(WIZARD, values) == expected
+
+
+@pytest.mark.parametrize(("told", "current"), [(2, 2), (0, 1), (-5, 1), (99, 3)])
+def test_the_page_may_say_where_the_person_is(told, current):
+    assert progress(WIZARD, {}, current_step=told).current_step == current
+
+
+def test_a_form_without_steps_is_step_one_of_one():
+    form = parse_form({"fields": [asked("a"), asked("b")]})
+    assert progress(form, {}) == FormProgress(1, 1, 0, 0)
+
+
+def test_progress_carries_numbers_only():
+    found = progress(WIZARD, {"name": "hunter2"})
+    assert all(isinstance(number, int) for number in found)
+    assert found._asdict() == {"current_step": 2, "total_steps": 3, "completed_fields": 1, "total_fields": 3}
