@@ -41,7 +41,9 @@ def test_input_that_was_asked_for_resolves_a_clarification():
     assert adl_response("approve", clarifying=True) == "ACCEPT"
 
 
-@pytest.mark.parametrize("action", ["confirm", "cancel", "skip", "", "ACCEPT", "x\ud800" * 100])
+@pytest.mark.parametrize(
+    "action", ["confirm", "cancel", "skip", "", "ACCEPT", pytest.param("x\ud800" * 100, id="hostile")]
+)
 def test_an_action_without_an_adl_word_is_refused_not_guessed(action):
     with pytest.raises(ValidationFailed, match="No mapping for the action"):
         adl_response(action)
