@@ -18,6 +18,12 @@ SELECT_ENDPOINT = QUERIES["select_endpoint"]
 SELECT_ENDPOINTS = QUERIES["select_endpoints"]
 UPSERT_ENDPOINT = QUERIES["upsert_endpoint"]
 
+# Only what is asked for enters the query, and states as literals, so that each combination finds its index.
+_OF_ID = "deliveries.id = ?"
+_OF_OWNER = "deliveries.owner = ?"
+_OF_CASE = "case_number = (SELECT number FROM cases WHERE id = ?)"
+_OF_STATE = {state: f"deliveries.state = '{state}'" for state in ("waiting", "delivered", "failed")}
+
 
 class SqliteOutboxStore:
     """The OutboxStore over one reader and one writer."""
@@ -48,20 +54,22 @@ class SqliteOutboxStore:
         limit: int = 50,
     ) -> Sequence[Delivery]:
         """The delivery log, newest first."""
-        filters = {"deliveries.owner": owner, "cases.id": case_id, "state": state}
-        return self._deliveries(filters, limit)
+        if state is not None and state not in _OF_STATE:
+            return []
+        asked = {_OF_OWNER: owner, _OF_CASE: case_id}
+        conditions = [_OF_STATE[state]] if state is not None else []
+        conditions += [condition for condition, value in asked.items() if value is not None]
+        values = [value for value in asked.values() if value is not None]
+        return self._deliveries(conditions, (*values, limit))
 
     async def delivery(self, delivery_id: str) -> Delivery | None:
         """One delivery."""
-        found = self._deliveries({"deliveries.id": delivery_id}, 1)
+        found = self._deliveries([_OF_ID], (delivery_id, 1))
         return found[0] if found else None
 
-    def _deliveries(self, filters: dict[str, str | None], limit: int) -> list[Delivery]:
-        """Only the filters that are set enter the query, so that each combination finds its index."""
-        wanted = {column: value for column, value in filters.items() if value is not None}
-        where = " AND ".join(f"{column} = ?" for column in wanted) or "true"
+    def _deliveries(self, conditions: Sequence[str], params: Params) -> list[Delivery]:
+        where = " AND ".join(conditions) or "true"
         sql = f"{SELECT_DELIVERIES} WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
-        params: Params = (*wanted.values(), limit)
         return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]
 
     async def next_delivery_at(self) -> datetime | None:

@@ -141,8 +141,8 @@ WHERE id = ?1 AND state <> 'waiting'
 
 -- name: select_deliveries
 SELECT
-  deliveries.id, cases.id, event, deliveries.owner, courier, target, body, created_at, next_at, state, attempts,
-  last_status, last_error, settled_at
+  deliveries.id, cases.id, event, deliveries.owner, courier, target, body, created_at, next_at, deliveries.state,
+  attempts, last_status, last_error, settled_at
 FROM deliveries JOIN cases ON cases.number = case_number
 
 -- name: select_next_delivery_at

@@ -1,1 +1,11 @@
 """What every implementation of a port must do, as test suites that third parties run too."""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "assent.testing.contracts.case_store",
+    "assent.testing.contracts.erasure",
+    "assent.testing.contracts.key_store",
+    "assent.testing.contracts.outbox_store",
+    "assent.testing.contracts.store",
+)

@@ -1,0 +1,20 @@
+"""The store in memory fulfils the contract."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.ports.store import Store
+from assent.stores.memory import MemoryStore
+from assent.testing.contracts.store import StoreContract
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    memory = MemoryStore()
+    yield memory
+    await memory.aclose()
+
+
+class TestMemoryStore(StoreContract):
+    pass
