@@ -57,14 +57,17 @@ def record(
     )
 
 
-def broken_link(events: Iterable[Event]) -> int | None:
-    """The sequence of the first event that does not fit the chain, or None if all of it holds."""
-    previous = NO_EVENT
+def broken_link(events: Iterable[Event], *, head: str | None = None) -> int | None:
+    """The sequence of the first event that does not fit the chain, or None if all of it holds.
+
+    A chain cannot show what was cut off its end: give `head`, the case's own `chain`, to find that too.
+    """
+    previous, expected = NO_EVENT, 0
     for expected, event in enumerate(events, start=1):
         if event.seq != expected or event.previous != previous or not _holds(event):
             return expected
         previous = event.digest
-    return None
+    return None if head in (None, previous) else expected + 1
 
 
 def _holds(event: Event) -> bool:

@@ -1,7 +1,8 @@
 """The life of a case: one table keyed by status and command, and one pure function over it.
 
 Rules of this file: everything that decides a transition is in TRANSITIONS or in `_too_late`; `apply` never
-touches the case it is given, reads no clock and rolls no dice; what is not in the table cannot happen.
+touches the case it is given, reads no clock and rolls no dice; what is not in the table cannot happen. An
+effect without a fact to report changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -147,7 +148,7 @@ def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
 
 def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> Step:
     changed, facts = _EFFECTS[type(command)](case, command, now)
-    following = replace(changed, status=to)
+    following = replace(changed, status=to) if facts else case
     events = []
     for name, data in facts:
         event = _record(following, name, data, now, command.actor, salt)
@@ -183,6 +184,8 @@ def _view(case: Case, command: Command, now: datetime) -> Effect:
 
 
 def _work(case: Case, command: Work, now: datetime) -> Effect:
+    if case.status is IN_PROGRESS and command.progress == case.progress:
+        return case, []  # pages save at every pause in typing; the log keeps only what is new
     opened_at = case.opened_at or now
     data: dict[str, Any] = {"opened_at": opened_at}
     if command.progress is not None:
@@ -220,7 +223,10 @@ def _remind(case: Case, command: Remind, now: datetime) -> Effect:
 
 def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
     widened = replace(case, review_digests=(*case.review_digests, command.review_digest))
-    return widened, [(log.PASSED_ON, {"passed_on_at": now, "note": command.note})]
+    data: dict[str, Any] = {"passed_on_at": now}
+    if command.note is not None:
+        data["note"] = command.note
+    return widened, [(log.PASSED_ON, data)]
 
 
 def _link(case: Case, command: Link, now: datetime) -> Effect:
@@ -230,6 +236,8 @@ def _link(case: Case, command: Link, now: datetime) -> Effect:
 
 
 def _erase(case: Case, command: Command, now: datetime) -> Effect:
+    if case.erased_at is not None:
+        return case, []
     bare = replace(case, decision=None, reason=None, callback_url=None, erased_at=now)
     return bare, [(log.ERASED, {"erased_at": now})]
 

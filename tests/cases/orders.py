@@ -1,0 +1,79 @@
+"""One plain order of every kind, and cases standing in every status."""
+
+from datetime import datetime, timedelta
+
+from assent.cases.case import Case, Decision
+from assent.cases.commands import (
+    COMMANDS,
+    Cancel,
+    Command,
+    Erase,
+    Expire,
+    Link,
+    PassOn,
+    Remind,
+    Respond,
+    View,
+    Work,
+)
+from assent.cases.events import Event
+from assent.cases.machine import apply
+from assent.protocol.poll import Progress, Result, Status, SubmissionContext
+from assent.testing.clock import DAYBREAK
+from assent.testing.samples import sample_filing
+
+OPENS_AT = DAYBREAK
+ENDS_AT = DAYBREAK + timedelta(days=1)
+REMINDS_AT = DAYBREAK + timedelta(hours=6)
+TICK = timedelta(microseconds=1)
+
+DECISION = Decision(
+    result=Result(action="approve", data={"feedback": "go"}),
+    submission=SubmissionContext(mode="browser_submit"),
+)
+
+ORDERS: dict[type[Command], Command] = {
+    View: View(actor="person"),
+    Work: Work(actor="person", progress=Progress(completed_fields=1, total_fields=4)),
+    Respond: Respond(actor="person", decision=DECISION),
+    Cancel: Cancel(actor="key:acme", reason="no longer needed"),
+    Expire: Expire(actor="system"),
+    Remind: Remind(actor="system", reminder_at=REMINDS_AT),
+    PassOn: PassOn(actor="person", review_digest="1" * 64, note="yours, I think"),
+    Link: Link(actor="key:acme", next_case_id="review_next"),
+    Erase: Erase(actor="system"),
+}
+assert set(ORDERS) == set(COMMANDS)
+
+_WAYS: dict[Status, tuple[type[Command], ...]] = {
+    Status.PENDING: (),
+    Status.OPENED: (View,),
+    Status.IN_PROGRESS: (Work,),
+    Status.COMPLETED: (Respond,),
+    Status.EXPIRED: (Expire,),
+    Status.CANCELLED: (Cancel,),
+}
+
+
+def fresh() -> tuple[Case, list[Event]]:
+    """A case that was just opened, with its first event."""
+    filing = sample_filing(
+        expires_at=ENDS_AT, reminders=(REMINDS_AT,), callback_url="https://acme.example/callback"
+    )
+    return filing.case, list(filing.events)
+
+
+def standing(status: Status) -> tuple[Case, list[Event]]:
+    """A case in this status, with the events that led there."""
+    case, events = fresh()
+    for command in _WAYS[status]:
+        now = ENDS_AT if command is Expire else OPENS_AT + timedelta(hours=1)
+        step = apply(case, ORDERS[command], now=now, salt="grain")
+        case, events = step.case, [*events, *step.events]
+    assert case.status is status
+    return case, events
+
+
+def in_time(case: Case) -> datetime:
+    """A moment at which this case's deadline refuses nobody."""
+    return ENDS_AT - timedelta(hours=1)

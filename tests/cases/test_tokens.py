@@ -1,0 +1,35 @@
+"""Tokens are known by their digests alone."""
+
+import hashlib
+
+from assent.cases.tokens import TOKEN_LENGTH, matching_digest, token_digest
+from assent.desk import minting
+
+
+def test_only_the_sha256_of_a_token_is_kept() -> None:
+    assert token_digest("secret") == hashlib.sha256(b"secret").hexdigest()
+
+
+def test_a_token_opens_its_own_digest_and_no_other() -> None:
+    mine, other = minting.token(), minting.token()
+    digests = (token_digest(other), token_digest(mine))
+    assert matching_digest(mine, digests) == token_digest(mine)
+    assert matching_digest(minting.token(), digests) is None
+    assert matching_digest(mine, ()) is None
+
+
+def test_a_digest_is_not_a_token() -> None:
+    digest = token_digest(minting.token())
+    assert matching_digest(digest, (digest,)) is None
+
+
+def test_text_that_is_no_text_is_only_wrong() -> None:
+    for odd in ("", "\ud800", "é" * 10_000, "\x00"):
+        assert matching_digest(odd, (token_digest(minting.token()),)) is None
+
+
+def test_minted_tokens_are_long_different_and_url_safe() -> None:
+    tokens = {minting.token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert {len(token) for token in tokens} == {TOKEN_LENGTH}
+    assert all(token.replace("-", "").replace("_", "").isalnum() for token in tokens)
