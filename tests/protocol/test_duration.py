@@ -1,4 +1,5 @@
 import contextlib
+import re
 from datetime import timedelta
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assent.errors import ValidationFailed
-from assent.protocol.duration import LONGEST, format_duration, format_iso_duration, parse_duration
+from assent.protocol.duration import LONGEST, PATTERN, format_duration, format_iso_duration, parse_duration
 
 DURATIONS = st.timedeltas(min_value=timedelta(microseconds=1), max_value=LONGEST)
 
@@ -143,3 +144,15 @@ def test_every_duration_survives_writing_and_reading(duration):
 def test_arbitrary_text_is_a_positive_duration_or_a_refusal(text):
     with contextlib.suppress(ValidationFailed):
         assert timedelta(0) < parse_duration(text) <= LONGEST
+
+
+@given(st.text(alphabet="0123456789wdhmsPTDHMSW.,\n", max_size=12))
+def test_whatever_is_read_fits_the_published_pattern(text):
+    with contextlib.suppress(ValidationFailed):
+        parse_duration(text)
+        assert re.search(PATTERN, text)
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "24h\n", "24", "1h1d", "P1Y"])
+def test_what_is_no_duration_does_not_fit_the_published_pattern(text):
+    assert not re.search(PATTERN, text)

@@ -1,9 +1,11 @@
+import re
+
 import msgspec
 import pytest
 from msgspec import Struct
 
 from assent.errors import ValidationFailed
-from assent.protocol.shape import quote, read_shape
+from assent.protocol.shape import quote, read_shape, whole
 
 
 class Point(Struct, forbid_unknown_fields=True):
@@ -50,3 +52,10 @@ def test_quoted_text_is_short_and_printable():
     assert quote("plain") == "plain"
     assert quote("é\n\ud800") == "\\xe9?\\ud800"
     assert quote("a" * 100) == "a" * 60 + "..."
+
+
+@pytest.mark.parametrize("text", ["\nab", "ab\n", "xab", "abx", "abcd\n", ""])
+def test_a_whole_pattern_fits_no_more_and_no_less(text):
+    assert re.search(whole("ab|cd"), "ab")
+    assert re.search(whole("ab|cd"), "cd")
+    assert not re.search(whole("ab|cd"), text)

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 from assent.errors import ValidationFailed
+from assent.protocol.shape import whole
 
 LONGEST = timedelta(days=3650)
 LONGEST_TEXT = 64
@@ -27,6 +28,8 @@ _ISO = re.compile(
 )
 _ISO_WEEKS = re.compile(rf"P(?P<w>{_NUMBER})W")
 _GRAMMARS = (_SHORTHAND, _ISO_WEEKS, _ISO)
+# The same grammars for a JSON Schema, whose dialect has no (?P<names>).
+PATTERN = whole("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
 
 # A month or a year before any `T`, in either notation: they have no fixed length.
 _CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)

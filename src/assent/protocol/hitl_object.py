@@ -1,10 +1,10 @@
 """The HTTP 202 body and its `hitl` object (spec 6), with every field of 0.5 to 0.9."""
 
-from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
 
+from assent.protocol.moment import Moment
 from assent.protocol.surface import Surface
 from assent.protocol.verification import VerificationPolicy
 
@@ -24,11 +24,11 @@ class HitlObject(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str
     timeout: str
     default_action: DefaultAction
-    created_at: datetime
-    expires_at: datetime
+    created_at: Moment
+    expires_at: Moment
     events_url: str | None = None
     context: dict[str, Any] | None = None
-    reminder_at: datetime | tuple[datetime, ...] | None = None
+    reminder_at: Moment | tuple[Moment, ...] | None = None
     previous_case_id: str | None = None
     surface: Surface | None = None
     submit_url: str | None = None

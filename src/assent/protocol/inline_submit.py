@@ -1,10 +1,11 @@
 """Inline submit (spec 7.5): the answer an agent relays after a person pressed a native button."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
+from assent.protocol.moment import Moment
+from assent.protocol.shape import whole
 from assent.protocol.verification import Evidence
 
 SUBMITTED_VIA = (
@@ -16,8 +17,8 @@ SUBMITTED_VIA = (
 )
 PLATFORMS = ("telegram", "slack", "discord", "whatsapp", "teams")
 
-Via = Annotated[str, Meta(pattern=f"^({'|'.join(SUBMITTED_VIA)}|x-.+)$", max_length=100)]
-Platform = Annotated[str, Meta(pattern=f"^({'|'.join(PLATFORMS)}|x-.+)$", max_length=100)]
+Via = Annotated[str, Meta(pattern=whole(f"{'|'.join(SUBMITTED_VIA)}|x-.+"), max_length=100)]
+Platform = Annotated[str, Meta(pattern=whole(f"{'|'.join(PLATFORMS)}|x-.+"), max_length=100)]
 ActionName = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
@@ -44,4 +45,4 @@ class SubmitReceipt(Struct, frozen=True, kw_only=True):
 
     status: str
     case_id: str
-    completed_at: datetime
+    completed_at: Moment

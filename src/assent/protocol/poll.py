@@ -1,12 +1,12 @@
 """The poll response (spec 8) for all six states; fields that are None do not travel."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from assent.protocol.inline_submit import SubmittedBy
+from assent.protocol.moment import Moment
 from assent.protocol.verification import SubmitPath, VerificationResult
 
 
@@ -34,7 +34,7 @@ class Signature(Struct, frozen=True, kw_only=True):
 
     algorithm: str
     value: str
-    signed_at: datetime
+    signed_at: Moment
     signer: str
 
 
@@ -76,17 +76,17 @@ class PollResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     status: Literal["pending", "opened", "in_progress", "completed", "expired", "cancelled"]
     case_id: str
-    created_at: datetime
-    opened_at: datetime | None = None
-    expires_at: datetime | None = None
-    completed_at: datetime | None = None
-    expired_at: datetime | None = None
-    cancelled_at: datetime | None = None
+    created_at: Moment
+    opened_at: Moment | None = None
+    expires_at: Moment | None = None
+    completed_at: Moment | None = None
+    expired_at: Moment | None = None
+    cancelled_at: Moment | None = None
     result: Result | None = None
     responded_by: RespondedBy | None = None
     submission_context: SubmissionContext | None = None
     progress: Progress | None = None
-    reminder_sent_at: datetime | None = None
+    reminder_sent_at: Moment | None = None
     next_case_id: str | None = None
     default_action: str | None = None
     reason: str | None = None

@@ -21,6 +21,11 @@ _COMPLAINTS = (
 )
 
 
+def whole(expression: str) -> str:
+    """A pattern that fits the whole text and nothing more, in Python and in a JSON Schema alike."""
+    return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone would let a final newline pass
+
+
 def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) -> T:
     """Convert `raw` to `shape`, or raise `error` with the complaint and its `path` under `name`."""
     try:

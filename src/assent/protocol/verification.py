@@ -1,16 +1,18 @@
 """Verification evidence (spec 0.8): what a service may ask for, what is presented, what was found."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from assent.protocol.moment import Moment
+from assent.protocol.shape import whole
+
 Assurance = Literal["low", "medium", "high"]
 SubmitPath = Literal["inline_submit", "browser_submit"]
 Fallback = Literal["browser_review", "reject"]
-ProofType = Annotated[str, Meta(pattern="^(proof_of_human|x-.+)$", max_length=100)]
-ProofFormat = Annotated[str, Meta(pattern="^(provider_opaque|jwt|zkp|attestation|x-.+)$", max_length=100)]
+ProofType = Annotated[str, Meta(pattern=whole("proof_of_human|x-.+"), max_length=100)]
+ProofFormat = Annotated[str, Meta(pattern=whole("provider_opaque|jwt|zkp|attestation|x-.+"), max_length=100)]
 ShortText = Annotated[str, Meta(max_length=500)]
 
 ASSURANCE_ORDER: tuple[Assurance, ...] = ("low", "medium", "high")
@@ -45,7 +47,7 @@ class PolicyBinding(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     freshness_seconds: Annotated[int, Meta(ge=1)]
     single_use: bool
     challenge: ShortText | None = None
-    expires_at: datetime | None = None
+    expires_at: Moment | None = None
 
 
 class PolicyFallback(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,7 +91,7 @@ class VerifiedEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     bound_to_action: bool | None = None
     fresh: bool | None = None
     single_use_enforced: bool | None = None
-    verified_at: datetime | None = None
+    verified_at: Moment | None = None
 
 
 class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
