@@ -5,7 +5,25 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_EXPORTS: dict[str, str] = {}
+_EXPORTS: dict[str, str] = {
+    "Assent": "assent.embed",
+    "AssentClient": "assent.client",
+    "AssentError": "assent.errors",
+    "CaseDraft": "assent.desk.draft",
+    "HitlObject": "assent.protocol.hitl_object",
+    "PollResponse": "assent.protocol.poll",
+    "Principal": "assent.ports.identity",
+    "RequestError": "assent.errors",
+    "ReviewDesk": "assent.desk.review_desk",
+    "ServerRefused": "assent.client",
+    "Settings": "assent.settings",
+    "Status": "assent.protocol.poll",
+    "Suggestion": "assent.protocol.improvement",
+    "improvement_suggestions": "assent.protocol.improvement",
+    "require_choice": "assent.protocol.choice",
+    "verify_callback": "assent.protocol.callback",
+    "verify_result": "assent.signing.verify",
+}
 """Public name -> the module that defines it."""
 
 __all__ = ["__version__", *sorted(_EXPORTS)]  # noqa: PLE0604 - the table holds strings only
@@ -13,7 +31,23 @@ __all__ = ["__version__", *sorted(_EXPORTS)]  # noqa: PLE0604 - the table holds 
 # A type checker reads one `from module import Name as Name` for each entry of the table, and nothing that
 # would let a misspelt name pass.
 if TYPE_CHECKING:
-    pass
+    from assent.client import AssentClient as AssentClient
+    from assent.client import ServerRefused as ServerRefused
+    from assent.desk.draft import CaseDraft as CaseDraft
+    from assent.desk.review_desk import ReviewDesk as ReviewDesk
+    from assent.embed import Assent as Assent
+    from assent.errors import AssentError as AssentError
+    from assent.errors import RequestError as RequestError
+    from assent.ports.identity import Principal as Principal
+    from assent.protocol.callback import verify_callback as verify_callback
+    from assent.protocol.choice import require_choice as require_choice
+    from assent.protocol.hitl_object import HitlObject as HitlObject
+    from assent.protocol.improvement import Suggestion as Suggestion
+    from assent.protocol.improvement import improvement_suggestions as improvement_suggestions
+    from assent.protocol.poll import PollResponse as PollResponse
+    from assent.protocol.poll import Status as Status
+    from assent.settings import Settings as Settings
+    from assent.signing.verify import verify_result as verify_result
 else:
 
     def __getattr__(name: str) -> object:

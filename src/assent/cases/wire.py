@@ -1,6 +1,7 @@
 """What a case looks like to those who ask: the 202 body, the poll response, the callback body."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from assent.cases.case import Case, Offer
 from assent.cases.events import Event
 from assent.errors import CaseNotFound
+from assent.protocol.forms import parse_form, wire_form
 from assent.protocol.hitl_object import HitlObject, HumanInputRequired
 from assent.protocol.poll import PollResponse, Status
 from assent.protocol.versions import absent_fields
@@ -39,7 +41,7 @@ def human_input_required(case: Case, offer: Offer, links: Links) -> HumanInputRe
         default_action=case.default_action,
         created_at=case.created_at,
         expires_at=case.expires_at,
-        context=offer.context or None,
+        context=wire_context(offer.context) or None,
         reminder_at=case.reminders[0] if len(case.reminders) == 1 else case.reminders or None,
         previous_case_id=case.previous_case_id,
         surface=offer.surface,
@@ -50,6 +52,13 @@ def human_input_required(case: Case, offer: Offer, links: Links) -> HumanInputRe
     )
     absent = dict.fromkeys(absent_fields(case.spec_version, of="hitl"))
     return HumanInputRequired(message=offer.message, hitl=replace(hitl, **absent) if absent else hitl)
+
+
+def wire_context(context: dict[str, Any]) -> dict[str, Any]:
+    """The context as the published schemas allow it: a form keeps to its wire shape."""
+    if "form" not in context:
+        return context
+    return {**context, "form": wire_form(parse_form(context["form"]))}
 
 
 def poll_response(case: Case) -> PollResponse:

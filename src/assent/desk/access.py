@@ -36,10 +36,7 @@ def require_review_token(case: Case | None, token: str) -> str:
     return digest
 
 
-def require_submit_token(case: Case | None, token: str | None) -> Case:
-    """The case that this submit token answers."""
-    if case is None or case.erased_at is not None:
-        raise CaseNotFound()
+def require_submit_token(case: Case, token: str | None) -> None:
+    """Raises InvalidToken unless this is the token for answering this case inline."""
     if token is None or case.submit_digest is None or not matching_digest(token, (case.submit_digest,)):
         raise InvalidToken("Send the case's submit_token as a Bearer token.")
-    return case

@@ -41,23 +41,28 @@ async def judge_evidence(
     now: datetime,
 ) -> Judgement:
     """Refuses with VerificationRequired or VerificationFailed; otherwise the outcome to record."""
-    if policy is None:
-        return Judgement()
+    if policy is None:  # nothing was asked and nothing is verified: what was presented proves nothing
+        return Judgement(result=VerificationResult(satisfied=False) if evidence else None)
     if not evidence:
         if policy.asks(path):
             raise VerificationRequired()
         return Judgement(result=VerificationResult(satisfied=False, missing_requirements=unmet(policy, ())))
-    spent = tuple(digest(evidence_bytes(one)) for one in evidence)
-    if policy.binding.single_use and await store.evidence_spent(spent):
-        raise VerificationFailed("This evidence has been used before.")
+    spent = await _unspent(evidence, store) if policy.binding.single_use else ()
     verified = [await _verified(one, policy, case, action, verifier, now) for one in evidence]
-    missing = unmet(policy, tuple(verified))
+    missing = unmet(policy, list(zip(evidence, verified, strict=True)))
     if missing and policy.asks(path):
         raise VerificationFailed(f"The evidence does not meet: {'; '.join(missing)}.")
     result = VerificationResult(
         satisfied=not missing, verified_evidence=tuple(verified), missing_requirements=missing
     )
-    return Judgement(result=result, spent=spent if policy.binding.single_use else ())
+    return Judgement(result=result, spent=spent)
+
+
+async def _unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:
+    digests = tuple(dict.fromkeys(digest(evidence_bytes(one)) for one in evidence))
+    if await store.evidence_spent(digests):
+        raise VerificationFailed("This evidence has been used before.")
+    return digests
 
 
 async def _verified(
@@ -77,6 +82,7 @@ async def _verified(
         raise VerificationFailed("The evidence could not be verified.") from error
     if found is None or (found.proof_type, found.provider) != (evidence.proof_type, evidence.provider):
         raise VerificationFailed()
+    _check_findings(found, policy)
     return replace(found, single_use_enforced=policy.binding.single_use, verified_at=found.verified_at or now)
 
 
@@ -94,3 +100,12 @@ def _check_binding(
             raise VerificationFailed(f"The evidence is not bound to this {name}.")
     if binding.expires_at is not None and now >= binding.expires_at:
         raise VerificationFailed("The time for this verification has passed.")
+
+
+def _check_findings(found: VerifiedEvidence, policy: VerificationPolicy) -> None:
+    """What the evidence says of itself anyone can write: the verifier must have found it to be so."""
+    binding = policy.binding
+    demanded = {"bound_to_case": binding.case_id, "bound_to_action": binding.action, "fresh": True}
+    for name, is_demanded in demanded.items():
+        if is_demanded and getattr(found, name) is not True:
+            raise VerificationFailed(f"The verifier did not find the evidence {name.replace('_', ' ')}.")

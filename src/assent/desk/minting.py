@@ -45,3 +45,8 @@ def short_id() -> str:
 def jitter() -> float:
     """A number in [0, 1) that spreads retries."""
     return _dice.random()
+
+
+def secret() -> str:
+    """A server's own key, as hex."""
+    return secrets.token_hex(32)

@@ -1,6 +1,7 @@
 """From a draft to a case: everything that is checked before a question may be put to a person."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,10 +14,12 @@ from assent.desk.draft import CaseDraft
 from assent.desk.limits import Limits
 from assent.errors import ValidationFailed
 from assent.protocol.duration import format_duration, parse_duration
+from assent.protocol.forms import parse_form
 from assent.protocol.hitl_object import DefaultAction
 from assent.protocol.verification import VerificationPolicy
 from assent.protocol.versions import DEFAULT_VERSION, check_version, require_window
 
+_parsed = lru_cache(maxsize=256)(parse_duration)  # a service asks for the same few timeouts again and again
 NEVER_APPROVED_BY_DEFAULT = frozenset({"confirmation", "x-tool-approval"})
 
 
@@ -34,6 +37,8 @@ def prepare_offer(draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service
         raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
     _check_size(draft.context, limits)
     context = kind.prepare(draft.context)
+    if "form" in context and draft.type != "input":
+        parse_form(context["form"])  # the published schemas fix its shape for every type
     return Offer(
         type=draft.type,
         prompt=draft.prompt,
@@ -93,7 +98,7 @@ def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) 
 
 
 def _timeout(draft: CaseDraft, limits: Limits) -> timedelta:
-    asked = parse_duration(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
+    asked = _parsed(draft.timeout) if draft.timeout is not None else limits.default_timeout_for
     if asked > limits.max_timeout_for:
         raise ValidationFailed(
             f"timeout {draft.timeout!r} is over the {format_duration(limits.max_timeout_for)} allowed here."
@@ -140,10 +145,13 @@ def _inline_actions(draft: CaseDraft, kind: ReviewKind, context: dict[str, Any])
 
 
 def _check_size(context: dict[str, Any], limits: Limits) -> None:
-    if _deeper_than(context, limits.max_context_depth):
-        raise ValidationFailed(f"context is nested deeper than {limits.max_context_depth} levels.")
-    if len(msgspec.json.encode(context)) > limits.max_context_bytes:
+    encoded = msgspec.json.encode(context)
+    if len(encoded) > limits.max_context_bytes:
         raise ValidationFailed(f"context is larger than {limits.max_context_bytes} bytes.")
+    # Few brackets cannot nest deeply: most contexts need no walk.
+    brackets = encoded.count(b"{") + encoded.count(b"[")
+    if brackets > limits.max_context_depth and _deeper_than(context, limits.max_context_depth):
+        raise ValidationFailed(f"context is nested deeper than {limits.max_context_depth} levels.")
 
 
 def _deeper_than(value: Any, levels: int) -> bool:

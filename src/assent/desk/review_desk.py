@@ -162,8 +162,11 @@ class ReviewDesk:
 
     async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
         """Take the one answer. `shown` is the digest of what the person saw; a different one is refused."""
+        case, offer = await self.shown(case_id)
+        return await self._take(case, offer, answer, shown)
+
+    async def _take(self, case: Case, offer: Offer, answer: Answer, shown: str | None) -> Case:
         for _ in range(ATTEMPTS):
-            case, offer = await self.shown(case_id)
             if self._is_repeat(case, answer):
                 return case
             if shown is not None and shown != case.offer_digest and case.live:
@@ -171,14 +174,15 @@ class ReviewDesk:
             try:
                 return await self._answer(case, offer, answer)
             except CaseConflict:
-                continue
+                case, offer = await self.shown(case.id)
         raise Unavailable()
 
     async def submit_inline(
         self, case_id: str, token: str | None, request: SubmitRequest, *, replay_digest: str | None = None
     ) -> SubmitReceipt:
         """Take an answer that an agent relays from a native button."""
-        require_submit_token(await self.store.case(case_id), token)
+        case, offer = await self.shown(case_id)
+        require_submit_token(case, token)
         answer = Answer(
             action=request.action,
             data=request.data,
@@ -190,7 +194,7 @@ class ReviewDesk:
             replay_digest=replay_digest,
         )
         try:
-            case = await self.answer(case_id, answer)
+            case = await self._take(case, offer, answer, None)
         except RequestError as error:
             error.details.setdefault("case_id", case_id)
             if error.status == 403:  # spec 0.7: where the person can go instead, without a token
@@ -223,7 +227,7 @@ class ReviewDesk:
         )
         command = Respond(actor=answer.actor, decision=decide(answer, result, judgement.result))
         step = apply(case, command, now=now, salt=minting.salt())
-        return await self._commit(step, spent_evidence=judgement.spent)
+        return await self._commit(case, step, spent_evidence=judgement.spent)
 
     def _is_repeat(self, case: Case, answer: Answer) -> bool:
         decision = case.decision
@@ -245,7 +249,7 @@ class ReviewDesk:
     async def order(self, case: Case, command: Command) -> Case:
         """Apply one command to this very version of a case."""
         step = apply(case, command, now=self.now(), salt=minting.salt())
-        return await self._commit(step) if step.events else case
+        return await self._commit(case, step) if step.events else case
 
     async def _order(self, case_id: str, command_for: Callable[[Case], Command]) -> Case:
         for _ in range(ATTEMPTS):
@@ -258,13 +262,13 @@ class ReviewDesk:
                 continue
         raise Unavailable()
 
-    async def _commit(self, step: Step, *, spent_evidence: tuple[str, ...] = ()) -> Case:
+    async def _commit(self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = ()) -> Case:
         commitment = Commitment(
             step=step,
             due_at=due_at(step.case, keep_for=self.limits.keep_for),
             deliveries=owed_deliveries(step, minting.message_id),
             spent_evidence=spent_evidence,
-            clear_draft=not step.case.live,
+            clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
         )
         await self.store.commit(commitment)
         if self.observe is not None:

@@ -5,14 +5,17 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
 
 import msgspec
+from starlette.exceptions import HTTPException
 
 from assent.desk import minting
 from assent.errors import (
     AssentError,
     BadRequest,
     BodyTooLarge,
+    CaseNotFound,
     InvalidJson,
     InvalidToken,
+    MethodNotAllowed,
     RateLimited,
     Unavailable,
     ValidationFailed,
@@ -28,6 +31,8 @@ JSON: Header = (b"content-type", b"application/json")
 NO_STORE: Header = (b"cache-control", b"no-store")
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 RETRY_WHEN_BUSY = b"2"
+
+NOTHING_HERE = "There is nothing at this address."
 
 log = logging.getLogger("assent.server")
 
@@ -103,6 +108,8 @@ async def reply_error(send: Send, error: Exception) -> None:
 
 def describe_error(error: Exception) -> tuple[int, bytes, list[Header]]:
     """Status, body and headers of an error."""
+    if isinstance(error, HTTPException):
+        error = MethodNotAllowed() if error.status_code == 405 else CaseNotFound(NOTHING_HERE)
     if not isinstance(error, AssentError) or error.status == 500:
         reference = minting.short_id()
         log.error("unexpected error", exc_info=error, extra={"reference": reference})

@@ -1,0 +1,202 @@
+"""The only place where things are wired together: settings in, a running server's parts out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Router
+
+from assent.cases.kind import ReviewKind
+from assent.deliveries.guarded_http import GuardedHttp
+from assent.deliveries.webhook import WebhookCourier
+from assent.desk import clock, minting
+from assent.desk.addresses import Addresses
+from assent.desk.outbox import Outbox
+from assent.desk.review_desk import ReviewDesk
+from assent.desk.sweep import Sweep
+from assent.pages.renderer import STATIC, PageRenderer
+from assent.ports.identity import Principal
+from assent.ports.store import Commitment, Store
+from assent.ports.verifier import EvidenceVerifier
+from assent.protocol.discovery import ServiceCard
+from assent.reviews import BUILT_IN, CUSTOM
+from assent.server.app import AssentApp
+from assent.server.case_api import CaseApi
+from assent.server.clockwork import Clockwork
+from assent.server.demo import DemoDoor
+from assent.server.keyring import ApiKeyDoor
+from assent.server.metrics import Meter
+from assent.server.openapi import openapi_document
+from assent.server.polling import StatusPoll
+from assent.server.prefill import Prefill
+from assent.server.public import PublicDocuments
+from assent.server.rate import PollLimiter
+from assent.server.rest_api import RestApi
+from assent.server.review_pages import ReviewPages
+from assent.server.sessions import CaseSessions
+from assent.server.static_files import StaticFiles
+from assent.server.streams import EventStreams
+from assent.server.wire import Scope
+from assent.settings import Settings
+from assent.signing.stored import StoredSigner
+from assent.stores.sqlite.store import SqliteStore
+
+Authenticate = Callable[[Scope], Awaitable[Principal]]
+
+
+class Parts:
+    """A wired server: the app to serve, the desk to work at, and how to start and stop what runs beside."""
+
+    def __init__(self, settings: Settings, store: Store, signer: StoredSigner | None, secret: str) -> None:
+        self.settings = settings
+        self.store = store
+        self._signer = signer
+        self._secret = secret
+        self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
+        self.addresses = Addresses(settings.public_url)
+
+    def wire(
+        self,
+        *,
+        authenticate: Authenticate | None,
+        verifier: EvidenceVerifier | None,
+        kinds: Mapping[str, ReviewKind],
+    ) -> None:
+        """Join the parts."""
+        settings = self.settings
+        self.desk = ReviewDesk(
+            store=self.store,
+            kinds=kinds,
+            custom_kind=CUSTOM,
+            addresses=self.addresses,
+            clock=clock.now,
+            limits=settings.limits,
+            signer=self._signer,
+            verifier=verifier,
+            check_callback=self.http.check_resolves,
+            service_name=settings.service_name,
+            observe=self._observe,
+        )
+        self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=clock.now)
+        self.outbox = Outbox(
+            store=self.store, couriers={"webhook": WebhookCourier(self.http)}, clock=clock.now
+        )
+        self.streams = EventStreams(self.desk)
+        self.meter = Meter(open_streams=lambda: len(self.streams))
+        self.clockwork = Clockwork(
+            desk=self.desk, sweep=Sweep(self.desk), outbox=self.outbox, streams=self.streams
+        )
+        self.store.on_change(self._foreign_change)
+        self.app = self._app()
+
+    def _app(self) -> AssentApp:
+        cases = CaseApi(self.desk)
+        limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
+        return AssentApp(
+            desk=self.desk,
+            authenticate=self.authenticate,
+            cases=cases,
+            poll=StatusPoll(self.desk, limiter),
+            streams=self.streams,
+            meter=self.meter,
+            rest=self._rest(cases),
+            start=self.start,
+            stop=self.stop,
+            log_requests=self.settings.log_requests,
+        )
+
+    def _rest(self, cases: CaseApi) -> Router:
+        folder = self.settings.templates
+        renderer = PageRenderer(template_dirs=[Path(folder)] if folder else [])
+        public = PublicDocuments(
+            desk=self.desk,
+            card=service_card(self.settings),
+            meter=self.meter,
+            openapi=self._openapi,
+            renderer=renderer,
+        )
+        api = RestApi(desk=self.desk, authenticate=self.authenticate, cases=cases, outbox=self.outbox)
+        pages = ReviewPages(
+            desk=self.desk,
+            renderer=renderer,
+            sessions=CaseSessions(self._secret),
+            kind=lambda type: BUILT_IN.get(type, CUSTOM),
+            prefill=Prefill(self.http, clock.now),
+        )
+        static = StaticFiles(STATIC)
+        self._router = Router(
+            routes=[*public.routes, *api.routes, *pages.routes, *static.routes], redirect_slashes=False
+        )
+        return self._router
+
+    def add_demo(self) -> DemoDoor:
+        """Open the demo's anonymous door, for loopback only."""
+        door = DemoDoor(desk=self.desk, example=_example)
+        self._router.routes.extend(door.routes)
+        return door
+
+    def _openapi(self) -> dict[str, Any]:
+        return openapi_document(self.settings.public_url)
+
+    def _observe(self, commitment: Commitment) -> None:
+        self.meter.saw_events(commitment.step.events)
+        if commitment.deliveries:
+            self.clockwork.owe()
+
+    def _foreign_change(self, case_id: str | None) -> None:
+        """Another process wrote: it may have rotated the signing keys."""
+        if case_id is None and self._signer is not None:
+            self._refreshing = asyncio.ensure_future(self._signer.refresh())
+
+    async def start(self) -> None:
+        """Begin the time-driven work."""
+        self.clockwork.start()
+
+    async def stop(self) -> None:
+        """End streams and timers, finish accepted writes, close."""
+        await self.streams.close()
+        await self.clockwork.stop()
+        await self.http.aclose()
+        await self.store.aclose()
+
+
+async def build(
+    settings: Settings,
+    *,
+    store: Store | None = None,
+    authenticate: Authenticate | None = None,
+    verifier: EvidenceVerifier | None = None,
+    kinds: Mapping[str, ReviewKind] = BUILT_IN,
+) -> Parts:
+    """A server's parts for these settings, wired but not started; the store opens in the running loop."""
+    store = store or await SqliteStore.open(settings.db)
+    secret = await store.secret("sessions", minting.secret())
+    signer = None
+    if settings.signing != "none":
+        signer = await StoredSigner.open(store, algorithm=settings.signing, clock=clock.now)
+    parts = Parts(settings, store, signer, secret)
+    parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds)
+    return parts
+
+
+def service_card(settings: Settings) -> ServiceCard:
+    """What the discovery document tells."""
+    limits = settings.limits
+    return ServiceCard(
+        base_url=settings.public_url,
+        name=settings.service_name,
+        description=settings.service_description,
+        review_types=tuple(BUILT_IN),
+        default_timeout_for=limits.default_timeout_for,
+        max_timeout_for=limits.max_timeout_for,
+        keep_for=limits.keep_for,
+        polls_per_minute=settings.polls_per_minute,
+        signs_results=settings.signing != "none",
+        sends_callbacks=True,
+    )
+
+
+def _example(type: str) -> dict[str, Any] | None:
+    kind = BUILT_IN.get(type)
+    return kind.example() if kind is not None else CUSTOM.example() if type.startswith("x-") else None

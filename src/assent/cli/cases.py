@@ -1,0 +1,58 @@
+"""`assent case`: look at cases from the machine that keeps them."""
+
+from pathlib import Path
+
+import click
+
+from assent.cases.case import Case
+from assent.cases.events import Event, broken_link
+from assent.cases.wire import poll_response
+from assent.cli.options import (
+    config_option,
+    db_option,
+    json_option,
+    loaded,
+    print_json,
+    print_table,
+    with_store,
+)
+from assent.errors import AssentError, CaseNotFound
+from assent.ports.store import Store
+
+
+@click.group()
+def case() -> None:
+    """Cases: show one with its events, and check its chain."""
+
+
+@case.command()
+@click.argument("case_id")
+@db_option
+@config_option
+@json_option
+def show(case_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
+    """Show a case, its events and whether its chain holds."""
+    found, events = with_store(
+        loaded(config, db=db).settings.db, lambda store: _case_with_events(store, case_id)
+    )
+    broken = broken_link(events)
+    if as_json:
+        listed = [
+            {"seq": one.seq, "type": one.type, "at": one.at, "actor": one.actor, "digest": one.digest}
+            for one in events
+        ]
+        print_json({"case": poll_response(found), "events": listed, "chain_holds": broken is None})
+        return
+    click.echo(f"{found.type} {found.id}: {found.status}, version {found.version}")
+    rows = [(one.seq, one.type, one.at, one.actor, one.digest[:12]) for one in events]
+    print_table(("seq", "event", "at", "by", "digest"), rows, empty="There are no events.")
+    if broken is not None:
+        raise AssentError(f"The chain is broken at event {broken}.")
+    click.echo("The chain holds.")
+
+
+async def _case_with_events(store: Store, case_id: str) -> tuple[Case, list[Event]]:
+    found = await store.case(case_id)
+    if found is None:
+        raise CaseNotFound(f"There is no case {case_id!r}.")
+    return found, list(await store.events(case_id))

@@ -1,0 +1,79 @@
+"""What `assent demo` prints: the links to click, and then what happens to them."""
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+import click
+import msgspec
+
+from assent.bootstrap import Parts
+from assent.cases.events import CREATED
+from assent.desk import clock
+from assent.reviews import BUILT_IN
+from assent.server.demo import DemoDoor
+
+SAYS = {
+    "review.opened": "opened by a person",
+    "review.in_progress": "being filled in",
+    "review.reminder": "reminded",
+    "review.completed": "answered",
+    "review.expired": "expired",
+    "review.cancelled": "withdrawn",
+    "review.passed_on": "passed on to a colleague",
+}
+
+
+class DemoTour:
+    """One open case of each type, and a running commentary."""
+
+    def __init__(self, parts: Parts, demo: DemoDoor) -> None:
+        self._parts = parts
+        self._demo = demo
+        self._types: dict[str, str] = {}
+        self._seen: dict[str, int] = defaultdict(int)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def begin(self) -> None:
+        """Open the samples, print their links, and watch."""
+        base = self._parts.settings.public_url
+        click.echo(f"\n  Assent is running at {base}\n  Each of these questions waits for you:\n")
+        for type in BUILT_IN:
+            await self._open(type)
+        click.echo("  Point any agent at it:")
+        click.echo(f"    curl -s -X POST '{base}/api/demo?type=confirmation'\n")
+        click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
+        click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
+        self._parts.store.on_change(self._changed)
+        self._demo.on_callback = self._called_back
+
+    async def _open(self, type: str) -> None:
+        hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
+        self._types[hitl["case_id"]] = type
+        click.echo(f"  {click.style(type, bold=True)}: {hitl['prompt']}\n    {hitl['review_url']}\n")
+
+    def _changed(self, case_id: str | None) -> None:
+        if case_id is not None:
+            task = asyncio.create_task(self._tell(case_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, case_id: str) -> None:
+        for event in await self._parts.store.events(case_id, after=self._seen[case_id]):
+            if event.seq <= self._seen[case_id]:
+                continue
+            self._seen[case_id] = event.seq
+            if event.type != CREATED and event.data is not None:
+                self._say(case_id, event.type, msgspec.json.decode(event.data))
+
+    def _say(self, case_id: str, name: str, data: dict[str, Any]) -> None:
+        action = data.get("result", {}).get("action")
+        words = SAYS.get(name, name) + (f": {action}" if action else "")
+        click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {self._name(case_id)}  {words}")
+
+    def _called_back(self, body: dict[str, Any]) -> None:
+        words = f"callback received and verified: {body.get('event')}"
+        click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {self._name(body['case_id'])}  {words}")
+
+    def _name(self, case_id: str) -> str:
+        return f"{self._types.get(case_id, 'case'):<12}  {case_id[:15]}…"

@@ -1,0 +1,69 @@
+"""What several commands share: which settings and which store they work on, and how they print."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from assent.errors import SettingsError
+from assent.ports.store import Store
+from assent.settings import Loaded, load
+from assent.stores.sqlite.store import SqliteStore
+
+T = TypeVar("T")
+
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings."
+)
+db_option = click.option("--db", metavar="FILE", help="The SQLite file.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def loaded(config: Path | None = None, **flags: Any) -> Loaded:
+    """The effective settings of this call."""
+    return load(environ=os.environ, flags=flags, file=config)
+
+
+def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
+    """Run `work` on the store in this file; without `create` the file must exist."""
+    if not create and not Path(db).is_file():
+        raise SettingsError(f"There is no database {db}; name one with --db FILE or start `assent serve`.")
+
+    async def run() -> T:
+        store = await SqliteStore.open(db)
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(run())
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
+    """Rows under a header, aligned; a sentence when there are none."""
+    if not rows:
+        click.echo(empty, err=True)
+        return
+    texts = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
+    for line in ([name.upper() for name in header], *texts):
+        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone().strftime("%Y-%m-%d %H:%M")
+    return str(value)

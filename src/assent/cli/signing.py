@@ -1,0 +1,110 @@
+"""`assent signing` and `assent verify`: the keys behind signed results, and proof of a result."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import msgspec
+
+from assent.cli.options import (
+    config_option,
+    db_option,
+    json_option,
+    loaded,
+    print_json,
+    print_table,
+    with_store,
+)
+from assent.desk import clock
+from assent.errors import AssentError, SignatureInvalid
+from assent.protocol.addresses import is_secure_or_loopback
+from assent.signing.keys import load_key
+from assent.signing.stored import rotate_keys
+from assent.signing.verify import verify_result
+
+
+@click.group()
+def signing() -> None:
+    """The keys that sign results."""
+
+
+@signing.command()
+@db_option
+@config_option
+@click.option("--algorithm", type=click.Choice(["ES256", "RS256", "EdDSA"]), help="Default: as it was.")
+def rotate(db: str | None, config: Path | None, algorithm: str | None) -> None:
+    """Begin signing with a new key; results signed before still verify."""
+    path = loaded(config, db=db).settings.db
+    ring = with_store(path, lambda store: rotate_keys(store, now=clock.now(), algorithm=algorithm))
+    click.echo(f"Now signing with {ring.current.kid} ({ring.current.algorithm}).", err=True)
+
+
+@signing.command("list")
+@db_option
+@config_option
+def list_keys(db: str | None, config: Path | None) -> None:
+    """List the signing keys."""
+    texts = with_store(loaded(config, db=db).settings.db, lambda store: store.signing_keys())
+    keys = [load_key(text) for text in texts]
+    rows = [(one.kid, one.algorithm, one.created_at, one.retired_at) for one in keys]
+    print_table(("kid", "algorithm", "created", "retired"), rows, empty="There are no signing keys yet.")
+
+
+@click.command()
+@click.argument("source", metavar="FILE|URL")
+@click.option("--jwks", metavar="FILE|URL", help="The keys to trust; default: where the result says.")
+@click.option("--key", envvar="ASSENT_KEY", metavar="API_KEY", help="The credential for a poll URL.")
+@json_option
+def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> None:
+    """Check the signature of a completed case's poll response."""
+    poll = _document(source, key)
+    named = _signer_of(poll)
+    verified = verify_result(poll, _document(jwks or named, None))
+    if as_json:
+        print_json(verified)
+        return
+    click.echo(f"Valid: {verified.action} on {verified.case_id}, signed {verified.signed_at}")
+    click.echo(f"  key    {verified.kid} ({verified.algorithm}) from {jwks or named}")
+    click.echo(f"  shown  {verified.shown}")
+
+
+def _document(source: str, key: str | None) -> Mapping[str, Any]:
+    raw = _fetched(source, key) if "://" in source else _read(source)
+    try:
+        found = msgspec.json.decode(raw)
+    except msgspec.DecodeError as error:
+        raise SignatureInvalid(f"{source} is not JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise SignatureInvalid(f"{source} is not a JSON object.")
+    return found
+
+
+def _read(path: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise AssentError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _fetched(url: str, key: str | None) -> bytes:
+    if not is_secure_or_loopback(url):
+        raise AssentError(f"{url} is not https; keys and results are not fetched over plain http.")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        answer = httpx.get(url, headers=headers, timeout=10, follow_redirects=False)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise AssentError(f"{url} could not be fetched: {error}.") from error
+    return answer.content
+
+
+def _signer_of(poll: Mapping[str, Any]) -> str:
+    result = poll.get("result")
+    signature = result.get("signature") if isinstance(result, dict) else None
+    signer = signature.get("signer") if isinstance(signature, dict) else None
+    if not isinstance(signer, str):
+        raise SignatureInvalid("This is not a completed case with a signed result.")
+    return signer

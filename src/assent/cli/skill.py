@@ -1,0 +1,44 @@
+"""`assent skill`: what a service puts into its SKILL.md."""
+
+from pathlib import Path
+
+import click
+
+from assent.cli.options import config_option, loaded
+from assent.protocol.skill import Skill, skill_document
+from assent.reviews import BUILT_IN
+
+
+@click.command()
+@config_option
+@click.option("--name", help="The skill's name; default: from the service's name.")
+@click.option("--description", help="What the skill does and when to use it.")
+@click.option("--type", "types", multiple=True, help="A review type the service may ask for; repeatable.")
+@click.option("--info", help="When and why people are asked, in at most 200 characters.")
+@click.option("--required", is_flag=True, help="Agents must send prefer_hitl or skip_hitl.")
+@click.option("--improvements", is_flag=True, help="The service returns improvement_suggestions.")
+def skill(
+    config: Path | None,
+    name: str | None,
+    description: str | None,
+    types: tuple[str, ...],
+    info: str | None,
+    required: bool,
+    improvements: bool,
+) -> None:
+    """Print the front matter and the HITL Handling section of a SKILL.md."""
+    settings = loaded(config).settings
+    document = skill_document(
+        Skill(
+            name=name or settings.service_name.lower().replace(" ", "-"),
+            description=description or settings.service_description,
+            types=types or tuple(BUILT_IN),
+            info=info or "May ask a person to decide before it goes on.",
+            review_base_url=f"{settings.public_url}/review",
+            timeout_default=settings.default_timeout,
+            supports_inline_submit=True,
+            hitl_required=required,
+            supports_improvement_suggestions=improvements,
+        )
+    )
+    click.echo(document)

@@ -1,0 +1,95 @@
+"""A small synchronous client for services that run Assent beside them: Flask, Django, scripts."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from assent.errors import AssentError, Unavailable
+from assent.protocol.addresses import is_secure_or_loopback
+
+TERMINAL = frozenset({"completed", "expired", "cancelled"})
+
+
+class ServerRefused(AssentError):
+    """The server answered with an error; `code`, `status` and `details` are its own."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(str(body.get("message", f"The server answered {status}.")))
+        self.refusal = str(body.get("error", "unknown"))
+        self.http_status = status
+        self.details = {name: value for name, value in body.items() if name not in ("error", "message")}
+
+
+class AssentClient:
+    """Opens, follows and withdraws cases on an Assent server.
+
+    Raises ServerRefused for any error answer, Unavailable when the server cannot be reached.
+    """
+
+    def __init__(self, base_url: str, key: str, *, timeout: float = 10.0) -> None:
+        if not is_secure_or_loopback(base_url):
+            raise AssentError("The server's address must be https://… or on loopback: a key travels with it.")
+        self._base = base_url.rstrip("/")
+        self._http = httpx.Client(
+            headers={"Authorization": f"Bearer {key}"}, timeout=timeout, follow_redirects=False
+        )
+
+    def open(
+        self, type: str, prompt: str, *, idempotency_key: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Open a case; returns the 202 body to hand on to the agent as it is."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        body = {"type": type, "prompt": prompt, **fields}
+        return self._call("POST", "/v1/cases", json=body, headers=headers)
+
+    def status(self, case_id: str) -> dict[str, Any]:
+        """Where the case stands: the poll response."""
+        return self._call("GET", f"/v1/reviews/{case_id}/status")
+
+    def wait(
+        self,
+        case_id: str,
+        *,
+        interval: float = 2.0,
+        at_most: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> dict[str, Any]:
+        """Poll until the case is closed, or until `at_most` seconds have passed; returns the last state."""
+        waited = 0.0
+        while True:
+            found = self.status(case_id)
+            if found["status"] in TERMINAL or (at_most is not None and waited >= at_most):
+                return found
+            sleep(interval)
+            waited += interval
+
+    def cancel(self, case_id: str, *, reason: str | None = None) -> dict[str, Any]:
+        """Withdraw the case."""
+        return self._call("POST", f"/v1/reviews/{case_id}/cancel", json={"reason": reason})
+
+    def close(self) -> None:
+        """Close connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        try:
+            answer = self._http.request(method, self._base + path, **request)
+            body = answer.json()
+        except httpx.HTTPError as error:
+            raise Unavailable(f"The server at {self._base} cannot be reached: {error}.") from error
+        except ValueError as error:
+            raise Unavailable(f"The server at {self._base} did not answer in JSON.") from error
+        if answer.status_code >= 400 or not isinstance(body, dict):
+            raise ServerRefused(answer.status_code, body if isinstance(body, dict) else {})
+        return body

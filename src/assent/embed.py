@@ -1,0 +1,196 @@
+"""Assent inside your own ASGI app: create it, mount it, and return its 202 from a handler."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assent.bootstrap import Parts, build
+from assent.cases.wire import poll_response
+from assent.desk.draft import draft_from
+from assent.errors import InvalidToken, SettingsError
+from assent.ports.identity import Principal
+from assent.ports.store import Store
+from assent.ports.verifier import EvidenceVerifier
+from assent.protocol.poll import PollResponse
+from assent.server.wire import Receive, Scope, Send
+from assent.settings import Settings, check
+
+Who = str | Principal | None
+Authenticator = Callable[[Request], Who | Awaitable[Who]]
+INHOUSE = Principal(name="in-house")
+
+
+class Assent:
+    """An ASGI app to mount, and a method for each kind of question.
+
+    `authenticate(request)` names the principal behind a request, or returns None for nobody; without it the
+    API keys of the database decide. A case belongs to whom its handler's request belongs to, and only they
+    may poll it. The database opens with the first request, or with `lifespan`.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        db: str = "assent.db",
+        authenticate: Authenticator | None = None,
+        verifier: EvidenceVerifier | None = None,
+        store: Store | None = None,
+        **settings: Any,
+    ) -> None:
+        try:
+            self.settings = Settings(base_url=base_url, db=db, **settings)
+        except TypeError as error:
+            raise SettingsError(f"A setting does not fit: {error}.") from error
+        check(self.settings)
+        self._authenticator = authenticate
+        self._verifier = verifier
+        self._store = store
+        self._parts: Parts | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what is mounted here."""
+        if scope["type"] == "lifespan":
+            await self._own_lifespan(receive, send)
+            return
+        await (await self.parts()).app(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """For your app's `lifespan`: opens the database at the start and closes it in order at the end."""
+        await self.parts()
+        try:
+            yield
+        finally:
+            await self.aclose()
+
+    async def parts(self) -> Parts:
+        """The running parts, started on first use in the loop that asks."""
+        loop = asyncio.get_running_loop()
+        if self._parts is not None and self._loop is loop:
+            return self._parts
+        async with self._lock:
+            if self._parts is None or self._loop is not loop:
+                self._parts = await build(
+                    self.settings,
+                    store=self._store,
+                    authenticate=self._scoped() if self._authenticator else None,
+                    verifier=self._verifier,
+                )
+                self._loop = loop
+                await self._parts.start()
+        return self._parts
+
+    async def aclose(self) -> None:
+        """Finish accepted writes, end streams, close the database."""
+        if self._parts is not None:
+            parts, self._parts = self._parts, None
+            await parts.stop()
+
+    # Questions
+
+    async def approval(self, prompt: str, *, artifact: Any, **rest: Any) -> Response:
+        """Ask for a yes, changes or a no to an artifact."""
+        return await self.ask("approval", prompt, shown={"artifact": artifact}, **rest)
+
+    async def selection(self, prompt: str, *, options: Sequence[Any], **rest: Any) -> Response:
+        """Ask to choose among options, each with `id` and `title`."""
+        return await self.ask("selection", prompt, shown={"options": list(options)}, **rest)
+
+    async def input(self, prompt: str, *, form: Mapping[str, Any], **rest: Any) -> Response:
+        """Ask for facts by a form with `fields` or `steps`."""
+        return await self.ask("input", prompt, shown={"form": dict(form)}, **rest)
+
+    async def confirmation(self, prompt: str, *, items: Sequence[Any] = (), **rest: Any) -> Response:
+        """Ask to confirm what is about to happen, item by item."""
+        return await self.ask("confirmation", prompt, shown={"items": list(items)} if items else {}, **rest)
+
+    async def escalation(self, prompt: str, *, error: Any, **rest: Any) -> Response:
+        """Tell what went wrong and ask how to go on."""
+        return await self.ask("escalation", prompt, shown={"error": error}, **rest)
+
+    async def custom(self, type: str, prompt: str, *, actions: Sequence[str], **rest: Any) -> Response:
+        """Ask a question of your own `x-…` type with your own actions."""
+        return await self.ask(type, prompt, actions=list(actions), **rest)
+
+    async def ask(
+        self,
+        type: str,
+        prompt: str,
+        *,
+        request: Request | None = None,
+        owner: str | None = None,
+        shown: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Response:
+        """The 202 to return. The case belongs to `owner`, or to whoever sent `request`.
+
+        `fields` are those of POST /v1/cases: message, timeout, default_action, callback_url, inline_actions …
+        Raises ValidationFailed when the question cannot be asked like this, InvalidToken for nobody.
+        """
+        parts = await self.parts()
+        principal = await self._principal(request, owner)
+        draft = draft_from(
+            {"type": type, "prompt": prompt, "context": {**(context or {}), **(shown or {})}, **fields}
+        )
+        opened = await parts.desk.open(draft, principal, idempotency_key=idempotency_key)
+        return Response(
+            opened.body,
+            status_code=202,
+            media_type="application/json",
+            headers={"cache-control": "no-store", "retry-after": "30"},
+        )
+
+    # Answers
+
+    async def status(self, case_id: str, *, owner: str | None = None) -> PollResponse:
+        """Where a case stands, as its owner sees it."""
+        parts = await self.parts()
+        return poll_response(await parts.desk.owned(case_id, await self._principal(None, owner)))
+
+    async def cancel(
+        self, case_id: str, *, owner: str | None = None, reason: str | None = None
+    ) -> PollResponse:
+        """Withdraw a case."""
+        parts = await self.parts()
+        principal = await self._principal(None, owner)
+        return poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
+
+    async def _principal(self, request: Request | None, owner: str | None) -> Principal:
+        if owner is not None:
+            return Principal(name=owner)
+        if request is None:
+            return INHOUSE
+        principal = await (await self.parts()).authenticate(request.scope)
+        if principal.name is None:
+            raise InvalidToken("Nobody is known behind this request.")
+        return principal
+
+    def _scoped(self) -> Callable[[Scope], Awaitable[Principal]]:
+        async def authenticate(scope: Scope) -> Principal:
+            if self._authenticator is None:
+                raise SettingsError("There is no authenticate function.")
+            who = self._authenticator(Request(scope))
+            found = await who if inspect.isawaitable(who) else who
+            if isinstance(found, Principal):
+                return found
+            return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
+
+        return authenticate
+
+    async def _own_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self.parts()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})

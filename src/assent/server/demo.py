@@ -1,0 +1,75 @@
+"""The demo's open door: POST /api/demo?type=TYPE answers anonymously with a ready 202, on loopback only."""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from assent.desk.draft import draft_from
+from assent.desk.outbox import active_secrets
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import CaseNotFound, InvalidToken, SignatureInvalid, ValidationFailed
+from assent.ports.identity import Principal
+from assent.protocol.callback import verify_callback
+
+CALLBACKS = "/api/demo/callbacks"
+DEMO = Principal(name=None)
+
+
+class DemoDoor:
+    """Opens sample cases for whoever asks from this machine."""
+
+    def __init__(self, *, desk: ReviewDesk, example: Callable[[str], dict[str, Any] | None]) -> None:
+        self._desk = desk
+        self._example = example
+        self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where it is."""
+        return [
+            Route("/api/demo", self.open, methods=["POST"]),
+            Route(CALLBACKS, self.receive, methods=["POST"]),
+        ]
+
+    async def open(self, request: Request) -> Response:
+        """A sample case of the type asked for, as any HITL service would answer."""
+        if not _from_this_machine(request):
+            raise CaseNotFound("The demo answers on loopback only.")
+        type = request.query_params.get("type", "selection")
+        body = await self.sample(type)
+        headers = {"cache-control": "no-store", "retry-after": "5"}
+        return Response(body, status_code=202, media_type="application/json", headers=headers)
+
+    async def sample(self, type: str) -> bytes:
+        """The 202 body of a new sample case; its callbacks come back to this server."""
+        example = self._example(type)
+        if example is None:
+            raise ValidationFailed(f"There is no sample of type {type[:50]!r}.")
+        callback_url = self._desk.addresses.base + CALLBACKS
+        opened = await self._desk.open(draft_from({**example, "callback_url": callback_url}), DEMO)
+        return opened.body
+
+    async def receive(self, request: Request) -> Response:
+        """A callback, received as an agent would: its signature is checked before it is believed."""
+        endpoint = await self._desk.store.endpoint("", self._desk.addresses.base + CALLBACKS)
+        secrets = active_secrets(endpoint, self._desk.now()) if endpoint else []
+        body = await request.body()
+        try:
+            verify_callback(body, request.headers, secrets=secrets, now=self._desk.now())
+        except SignatureInvalid as error:
+            raise InvalidToken(error.message) from error
+        self.on_callback(msgspec.json.decode(body))
+        return Response(status_code=204)
+
+
+def _from_this_machine(request: Request) -> bool:
+    client = request.client
+    try:
+        return client is not None and ipaddress.ip_address(client.host).is_loopback
+    except ValueError:
+        return False

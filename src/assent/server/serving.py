@@ -1,0 +1,76 @@
+"""Runs an app under uvicorn: binds first, so that port 0 is known; ends streams first when it stops."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import uvicorn
+
+from assent.errors import SettingsError
+from assent.server.app import AssentApp
+
+STOP_WITHIN_S = 10
+
+
+class PatientServer(uvicorn.Server):
+    """A server that closes its event streams before it waits for the rest."""
+
+    def __init__(self, config: uvicorn.Config, app: AssentApp) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop: streams end, requests under way finish, accepted writes reach the disk."""
+        for server in self.servers:
+            server.close()
+        await self._app.streams.close()
+        await super().shutdown(sockets)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; raises SettingsError naming what is in the way."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise SettingsError(f"Cannot listen on {host} port {port}: {error.strerror}.") from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def run(listener: socket.socket, make_app: Callable[[], Awaitable[AssentApp]]) -> None:
+    """Serve until SIGINT or SIGTERM; the app is made inside the loop it will run in."""
+
+    async def main() -> None:
+        app = await make_app()
+        await server_for(app).serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())
+
+
+def server_for(app: AssentApp) -> PatientServer:
+    """A uvicorn server for this app."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+        timeout_keep_alive=75,
+        backlog=2048,
+    )
+    return PatientServer(config, app)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The fastest event loop this platform has."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

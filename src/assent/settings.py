@@ -1,0 +1,167 @@
+"""One frozen settings object from defaults, a TOML file, the environment and flags, each with its origin."""
+
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from assent.desk.limits import Limits
+from assent.errors import SettingsError, ValidationFailed
+from assent.protocol.addresses import is_secure_or_loopback
+from assent.protocol.duration import parse_duration
+
+PREFIX = "ASSENT_"
+DEFAULT_FILE = "assent.toml"
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one server behaves. Every field is a TOML key, `ASSENT_…` in the environment, and where it
+    makes sense a flag."""
+
+    db: str = "assent.db"
+    """Where cases are kept: a SQLite file."""
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = 8400
+    """The port to listen on; 0 takes a free one."""
+    base_url: str | None = None
+    """The public address of this server; HTTPS except on loopback. Default: http://HOST:PORT."""
+    service_name: str = "Assent"
+    """Who asks, as people see it on the pages."""
+    service_description: str = "Human decisions for autonomous agents"
+    """One sentence for the discovery document."""
+    default_timeout: str = "24h"
+    """How long a case stays open if its draft does not say."""
+    max_timeout: str = "7d"
+    """The longest a case may stay open."""
+    retention: str = "30d"
+    """How long a closed case's content is kept."""
+    polls_per_minute: int = 60
+    """How often one principal may poll one open case; 0 for no limit."""
+    max_body_bytes: int = 1024 * 1024
+    """The largest request body."""
+    max_context_bytes: int = 256 * 1024
+    """The largest context of a case."""
+    signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
+    """How results are signed."""
+    allow_loopback: bool = False
+    """Whether callbacks and default_ref may go to loopback addresses; for development only."""
+    templates: str | None = None
+    """A folder whose page templates take precedence over the built-in ones."""
+    log_style: Literal["json", "text"] = "json"
+    """How log lines look."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least level that is logged."""
+    log_requests: bool = False
+    """Whether each request is logged, without its query."""
+    tracing: bool = False
+    """Whether requests are traced with OpenTelemetry (needs the `otel` extra)."""
+
+    @property
+    def limits(self) -> Limits:
+        """The desk's bounds."""
+        return Limits(
+            max_body_bytes=self.max_body_bytes,
+            max_context_bytes=self.max_context_bytes,
+            default_timeout_for=_duration("default_timeout", self.default_timeout),
+            max_timeout_for=_duration("max_timeout", self.max_timeout),
+            keep_for=_duration("retention", self.retention),
+        )
+
+    @property
+    def public_url(self) -> str:
+        """The base of every address that is handed out."""
+        return (self.base_url or f"http://{_url_host(self.host)}:{self.port}").rstrip("/")
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """Settings with where each came from: default, file, environment or flag."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def load(
+    *, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None, file: Path | None = None
+) -> Loaded:
+    """Settings from all sources, later ones winning: defaults, file, environment, flags."""
+    layers = [
+        *_from_file(file or _named_file(environ)),
+        *_from_environment(environ),
+        *((name, value, "flag") for name, value in (flags or {}).items() if value is not None),
+    ]
+    origins = dict.fromkeys(Settings.__struct_fields__, "default")
+    values: dict[str, Any] = {}
+    for name, value, origin in layers:
+        if name not in origins:
+            raise SettingsError(f"{origin}: there is no setting {name!r}.")
+        values[name], origins[name] = value, origin
+    settings = _converted(values)
+    check(settings)
+    return Loaded(settings=settings, origins=origins)
+
+
+def check(settings: Settings) -> None:
+    """Raises SettingsError for settings that do not fit together."""
+    limits = settings.limits
+    if limits.default_timeout_for > limits.max_timeout_for:
+        raise SettingsError("default_timeout is longer than max_timeout.")
+    if not 0 <= settings.port <= 65535:
+        raise SettingsError("port is a number from 0 to 65535.")
+    if settings.base_url is not None and not is_secure_or_loopback(settings.base_url):
+        raise SettingsError(
+            f"base_url {settings.base_url!r} must be https://…; http is for localhost, 127.0.0.1 and [::1]."
+        )
+    if settings.base_url is None and not is_secure_or_loopback(settings.public_url):
+        raise SettingsError(
+            f"Listening on {settings.host} needs base_url: the https:// address people reach this server at."
+        )
+
+
+def _converted(values: Mapping[str, Any]) -> Settings:
+    try:
+        return msgspec.convert(dict(values), Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"A setting does not fit: {error}.") from error
+
+
+def _named_file(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get(f"{PREFIX}CONFIG")
+    if named:
+        return Path(named)
+    return Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None
+
+
+def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
+    if file is None:
+        return []
+    try:
+        values = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"The settings file {file} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {file} is not valid TOML: {error}.") from error
+    return [(name, value, f"file {file}") for name, value in values.items()]
+
+
+def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    return [
+        (name, environ[PREFIX + name.upper()], f"environment {PREFIX}{name.upper()}")
+        for name in Settings.__struct_fields__
+        if PREFIX + name.upper() in environ
+    ]
+
+
+def _duration(name: str, text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValidationFailed as error:
+        raise SettingsError(f"{name}: {error.message}") from error
+
+
+def _url_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

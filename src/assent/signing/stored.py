@@ -1,0 +1,68 @@
+"""The signer of a server: its keys live in the store, are made on first start and may be rotated."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Self
+
+from assent.ports.store import KeyStore
+from assent.signing.jws_signer import JwsSigner
+from assent.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
+
+
+class StoredSigner:
+    """Signs with the current key of the store; `refresh` notices a rotation by another process."""
+
+    def __init__(self, store: KeyStore, ring: KeyRing) -> None:
+        self._store = store
+        self._kids = _kids(ring)
+        self._signer = JwsSigner(ring)
+
+    @classmethod
+    async def open(cls, store: KeyStore, *, algorithm: str, clock: Callable[[], datetime]) -> Self:
+        """The signer over the store's keys; makes a first one, or one of the algorithm now asked for."""
+        keys = [load_key(text) for text in await store.signing_keys()]
+        ring = KeyRing.of(keys) if keys else await add_key(store, algorithm, clock())
+        if ring.current.algorithm != algorithm:
+            ring = await rotate_keys(store, now=clock(), algorithm=algorithm)
+        return cls(store, ring)
+
+    @property
+    def algorithm(self) -> str:
+        """The JWS algorithm of the next signature."""
+        return self._signer.algorithm
+
+    def sign(self, payload: bytes, *, shown: str) -> str:
+        """The detached JWS over `payload`."""
+        return self._signer.sign(payload, shown=shown)
+
+    def jwks(self) -> dict[str, Any]:
+        """The published keys."""
+        return self._signer.jwks()
+
+    async def refresh(self) -> None:
+        """Take up keys that were rotated elsewhere."""
+        ring = KeyRing.of([load_key(text) for text in await self._store.signing_keys()])
+        if _kids(ring) != self._kids:
+            self._kids = _kids(ring)
+            self._signer = JwsSigner(ring)
+
+
+async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
+    """Make and keep the first key."""
+    return await _save(store, KeyRing.of([generate_key(algorithm, now=now)]))
+
+
+async def rotate_keys(store: KeyStore, *, now: datetime, algorithm: str | None = None) -> KeyRing:
+    """Replace the current key; earlier ones stay published without their private half."""
+    keys = [load_key(text) for text in await store.signing_keys()]
+    return await _save(store, KeyRing.of(keys).rotate(now=now, algorithm=algorithm))
+
+
+async def _save(store: KeyStore, ring: KeyRing) -> KeyRing:
+    await store.save_signing_keys([(key.kid, dump_key(key)) for key in ring.keys])
+    return ring
+
+
+def _kids(ring: KeyRing) -> tuple[str, ...]:
+    keys: tuple[SigningKey, ...] = tuple(ring.keys)
+    return (ring.current.kid, *sorted(key.kid for key in keys))
