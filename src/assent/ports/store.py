@@ -14,6 +14,8 @@ from assent.cases.events import Event
 from assent.cases.machine import Step
 from assent.protocol.poll import Status
 
+DeliveryState = Literal["waiting", "delivered", "failed"]
+
 
 class Replay(Struct, frozen=True, kw_only=True):
     """The first answer to an Idempotency-Key, sealed: whoever has the key again can open it."""
@@ -37,7 +39,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     body: bytes
     created_at: datetime
     next_at: datetime | None
-    state: Literal["waiting", "delivered", "failed"] = "waiting"
+    state: DeliveryState = "waiting"
     attempts: int = 0
     last_status: int | None = None
     last_error: str | None = None

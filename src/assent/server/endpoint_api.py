@@ -1,17 +1,19 @@
 """The callbacks API: which addresses receive callbacks, with their secrets, for the owner alone."""
 
-from datetime import datetime
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from assent.desk import minting
+from assent.desk.draft import CallbackUrl
 from assent.desk.outbox import active_secrets, rotated
 from assent.desk.review_desk import ReviewDesk
+from assent.errors import ValidationFailed
 from assent.ports.identity import Principal
-from assent.ports.store import Delivery, Endpoint
+from assent.ports.store import Delivery, DeliveryState, Endpoint
+from assent.protocol.moment import Moment
 from assent.server.case_api import page_limit, require_caller
 from assent.server.wire import decode
 
@@ -19,9 +21,9 @@ from assent.server.wire import decode
 class EndpointRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An address to register, whose secret to rotate, or to switch on again."""
 
-    url: Annotated[str, Meta(max_length=2048)]
-    rotate: bool = False
-    enable: bool = False
+    url: CallbackUrl
+    rotate: Annotated[bool, Meta(description="Make a new secret; the old one signs along for a day.")] = False
+    enable: Annotated[bool, Meta(description="Switch on an address that was switched off.")] = False
 
 
 class EndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,9 +31,9 @@ class EndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     url: str
     secrets: tuple[str, ...]
-    created_at: datetime
-    previous_until: datetime | None = None
-    disabled_at: datetime | None = None
+    created_at: Moment
+    previous_until: Moment | None = None
+    disabled_at: Moment | None = None
 
 
 class EndpointList(Struct, frozen=True, kw_only=True):
@@ -47,13 +49,13 @@ class DeliveryView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     case_id: str
     event: str
     target: str
-    state: str
+    state: DeliveryState
     attempts: int
-    created_at: datetime
-    next_at: datetime | None = None
+    created_at: Moment
+    next_at: Moment | None = None
     last_status: int | None = None
     last_error: str | None = None
-    settled_at: datetime | None = None
+    settled_at: Moment | None = None
 
 
 class DeliveryList(Struct, frozen=True, kw_only=True):
@@ -99,7 +101,7 @@ class EndpointApi:
         found = await self._desk.store.deliveries(
             owner=principal.name or "",
             case_id=query.get("case_id"),
-            state=query.get("state"),
+            state=_state_of(query.get("state")),
             limit=page_limit(query.get("limit")),
         )
         return DeliveryList(deliveries=tuple(delivery_view(one) for one in found))
@@ -112,6 +114,12 @@ class EndpointApi:
             previous_until=endpoint.previous_until,
             disabled_at=endpoint.disabled_at,
         )
+
+
+def _state_of(text: str | None) -> str | None:
+    if text is not None and text not in get_args(DeliveryState):
+        raise ValidationFailed(f"state is one of {', '.join(get_args(DeliveryState))}.")
+    return text
 
 
 def delivery_view(delivery: Delivery) -> DeliveryView:

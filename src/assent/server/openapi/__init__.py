@@ -1,0 +1,5 @@
+"""The API's description as an OpenAPI 3.1 document: routes as data, schemas from the structs."""
+
+from assent.server.openapi.document import openapi_document
+
+__all__ = ["openapi_document"]

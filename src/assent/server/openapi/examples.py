@@ -1,0 +1,123 @@
+"""Examples in the API's description: made of the structs themselves, so that they cannot drift."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from assent.cases.tokens import TOKEN_LENGTH
+from assent.protocol.hitl_object import HitlObject, HumanInputRequired
+from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest, SubmittedBy
+from assent.protocol.poll import PollResponse, Result, SubmissionContext
+from assent.protocol.review_callback import ReviewCallback
+from assent.reviews import BUILT_IN
+from assent.server.case_api import CancelRequest, CaseList, CaseSummary
+from assent.server.endpoint_api import DeliveryList, DeliveryView, EndpointList, EndpointRequest, EndpointView
+
+CASE = "review_5f0c1a9e7b3d4c2f8a6e1d0b9c8f7a6e"
+BASE = "https://assent.example"
+RECEIVER = "https://agent.example/hooks/decisions"
+ASKED_AT = datetime(2026, 5, 6, 9, 0, tzinfo=UTC)
+ANSWERED_AT = datetime(2026, 5, 6, 9, 12, 30, tzinfo=UTC)
+ENDS_AT = datetime(2026, 5, 6, 13, 0, tzinfo=UTC)
+
+
+def _token(purpose: str) -> str:
+    return f"an-example-of-a-{purpose}-token".ljust(TOKEN_LENGTH, "0")
+
+
+_OPENING = BUILT_IN["approval"].example()
+_RESULT = Result(action="approve", data={"feedback": "Kind and clear."})
+_PRESSED_BY = SubmittedBy(platform="telegram", platform_user_id="481516", display_name="Mara")
+
+_HITL = HitlObject(
+    spec_version="0.9",
+    case_id=CASE,
+    review_url=f"{BASE}/review/{CASE}?token={_token('review')}",
+    poll_url=f"{BASE}/v1/reviews/{CASE}/status",
+    events_url=f"{BASE}/v1/reviews/{CASE}/events",
+    callback_url=None,
+    type="approval",
+    prompt=_OPENING["prompt"],
+    timeout="4h",
+    default_action="reject",
+    created_at=ASKED_AT,
+    expires_at=ENDS_AT,
+    submit_url=f"{BASE}/v1/reviews/{CASE}/respond",
+    submit_token=_token("submit"),
+    inline_actions=("approve", "reject"),
+)
+_PENDING = PollResponse(status="pending", case_id=CASE, created_at=ASKED_AT, expires_at=ENDS_AT)
+_COMPLETED = PollResponse(
+    status="completed",
+    case_id=CASE,
+    created_at=ASKED_AT,
+    expires_at=ENDS_AT,
+    completed_at=ANSWERED_AT,
+    result=_RESULT,
+    submission_context=SubmissionContext(
+        mode="inline_submit", submitted_via="telegram_inline_button", submitted_by=_PRESSED_BY
+    ),
+)
+_EXPIRED = PollResponse(
+    status="expired", case_id=CASE, created_at=ASKED_AT, expired_at=ENDS_AT, default_action="reject"
+)
+_CANCELLED = PollResponse(
+    status="cancelled", case_id=CASE, created_at=ASKED_AT, cancelled_at=ANSWERED_AT, reason="Sent by phone."
+)
+_ENDPOINT = EndpointView(
+    url=RECEIVER, secrets=("whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtMDAwMDA=",), created_at=ASKED_AT
+)
+_DELIVERY = DeliveryView(
+    id="msg_0b1c2d3e4f5061728394a5b6c7d8e9f0",
+    case_id=CASE,
+    event="review.completed",
+    target=RECEIVER,
+    state="delivered",
+    attempts=1,
+    created_at=ANSWERED_AT,
+    last_status=200,
+    settled_at=ANSWERED_AT,
+)
+
+
+def _plain(**examples: Any) -> Mapping[str, Any]:
+    return {name: msgspec.to_builtins(value) for name, value in examples.items()}
+
+
+DRAFTS = {name: kind.example() for name, kind in BUILT_IN.items()}
+OPENED = _plain(opened=HumanInputRequired(message=_OPENING["message"], hitl=_HITL))
+POLLS = _plain(pending=_PENDING, completed=_COMPLETED, expired=_EXPIRED, cancelled=_CANCELLED)
+WITHDRAWN = _plain(withdrawn=_CANCELLED)
+SUBMISSION = _plain(
+    pressed=SubmitRequest(action="approve", submitted_via="telegram_inline_button", submitted_by=_PRESSED_BY)
+)
+RECEIPT = _plain(taken=SubmitReceipt(status="completed", case_id=CASE, completed_at=ANSWERED_AT))
+REASON = _plain(reason=CancelRequest(reason="Sent by phone."))
+LISTED = _plain(one=CaseList(cases=(CaseSummary(type="approval", poll=_PENDING),)))
+REGISTRATION = _plain(
+    register=EndpointRequest(url=RECEIVER), rotate=EndpointRequest(url=RECEIVER, rotate=True)
+)
+ENDPOINT = _plain(registered=_ENDPOINT)
+ENDPOINTS = _plain(one=EndpointList(callbacks=(_ENDPOINT,)))
+DELIVERY = _plain(again=_DELIVERY)
+DELIVERIES = _plain(one=DeliveryList(deliveries=(_DELIVERY,)))
+CALLBACK = _plain(
+    completed=ReviewCallback(
+        event="review.completed",
+        status="completed",
+        timestamp=ANSWERED_AT,
+        case_id=CASE,
+        completed_at=ANSWERED_AT,
+        result=_RESULT,
+    )
+)
+EVENTS = {
+    "answered": (
+        "retry: 2000\n\n"
+        f'id: 2\nevent: review.opened\ndata: {{"case_id":"{CASE}","opened_at":"2026-05-06T09:11:02Z"}}\n\n'
+        f'id: 3\nevent: review.completed\ndata: {{"case_id":"{CASE}","completed_at":"2026-05-06T09:12:30Z",'
+        '"result":{"action":"approve","data":{"feedback":"Kind and clear."}}}\n\n'
+    )
+}

@@ -1,0 +1,14 @@
+"""Every route of the API, as one table."""
+
+from assent.server.openapi.callback_routes import CALLBACK_ROUTES, CALLBACKS
+from assent.server.openapi.case_routes import ANSWERS, CASE_ROUTES, CASES
+from assent.server.openapi.public_routes import PUBLIC_ROUTES, SERVER
+from assent.server.openapi.route import Route
+
+TAGS = {
+    CASES: "Ask a person, and learn what they decided.",
+    ANSWERS: "Answer for a person who pressed a button in a messenger.",
+    CALLBACKS: "Be told instead of asking: addresses of yours that receive outcomes.",
+    SERVER: "What this server can do, and how it is doing.",
+}
+ROUTES: tuple[Route, ...] = (*CASE_ROUTES, *CALLBACK_ROUTES, *PUBLIC_ROUTES)

@@ -1,0 +1,74 @@
+"""JSON Schemas of the API's messages, drawn from the structs that read and write them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, inspect
+
+REFERENCE = "#/components/schemas/{name}"
+Schema = dict[str, Any]
+
+
+class Schemas:
+    """The schemas of all messages of an API: those it reads and those it only writes."""
+
+    def __init__(self, *, read: Iterable[Any], written: Iterable[Any]) -> None:
+        asked, answered = list(read), list(written)
+        drawn, components = msgspec.json.schema_components([*asked, *answered], ref_template=REFERENCE)
+        self._drawn = {repr(model): schema for model, schema in zip([*asked, *answered], drawn, strict=True)}
+        self.components: dict[str, Schema] = components
+        also_read = {struct.__name__ for struct in _structs(asked)}
+        for struct in _structs(answered):
+            if struct.__name__ not in also_read:
+                components[struct.__name__] = as_written(components[struct.__name__], struct)
+
+    def of(self, model: Any) -> Schema:
+        """The schema of a model that was named at the start; a reference where it has a name."""
+        return dict(self._drawn[repr(model)])
+
+
+def as_written(schema: Schema, struct: type[Struct]) -> Schema:
+    """The schema of a message that we only send: what is never null is not called nullable, and what is
+    always there is required."""
+    properties = dict(schema["properties"])
+    required = list(schema.get("required", ()))
+    for name, shown in properties.items():
+        if "default" not in shown:
+            continue
+        bare = {key: value for key, value in shown.items() if key != "default"}
+        if struct.__struct_config__.omit_defaults:
+            properties[name] = _never_null(bare) if shown["default"] is None else bare
+        else:
+            properties[name] = bare
+            required.append(name)
+    return {**schema, "properties": properties, "required": required}
+
+
+def _never_null(schema: Schema) -> Schema:
+    others = [branch for branch in schema.get("anyOf", ()) if branch != {"type": "null"}]
+    kept = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**kept, **others[0]} if len(others) == 1 else {**kept, "anyOf": others}
+
+
+def _structs(models: Sequence[Any]) -> Iterator[type[Struct]]:
+    """Every struct that these models are made of, each once."""
+    seen: set[type] = set()
+    waiting: list[Any] = list(inspect.multi_type_info(models))
+    while waiting:
+        info = waiting.pop()
+        if isinstance(info, inspect.StructType) and info.cls not in seen:
+            seen.add(info.cls)
+            waiting += [field.type for field in info.fields]
+            yield info.cls
+        elif not isinstance(info, inspect.StructType):
+            waiting += _parts(info)
+
+
+def _parts(info: Any) -> list[Any]:
+    """The types that a type is made of, whichever way msgspec holds them."""
+    found: list[Any] = []
+    for name in getattr(info, "__struct_fields__", ()):
+        part = getattr(info, name)
+        found += part if isinstance(part, tuple) else [part]
+    return [part for part in found if isinstance(part, inspect.Type)]
