@@ -14,5 +14,9 @@ class EvidenceVerifier(Protocol):
     async def verify(
         self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
     ) -> VerifiedEvidence | None:
-        """What held, or None. Any exception counts as a failed verification."""
+        """What held, or None. Any exception counts as a failed verification.
+
+        Whatever the policy binds must be found out here and said: `bound_to_case` and `bound_to_action` where
+        its binding asks for them, `fresh` always. What is left unsaid counts as not found.
+        """
         ...

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
+from assent.protocol.characters import is_one_line, is_storable
 from assent.protocol.moment import Moment
 from assent.protocol.shape import whole
 from assent.protocol.verification import Evidence
@@ -29,6 +30,9 @@ class SubmittedBy(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     platform_user_id: Annotated[str, Meta(min_length=1, max_length=500)]
     display_name: Annotated[str, Meta(max_length=500)] | None = None
 
+    def __post_init__(self) -> None:
+        _check_traceable(self.platform, self.platform_user_id, self.display_name or "")
+
 
 class SubmitRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The body of an inline submit."""
@@ -39,6 +43,9 @@ class SubmitRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     data: dict[str, Any] = field(default_factory=dict)
     verification_evidence: Annotated[tuple[Evidence, ...], Meta(max_length=20)] = ()
 
+    def __post_init__(self) -> None:
+        _check_traceable(self.submitted_via)
+
 
 class SubmitReceipt(Struct, frozen=True, kw_only=True):
     """What the winner of a submission gets."""
@@ -46,3 +53,9 @@ class SubmitReceipt(Struct, frozen=True, kw_only=True):
     status: str
     case_id: str
     completed_at: Moment
+
+
+def _check_traceable(*texts: str) -> None:
+    """What is kept for the audit is one line of text; the decoder turns the ValueError into its own error."""
+    if not all(is_storable(text) and is_one_line(text) for text in texts):
+        raise ValueError("Line breaks and control characters have no place here")

@@ -1,5 +1,6 @@
 """Verification evidence (spec 0.8): what a service may ask for, what is presented, what was found."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -102,20 +103,25 @@ class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing_requirements: tuple[str, ...] = ()
 
 
-def unmet(policy: VerificationPolicy, verified: tuple[VerifiedEvidence, ...]) -> tuple[str, ...]:
-    """Names of the branches that the verified evidence leaves unmet; empty when one branch holds."""
+Held = tuple[Evidence, VerifiedEvidence]
+
+
+def unmet(policy: VerificationPolicy, held: Sequence[Held]) -> tuple[str, ...]:
+    """Names of the branches that this evidence leaves unmet; empty when one branch holds."""
     missing = []
     for branch in policy.requirements.any_of:
-        open_points = [need for need in branch.all_of if not any(meets(need, found) for found in verified)]
+        open_points = [need for need in branch.all_of if not any(meets(need, *one) for one in held)]
         if not open_points:
             return ()
         missing.append(" and ".join(_name(need) for need in open_points))
     return tuple(missing)
 
 
-def meets(need: EvidenceRequirement, found: VerifiedEvidence) -> bool:
-    """Whether one verified proof satisfies one requirement."""
+def meets(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence) -> bool:
+    """Whether one verified proof, in the form it was presented, satisfies one requirement."""
     if need.proof_type != found.proof_type or need.provider not in (None, found.provider):
+        return False
+    if need.presentation_formats is not None and evidence.format not in need.presentation_formats:
         return False
     if need.min_assurance is None:
         return True

@@ -1,0 +1,280 @@
+"""What travels, for every version, type and state: exactly the fields its version defines, and no other."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from assent.cases.case import Case, Decision, Offer
+from assent.cases.commands import Erase, Expire, Respond
+from assent.cases.machine import apply
+from assent.cases.wire import Links, callback_body, human_input_required, poll_response
+from assent.errors import CaseNotFound
+from assent.protocol.inline_submit import SubmittedBy
+from assent.protocol.poll import Progress, RespondedBy, Result, Signature, Status, SubmissionContext
+from assent.protocol.surface import Surface
+from assent.protocol.verification import VerificationResult
+from assent.protocol.versions import SPEC_VERSIONS
+from assent.reviews import BUILT_IN, CUSTOM
+from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, standing
+from tests.protocol.policies import found, policy
+
+TYPES = (*BUILT_IN, "x-seating-plan")
+
+REQUIRED_05 = {
+    "spec_version",
+    "case_id",
+    "review_url",
+    "poll_url",
+    "type",
+    "prompt",
+    "created_at",
+    "expires_at",
+}
+OPTIONAL_05 = {
+    "callback_url",
+    "events_url",
+    "timeout",
+    "default_action",
+    "context",
+    "reminder_at",
+    "previous_case_id",
+    "surface",
+}
+ADDED = {
+    "0.6": {"submit_url", "submit_token", "inline_actions"},
+    "0.8": {"verification_policy"},
+}
+POLL_05 = {
+    "status",
+    "case_id",
+    "created_at",
+    "opened_at",
+    "expires_at",
+    "completed_at",
+    "expired_at",
+    "cancelled_at",
+    "result",
+    "responded_by",
+    "progress",
+    "reminder_sent_at",
+    "next_case_id",
+    "default_action",
+    "reason",
+}
+# From 0.9 on the six states are disjoint; what only one of them has is listed here.
+ONLY = {
+    "completed_at": {"completed"},
+    "result": {"completed"},
+    "responded_by": {"completed"},
+    "submission_context": {"completed"},
+    "expired_at": {"expired"},
+    "default_action": {"expired"},
+    "cancelled_at": {"cancelled"},
+    "reason": {"cancelled"},
+    "progress": {"in_progress"},
+}
+MUST_HAVE = {
+    "pending": {"expires_at"},
+    "opened": {"opened_at", "expires_at"},
+    "in_progress": {"opened_at", "expires_at"},
+    "completed": {"completed_at", "result"},
+    "expired": {"expired_at", "default_action"},
+    "cancelled": {"cancelled_at"},
+}
+
+
+def hitl_fields(version: str) -> set[str]:
+    later = [fields for since, fields in ADDED.items() if since <= version]
+    return REQUIRED_05.union(OPTIONAL_05, *later)
+
+
+def poll_fields(version: str) -> set[str]:
+    return POLL_05 | ({"submission_context"} if version >= "0.8" else set())
+
+
+def full_offer(type: str) -> Offer:
+    kind = BUILT_IN.get(type, CUSTOM)
+    example = kind.example()
+    return Offer(
+        type=type,
+        prompt=example["prompt"],
+        message=example["message"],
+        context=example["context"],
+        actions=kind.actions or ("seat", "skip"),
+        inline_actions=(kind.actions or ("seat", "skip"))[:1],
+        surface=Surface(format="json-render", version="1.0"),
+        verification_policy=policy(),
+    )
+
+
+def full_case(version: str, type: str) -> Case:
+    case, _ = standing(Status.PENDING)
+    return replace(
+        case,
+        type=type,
+        spec_version=version,
+        previous_case_id="review_before",
+        reminders=(OPENS_AT + timedelta(hours=1), OPENS_AT + timedelta(hours=2)),
+    )
+
+
+LINKS = Links(
+    review_url="https://assent.example/review/r?token=t",
+    poll_url="https://assent.example/v1/reviews/r/status",
+    events_url="https://assent.example/v1/reviews/r/events",
+    submit_url="https://assent.example/v1/reviews/r/respond",
+    submit_token="s" * 43,
+)
+
+
+def opened(version: str, type: str) -> dict[str, Any]:
+    body = human_input_required(full_case(version, type), full_offer(type), LINKS)
+    read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
+    return read
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_a_202_with_everything_in_it_has_exactly_the_fields_of_its_version(version: str, type: str) -> None:
+    body = opened(version, type)
+    assert set(body) == {"status", "message", "hitl"}
+    assert set(body["hitl"]) == hitl_fields(version)
+    assert body["hitl"]["spec_version"] == version
+    assert len(body["hitl"]["prompt"]) <= 500
+
+
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_a_202_with_nothing_optional_keeps_what_is_required(version: str) -> None:
+    case = replace(full_case(version, "approval"), previous_case_id=None, reminders=(), callback_url=None)
+    offer = Offer(type="approval", prompt="Go?", message="Go?")
+    links = replace(LINKS, submit_url=None, submit_token=None)
+    hitl = msgspec.to_builtins(human_input_required(case, offer, links))["hitl"]
+    assert set(hitl) == REQUIRED_05 | {"callback_url", "events_url", "timeout", "default_action"}
+    assert hitl["callback_url"] is None
+
+
+def test_one_reminder_is_a_moment_and_several_are_a_list() -> None:
+    two = full_case("0.9", "approval")
+    one = replace(two, reminders=two.reminders[:1])
+    offer = full_offer("approval")
+    assert isinstance(human_input_required(two, offer, LINKS).hitl.reminder_at, tuple)
+    assert human_input_required(one, offer, LINKS).hitl.reminder_at == two.reminders[0]
+
+
+def test_inline_actions_without_an_address_to_submit_to_do_not_travel() -> None:
+    links = replace(LINKS, submit_url=None, submit_token=None)
+    hitl = human_input_required(full_case("0.9", "approval"), full_offer("approval"), links).hitl
+    assert hitl.inline_actions is None
+
+
+def test_a_form_travels_in_the_shape_the_specification_gives_it() -> None:
+    context = opened("0.9", "input")["hitl"]["context"]
+    assert set(context["form"]) in ({"fields"}, {"steps"})
+
+
+def full_poll(version: str, status: Status) -> dict[str, Any]:
+    """A poll of a case that has whatever it can have in this state."""
+    case = replace(
+        standing(status)[0],
+        spec_version=version,
+        opened_at=None if status is Status.PENDING else OPENS_AT,
+        reminder_sent_at=OPENS_AT,
+        next_case_id="review_next",
+    )
+    if status is Status.IN_PROGRESS:
+        case = replace(
+            case, progress=Progress(current_step=1, total_steps=2, completed_fields=0, total_fields=3)
+        )
+    if status is Status.COMPLETED:
+        case = replace(case, decision=FULL_DECISION)
+    read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(poll_response(case)))
+    return read
+
+
+FULL_DECISION = Decision(
+    result=Result(
+        action="approve",
+        data={"feedback": "go"},
+        signature=Signature(
+            algorithm="ES256", value="h..s", signed_at=ENDS_AT, signer="https://assent.example/jwks.json"
+        ),
+    ),
+    submission=SubmissionContext(
+        mode="inline_submit",
+        submitted_via="telegram_inline_button",
+        submitted_by=SubmittedBy(platform="telegram", platform_user_id="42", display_name="Ada"),
+        verification_result=VerificationResult(
+            satisfied=True, verified_evidence=(found(assurance_level="high"),), missing_requirements=("x",)
+        ),
+    ),
+    responded_by=RespondedBy(name="Ada", email="ada@example.com"),
+    replay_digest="0" * 64,
+)
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_a_poll_has_the_fields_of_its_version_and_state_only(version: str, status: Status) -> None:
+    body = full_poll(version, status)
+    forbidden = {field for field, states in ONLY.items() if status not in states}
+    assert set(body) <= poll_fields(version) - forbidden
+    assert set(body) >= {"status", "case_id", "created_at"} | MUST_HAVE[status]
+    assert body["status"] == status
+
+
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_how_an_answer_came_is_told_from_08_on(version: str) -> None:
+    body = full_poll(version, Status.COMPLETED)
+    assert ("submission_context" in body) == (version >= "0.8")
+    assert body["responded_by"] == {"name": "Ada", "email": "ada@example.com"}
+    assert set(body["result"]) == {"action", "data", "signature"}
+    assert set(body["result"]["signature"]) == {"algorithm", "value", "signed_at", "signer"}
+
+
+def test_nothing_kept_for_our_own_use_is_told() -> None:
+    told = msgspec.json.encode(full_poll("0.9", Status.COMPLETED))
+    for private in (b"digest", b"owner", b"chain", b"callback", b"acme"):
+        assert private not in told
+
+
+def test_an_expired_case_has_no_result_whatever_its_default_says() -> None:
+    """Ruling 6: nothing is executed and nothing is made up."""
+    case = replace(standing(Status.PENDING)[0], default_action="approve")
+    body = poll_response(apply(case, ORDERS[Expire], now=ENDS_AT, salt="grain").case)
+    assert (body.status, body.default_action, body.result) == ("expired", "approve", None)
+
+
+def test_an_erased_result_is_not_found_rather_than_empty() -> None:
+    case, _ = standing(Status.COMPLETED)
+    with pytest.raises(CaseNotFound):
+        poll_response(apply(case, ORDERS[Erase], now=ENDS_AT, salt="grain").case)
+
+
+@pytest.mark.parametrize(
+    ("status", "fields"),
+    [
+        (Status.COMPLETED, {"completed_at", "result"}),
+        (Status.EXPIRED, {"expired_at", "default_action"}),
+        (Status.CANCELLED, {"cancelled_at", "reason"}),
+    ],
+)
+def test_a_callback_says_what_happened_to_which_case_and_when(status: Status, fields: set[str]) -> None:
+    case, events = standing(status)
+    body = msgspec.json.decode(callback_body(case, events[-1]))
+    assert set(body) == {"event", "status", "timestamp", "case_id"} | fields
+    assert body["event"] == f"review.{status}"
+    assert (body["status"], body["case_id"]) == (status, case.id)
+
+
+def test_a_callback_carries_the_result_exactly_as_the_poll_does() -> None:
+    data = {"big": 9007199254740991, "small": 1e-7, "text": 'ü\u2028"', "nested": [{"a": None}]}
+    decision = replace(FULL_DECISION, result=replace(FULL_DECISION.result, data=data))
+    case, _ = standing(Status.OPENED)
+    step = apply(case, Respond(actor="person", decision=decision), now=OPENS_AT, salt="grain")
+    body = msgspec.json.decode(callback_body(step.case, step.events[0]))
+    polled = msgspec.json.decode(msgspec.json.encode(poll_response(step.case)))
+    assert body["result"] == polled["result"]
+    assert body["completed_at"] == polled["completed_at"]
