@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,20 @@ from assent.signing.stored import StoredSigner
 from assent.stores.sqlite.store import SqliteStore
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
+Clock = Callable[[], datetime]
 
 
 class Parts:
     """A wired server: the app to serve, the desk to work at, and how to start and stop what runs beside."""
 
-    def __init__(self, settings: Settings, store: Store, signer: StoredSigner | None, secret: str) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, signer: StoredSigner | None, secret: str, now: Clock
+    ) -> None:
         self.settings = settings
         self.store = store
         self._signer = signer
         self._secret = secret
+        self._now = now
         self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
         self.addresses = Addresses(settings.public_url)
 
@@ -70,7 +75,7 @@ class Parts:
             kinds=kinds,
             custom_kind=CUSTOM,
             addresses=self.addresses,
-            clock=clock.now,
+            clock=self._now,
             limits=settings.limits,
             signer=self._signer,
             verifier=verifier,
@@ -78,9 +83,9 @@ class Parts:
             service_name=settings.service_name,
             observe=self._observe,
         )
-        self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=clock.now)
+        self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=self._now)
         self.outbox = Outbox(
-            store=self.store, couriers={"webhook": WebhookCourier(self.http)}, clock=clock.now
+            store=self.store, couriers={"webhook": WebhookCourier(self.http)}, clock=self._now
         )
         self.streams = EventStreams(self.desk)
         self.meter = Meter(open_streams=lambda: len(self.streams))
@@ -122,7 +127,7 @@ class Parts:
             renderer=renderer,
             sessions=CaseSessions(self._secret),
             kind=lambda type: BUILT_IN.get(type, CUSTOM),
-            prefill=Prefill(self.http, clock.now),
+            prefill=Prefill(self.http, self._now),
         )
         static = StaticFiles(STATIC)
         self._router = Router(
@@ -168,14 +173,15 @@ async def build(
     authenticate: Authenticate | None = None,
     verifier: EvidenceVerifier | None = None,
     kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    now: Clock = clock.now,
 ) -> Parts:
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
     store = store or await SqliteStore.open(settings.db)
     secret = await store.secret("sessions", minting.secret())
     signer = None
     if settings.signing != "none":
-        signer = await StoredSigner.open(store, algorithm=settings.signing, clock=clock.now)
-    parts = Parts(settings, store, signer, secret)
+        signer = await StoredSigner.open(store, algorithm=settings.signing, clock=now)
+    parts = Parts(settings, store, signer, secret, now)
     parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds)
     return parts
 

@@ -1,0 +1,155 @@
+"""A real server on the loopback address, in a thread of its own, on a clock that stands still."""
+
+import asyncio
+import re
+import socket
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+import uvicorn
+
+from assent.bootstrap import Parts, build
+from assent.desk.api_keys import DEFAULT_SCOPES, create_key
+from assent.server.serving import bind, new_loop, server_for
+from assent.settings import Settings
+from assent.testing.clock import FakeClock
+
+PATIENCE_S = 10.0
+EXAMPLE = {"type": "confirmation", "prompt": "Water the plants?"}
+PRESSED = {
+    "submitted_via": "telegram_inline_button",
+    "submitted_by": {"platform": "telegram", "platform_user_id": "7", "display_name": "Ada"},
+}
+T = TypeVar("T")
+
+
+class RunningServer:
+    """What a test may do with a server: talk HTTP to it, and work in its own event loop."""
+
+    def __init__(self, parts: Parts, loop: asyncio.AbstractEventLoop, clock: FakeClock) -> None:
+        self.parts = parts
+        self.url = parts.settings.public_url
+        self.clock = clock
+        self.api_key = ""
+        self._loop = loop
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something in the server's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+
+    def create_key(self, name: str, *scopes: str) -> str:
+        work = create_key(self.parts.store, name, now=self.clock(), scopes=scopes or DEFAULT_SCOPES)
+        return self.run(work)
+
+    @contextmanager
+    def client(self, credential: str | None = None, **options: Any) -> Iterator[httpx.Client]:
+        """A client that presents this credential, or none."""
+        headers = {"Authorization": f"Bearer {credential}"} if credential else {}
+        with httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, **options) as client:
+            yield client
+
+    def open(self, client: httpx.Client, **draft: Any) -> dict[str, Any]:
+        """The `hitl` object of a new case."""
+        response = client.post("/v1/cases", json={**EXAMPLE, **draft})
+        assert response.status_code == 202, response.text
+        return response.json()["hitl"]
+
+    def press(self, hitl: dict[str, Any], action: str, **body: Any) -> httpx.Response:
+        """Answer inline, as an agent does after a button was pressed."""
+        headers = {"Authorization": f"Bearer {hitl['submit_token']}"}
+        sent = {"action": action, **PRESSED, **body}
+        return httpx.post(hitl["submit_url"], json=sent, headers=headers, timeout=PATIENCE_S)
+
+    @contextmanager
+    def page(self, hitl: dict[str, Any]) -> Iterator["ReviewPage"]:
+        """The review page as a browser without JavaScript meets it."""
+        with self.client(follow_redirects=True) as client:
+            yield ReviewPage(client, client.get(hitl["review_url"]))
+
+    def advance(self, **time: float) -> None:
+        """Let time pass for the server."""
+        self.clock.advance(timedelta(**time))
+
+
+class ReviewPage:
+    """One visit to a review page."""
+
+    def __init__(self, client: httpx.Client, response: httpx.Response) -> None:
+        self.client = client
+        self.response = response
+
+    @property
+    def text(self) -> str:
+        return self.response.text
+
+    def hidden(self) -> dict[str, str]:
+        """The page's hidden fields."""
+        inputs = re.findall(r"<input[^>]*>", self.text)
+        hidden = [dict(re.findall(r'(\w+)="([^"]*)"', one)) for one in inputs if 'type="hidden"' in one]
+        return {one["name"]: one["value"] for one in hidden if "name" in one and "value" in one}
+
+    def post(self, verb: str, fields: dict[str, Any]) -> "ReviewPage":
+        """Send a form of the page to one of its addresses."""
+        address = self.response.url.copy_with(path=f"{self.response.url.path}/{verb}")
+        response = self.client.post(address, data={**self.hidden(), **fields})
+        return ReviewPage(self.client, response)
+
+
+def events_of(text: str) -> list[tuple[int, str, dict[str, Any]]]:
+    """The events of a stream's text: sequence, name, data."""
+    found = re.findall(r"id: (\d+)\nevent: (\S+)\ndata: (.*)\n\n", text)
+    return [(int(seq), name, msgspec.json.decode(data)) for seq, name, data in found]
+
+
+class _Thread(threading.Thread):
+    """Runs the server's loop; `ready` resolves once it is wired, or carries what went wrong."""
+
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        super().__init__(name="server")
+        self.ready: Future[RunningServer] = Future()
+        self._settings = settings
+        self._listener = listener
+        self._server: uvicorn.Server | None = None
+
+    def run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(self._serve())
+        except Exception as error:
+            self.ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        clock = FakeClock()
+        parts = await build(self._settings, now=clock)
+        self._server = server_for(parts.app)
+        self.ready.set_result(RunningServer(parts, asyncio.get_running_loop(), clock))
+        await self._server.serve(sockets=[self._listener])
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.should_exit = True
+        self.join(PATIENCE_S)
+
+
+@contextmanager
+def running(folder: Path, **settings: Any) -> Iterator[RunningServer]:
+    """A server on a fresh SQLite file; `settings` are those of the server."""
+    listener = bind("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    chosen = Settings(db=str(folder / "cases.db"), port=port, allow_loopback=True, **settings)
+    thread = _Thread(chosen, listener)
+    thread.start()
+    try:
+        server = thread.ready.result(PATIENCE_S)
+        server.api_key = server.create_key("acme")
+        yield server
+    finally:
+        thread.stop()
+        listener.close()
