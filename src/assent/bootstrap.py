@@ -130,15 +130,15 @@ class Parts:
             prefill=Prefill(self.http, self._now),
         )
         static = StaticFiles(STATIC)
-        self._router = Router(
+        self.router = Router(
             routes=[*public.routes, *api.routes, *pages.routes, *static.routes], redirect_slashes=False
         )
-        return self._router
+        return self.router
 
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""
         door = DemoDoor(desk=self.desk, example=_example)
-        self._router.routes.extend(door.routes)
+        self.router.routes.extend(door.routes)
         return door
 
     def _openapi(self) -> dict[str, Any]:

@@ -71,6 +71,12 @@ class AssentApp:
         }
         self._verbs = frozenset(verb for _, verb in self._routes)
 
+    @property
+    def hot_routes(self) -> list[tuple[str, str]]:
+        """Method and path of what is served here in raw ASGI; the rest has a router of its own."""
+        reviews = [(method, f"{REVIEWS}{{case_id}}/{verb}") for method, verb in self._routes]
+        return [("POST", CASES), *reviews]
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":

@@ -83,7 +83,7 @@ _DELIVERY = DeliveryView(
 
 
 def _plain(**examples: Any) -> Mapping[str, Any]:
-    return {name: msgspec.to_builtins(value) for name, value in examples.items()}
+    return {name: msgspec.json.decode(msgspec.json.encode(value)) for name, value in examples.items()}
 
 
 DRAFTS = {name: kind.example() for name, kind in BUILT_IN.items()}
