@@ -38,6 +38,7 @@ from assent.server.review_pages import ReviewPages
 from assent.server.sessions import CaseSessions
 from assent.server.static_files import StaticFiles
 from assent.server.streams import EventStreams
+from assent.server.tracing import TracedApp
 from assent.server.wire import Scope
 from assent.settings import Settings
 from assent.signing.stored import StoredSigner
@@ -93,7 +94,8 @@ class Parts:
             desk=self.desk, sweep=Sweep(self.desk), outbox=self.outbox, streams=self.streams
         )
         self.store.on_change(self._foreign_change)
-        self.app = self._app()
+        app = self._app()
+        self.app = TracedApp(app) if settings.tracing else app
 
     def _app(self) -> AssentApp:
         cases = CaseApi(self.desk)

@@ -13,9 +13,8 @@ from assent.cli.options import config_option, db_option, loaded
 from assent.desk import clock
 from assent.desk.api_keys import create_key
 from assent.errors import SettingsError
-from assent.server.app import AssentApp
 from assent.server.logs import configure_logs
-from assent.server.serving import bind, run
+from assent.server.serving import ServedApp, bind, run
 from assent.settings import Settings, check
 
 
@@ -44,7 +43,7 @@ def serve(
     listener = bind(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
 
-    async def make_app() -> AssentApp:
+    async def make_app() -> ServedApp:
         parts = await build(settings)
         await _print_first_key(parts)
         click.echo(f"Assent is serving {settings.public_url} from {settings.db}", err=True)
@@ -71,7 +70,7 @@ def demo(port: int, db: str | None) -> None:
     check(settings)
     configure_logs(style=settings.log_style, level=settings.log_level)
 
-    async def make_app() -> AssentApp:
+    async def make_app() -> ServedApp:
         parts = await build(settings)
         await DemoTour(parts, parts.add_demo()).begin()
         return parts.app

@@ -89,6 +89,10 @@ class AssentApp:
         else:
             await self._measured(scope, receive, send, route, handler, argument)
 
+    def route(self, method: str, path: str) -> str:
+        """The name under which requests to this path are counted: no ids, no tokens."""
+        return self._find(method, path)[2]
+
     def _find(self, method: str, path: str) -> tuple[Handler | None, str, str]:
         if path == CASES:
             return (self._open if method == "POST" else self._refuse), path, CASES
@@ -160,7 +164,9 @@ class AssentApp:
         await reply_json(send, 200, msgspec.json.encode(answer))
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, _: str) -> None:
-        raise MethodNotAllowed(f"{scope['method']} is not possible here.")
+        verb = route_path(scope).rpartition("/")[2]
+        methods = [method for method, name in self._routes if name == verb] or ["POST"]
+        raise MethodNotAllowed(allow=", ".join(methods))
 
     async def _serve_rest(self, scope: Scope, receive: Receive, send: Send, _: str) -> None:
         await self._rest({**scope, "app": self}, receive, send)

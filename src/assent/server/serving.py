@@ -8,14 +8,17 @@ import uvicorn
 
 from assent.errors import SettingsError
 from assent.server.app import AssentApp
+from assent.server.tracing import TracedApp
 
 STOP_WITHIN_S = 10
+
+ServedApp = AssentApp | TracedApp
 
 
 class PatientServer(uvicorn.Server):
     """A server that closes its event streams before it waits for the rest."""
 
-    def __init__(self, config: uvicorn.Config, app: AssentApp) -> None:
+    def __init__(self, config: uvicorn.Config, app: ServedApp) -> None:
         super().__init__(config)
         self._app = app
 
@@ -41,7 +44,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(listener: socket.socket, make_app: Callable[[], Awaitable[AssentApp]]) -> None:
+def run(listener: socket.socket, make_app: Callable[[], Awaitable[ServedApp]]) -> None:
     """Serve until SIGINT or SIGTERM; the app is made inside the loop it will run in."""
 
     async def main() -> None:
@@ -52,7 +55,7 @@ def run(listener: socket.socket, make_app: Callable[[], Awaitable[AssentApp]]) -
         runner.run(main())
 
 
-def server_for(app: AssentApp) -> PatientServer:
+def server_for(app: ServedApp) -> PatientServer:
     """A uvicorn server for this app."""
     config = uvicorn.Config(
         app,
