@@ -31,8 +31,8 @@ CREATE TABLE events (
   data_digest TEXT    NOT NULL,
   previous    TEXT    NOT NULL,
   digest      TEXT    NOT NULL,
-  PRIMARY KEY (case_number, seq)
-) STRICT, WITHOUT ROWID;
+  UNIQUE (case_number, seq)
+) STRICT;
 
 CREATE TRIGGER events_are_never_removed BEFORE DELETE ON events
 BEGIN

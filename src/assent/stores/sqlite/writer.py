@@ -1,14 +1,12 @@
 """The one writer: what is asked for while a commit is under way is gathered and committed together.
 
-Statements run on the event loop's own thread, where nothing contends for the interpreter; only what waits for
-the disk or for another process runs in a thread beside it (docs/decisions/0001-sqlite-through-apsw.md).
+Statements run on the event loop's own thread, where nothing contends for the interpreter; what waits for the
+disk or for another process runs in a thread beside it (docs/decisions/0001-sqlite-through-apsw.md).
 """
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from queue import SimpleQueue
 
 import apsw
 
@@ -16,6 +14,7 @@ from assent.errors import Unavailable
 from assent.stores.sqlite import batch
 from assent.stores.sqlite.batch import Outcome, Rows
 from assent.stores.sqlite.connection import BUSY_FOR_MS, OUTAGES
+from assent.stores.sqlite.errand import ErrandThread
 from assent.stores.sqlite.operation import Operation
 from assent.stores.sqlite.queries import QUERIES
 
@@ -24,7 +23,6 @@ DATA_VERSION = QUERIES["data_version"]
 
 Pending = tuple[Operation, "asyncio.Future[Rows]"]
 Listener = Callable[[str | None], None]
-Job = tuple[Callable[[], None], Callable[[Exception | None], None]]
 
 
 class Writer:
@@ -42,9 +40,7 @@ class Writer:
         self._curious = False
         self._listeners: list[Listener] = []
         self._seen_version = self._data_version()
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="assent-sqlite", daemon=True)
-        self._thread.start()
+        self._thread = ErrandThread(self._loop)
         connection.set_busy_timeout(0)
 
     def submit(self, operation: Operation) -> "asyncio.Future[Rows]":
@@ -76,8 +72,7 @@ class Writer:
         self._closed = True
         await asyncio.wait([last])
         last.exception()
-        self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        self._thread.stop()
 
     def close(self) -> None:
         """Let go of the file, once finished."""
@@ -93,7 +88,7 @@ class Writer:
         try:
             batch.begin(self._connection)
         except apsw.BusyError:
-            self._in_thread(self._begin_patiently, self._begun)
+            self._thread.run(self._begin_patiently, self._begun)
         except Exception as error:
             self._fail(error)
         else:
@@ -125,7 +120,7 @@ class Writer:
             batch.roll_back(connection)
             self._fail(error)
         else:
-            self._in_thread(lambda: batch.commit(connection), self._committed)
+            self._thread.run(lambda: batch.commit(connection), self._committed)
 
     def _committed(self, error: Exception | None) -> None:
         if error is not None:
@@ -140,7 +135,7 @@ class Writer:
             if not future.done():
                 future.set_result(outcome)
         self._announce(changed)
-        self._turn()
+        self._loop.call_soon(self._turn)  # those who were waiting may have more to write
 
     def _fail(self, error: Exception) -> None:
         """An outage fails the whole batch; anything else has one operation as its cause: each runs alone."""
@@ -172,22 +167,6 @@ class Writer:
         """Changes when any other connection commits, and not when this one does."""
         version: int = self._connection.execute(DATA_VERSION).get
         return version
-
-    def _in_thread(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        self._jobs.put((work, then))
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            work, then = job
-            error: Exception | None = None
-            try:
-                work()
-            except Exception as failure:
-                error = failure
-            try:
-                self._loop.call_soon_threadsafe(then, error)
-            except RuntimeError:  # the loop was closed without closing the store
-                return
 
 
 def _reject(future: "asyncio.Future[Rows]", error: Exception) -> None:
