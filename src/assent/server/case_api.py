@@ -10,7 +10,7 @@ from assent.cases.case import Case
 from assent.cases.wire import poll_response
 from assent.desk import replays
 from assent.desk.access import require_scope
-from assent.desk.draft import CaseDraft
+from assent.desk.draft import CaseDraft, CaseId
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import InvalidSubmission, InvalidToken, ValidationFailed
 from assent.ports.identity import Principal
@@ -84,7 +84,10 @@ class CaseApi:
             return CaseList(cases=tuple(_summary(one) for one in rounds if one.erased_at is None))
         limit = page_limit(query.get("limit"))
         cases = await self.desk.listed(
-            principal, status=status_of(query.get("status")), before=query.get("before"), limit=limit
+            principal,
+            status=status_of(query.get("status")),
+            before=id_of(query, "before"),
+            limit=limit,
         )
         return CaseList(
             cases=tuple(_summary(one) for one in cases if one.erased_at is None),
@@ -105,6 +108,14 @@ def status_of(text: str | None) -> Status | None:
         return None if text is None else Status(text)
     except ValueError as error:
         raise ValidationFailed(f"status is one of {', '.join(Status)}.") from error
+
+
+def id_of(query: Mapping[str, str], name: str) -> str | None:
+    """The case id a query names."""
+    try:
+        return msgspec.convert(query.get(name), CaseId | None)
+    except msgspec.ValidationError as error:
+        raise ValidationFailed(f"{name} is the id of a case.") from error
 
 
 def page_limit(text: str | None) -> int:

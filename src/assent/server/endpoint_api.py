@@ -14,7 +14,7 @@ from assent.errors import ValidationFailed
 from assent.ports.identity import Principal
 from assent.ports.store import Delivery, DeliveryState, Endpoint
 from assent.protocol.moment import Moment
-from assent.server.case_api import page_limit, require_caller
+from assent.server.case_api import id_of, page_limit, require_caller
 from assent.server.wire import decode
 
 
@@ -100,7 +100,7 @@ class EndpointApi:
         require_caller(principal, "cases:read")
         found = await self._desk.store.deliveries(
             owner=principal.name or "",
-            case_id=query.get("case_id"),
+            case_id=id_of(query, "case_id"),
             state=_state_of(query.get("state")),
             limit=page_limit(query.get("limit")),
         )

@@ -109,7 +109,7 @@ async def reply_error(send: Send, error: Exception) -> None:
 def describe_error(error: Exception) -> tuple[int, bytes, list[Header]]:
     """Status, body and headers of an error."""
     if isinstance(error, HTTPException):
-        error = MethodNotAllowed() if error.status_code == 405 else CaseNotFound(NOTHING_HERE)
+        error = _plain(error)
     if not isinstance(error, AssentError) or error.status == 500:
         reference = minting.short_id()
         log.error("unexpected error", exc_info=error, extra={"reference": reference})
@@ -122,7 +122,16 @@ def describe_error(error: Exception) -> tuple[int, bytes, list[Header]]:
         extra.append((b"retry-after", b"%d" % error.details.get("retry_after", 1)))
     elif isinstance(error, InvalidToken):
         extra.append((b"www-authenticate", b"Bearer"))
+    elif isinstance(error, MethodNotAllowed):  # RFC 9110, 15.5.6: a 405 says what is allowed
+        extra.append((b"allow", error.details.get("allow", "").encode("latin-1")))
     return error.status, msgspec.json.encode(error.body()), extra
+
+
+def _plain(error: HTTPException) -> AssentError:
+    """What the router found, as one of our own errors."""
+    if error.status_code != 405:
+        return CaseNotFound(NOTHING_HERE)
+    return MethodNotAllowed(allow=(error.headers or {}).get("Allow", ""))
 
 
 T = TypeVar("T")

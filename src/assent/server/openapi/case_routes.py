@@ -28,6 +28,7 @@ from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from assent.protocol.poll import PollResponse, Status
 from assent.server.case_api import CancelRequest, CaseList
 from assent.server.openapi import examples
+from assent.server.openapi.models import StreamedEvent
 from assent.server.openapi.route import (
     BODY_ERRORS,
     KEY_ERRORS,
@@ -171,8 +172,8 @@ _EVENTS = Route(
     replies=(
         Reply(
             status=200,
-            about="Events as they happen; comments in between keep the line open.",
-            model=str,
+            about="Events as they happen, each of this shape; comments in between keep the line open.",
+            model=StreamedEvent,
             media="text/event-stream",
             examples=examples.EVENTS,
         ),

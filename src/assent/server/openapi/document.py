@@ -7,6 +7,7 @@ from typing import Any
 
 from assent.errors import AssentError, InvalidToken, RateLimited, Unavailable
 from assent.protocol.callback import HITL_SIGNATURE, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP
+from assent.protocol.event_data import EventData
 from assent.protocol.review_callback import ReviewCallback
 from assent.server.openapi import examples
 from assent.server.openapi.callback_routes import CALLBACKS
@@ -96,7 +97,7 @@ def _schemas() -> Schemas:
     read: list[Any] = [parameter.type for route in ROUTES for parameter in route.parameters]
     read += [route.body.model for route in ROUTES if route.body]
     written = [reply.model for route in ROUTES for reply in route.replies if reply.model is not None]
-    return Schemas(read=read, written=[*written, Error, ReviewCallback])
+    return Schemas(read=read, written=[*written, Error, EventData, ReviewCallback])
 
 
 def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from assent.cases.tokens import TOKEN_LENGTH
+from assent.protocol.event_data import EventData
 from assent.protocol.hitl_object import HitlObject, HumanInputRequired
 from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest, SubmittedBy
 from assent.protocol.poll import PollResponse, Result, SubmissionContext
@@ -14,6 +15,7 @@ from assent.protocol.review_callback import ReviewCallback
 from assent.reviews import BUILT_IN
 from assent.server.case_api import CancelRequest, CaseList, CaseSummary
 from assent.server.endpoint_api import DeliveryList, DeliveryView, EndpointList, EndpointRequest, EndpointView
+from assent.server.openapi.models import StreamedEvent
 
 CASE = "review_5f0c1a9e7b3d4c2f8a6e1d0b9c8f7a6e"
 BASE = "https://assent.example"
@@ -113,11 +115,10 @@ CALLBACK = _plain(
         result=_RESULT,
     )
 )
-EVENTS = {
-    "answered": (
-        "retry: 2000\n\n"
-        f'id: 2\nevent: review.opened\ndata: {{"case_id":"{CASE}","opened_at":"2026-05-06T09:11:02Z"}}\n\n'
-        f'id: 3\nevent: review.completed\ndata: {{"case_id":"{CASE}","completed_at":"2026-05-06T09:12:30Z",'
-        '"result":{"action":"approve","data":{"feedback":"Kind and clear."}}}\n\n'
+EVENTS = _plain(
+    completed=StreamedEvent(
+        id="3",
+        event="review.completed",
+        data=msgspec.json.encode(EventData(case_id=CASE, completed_at=ANSWERED_AT, result=_RESULT)).decode(),
     )
-}
+)

@@ -43,6 +43,30 @@ class Error(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after: Annotated[int | None, Meta(description="Seconds to wait before you ask again.")] = None
 
 
+class StreamedEvent(Struct, frozen=True, kw_only=True):
+    """One server-sent event."""
+
+    id: Annotated[str, Meta(description="Its number in the case's log; come back with the last you saw.")]
+    event: Literal[
+        "review.opened",
+        "review.in_progress",
+        "review.reminder",
+        "review.completed",
+        "review.expired",
+        "review.cancelled",
+    ]
+    data: Annotated[
+        str,
+        Meta(
+            description="What happened, as JSON on one line.",
+            extra_json_schema={
+                "contentMediaType": "application/json",
+                "contentSchema": {"$ref": "#/components/schemas/EventData"},
+            },
+        ),
+    ]
+
+
 class Health(Struct, frozen=True, kw_only=True):
     """A sign of life."""
 
