@@ -21,6 +21,7 @@ JWKS_PATH = "/.well-known/jwks.json"
 ALGORITHMS = ("ES256", "RS256", "EdDSA")
 MAX_DEPTH = 64
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
 _CONTAINERS = (dict, list, tuple)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _DETACHED = re.compile(r"([A-Za-z0-9_-]{1,512})\.\.([A-Za-z0-9_-]{1,1024})")
@@ -99,8 +100,9 @@ def _text(name: str, value: object) -> bytes:
 
 
 def _canonical(name: str, value: Any) -> bytes:
+    """RFC 8785. Text without numbers, which most answers are, has the same form in the faster encoder."""
     try:
-        return rfc8785.dumps(value)
+        return _encode(value) if _is_wordy(value) else rfc8785.dumps(value)
     except rfc8785.IntegerDomainError:
         raise ValidationFailed(f"{name} has an integer beyond ±(2^53 - 1); send it as text.") from None
     except rfc8785.FloatDomainError:
@@ -110,6 +112,15 @@ def _canonical(name: str, value: Any) -> bytes:
         raise ValidationFailed(
             f"{name} must be plain JSON: no lone surrogates, text as keys, no endless number."
         ) from None
+
+
+def _is_wordy(value: Any) -> bool:
+    """Whether only text, true, false and null are in it, under keys that sort the same in every encoding."""
+    if isinstance(value, dict):
+        return all(type(key) is str and key.isascii() and _is_wordy(value[key]) for key in value)
+    if isinstance(value, list):
+        return all(map(_is_wordy, value))
+    return value is None or type(value) in (str, bool)
 
 
 def _refuse_deep(data: Mapping[str, Any]) -> None:

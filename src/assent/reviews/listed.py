@@ -24,7 +24,10 @@ class Listed(Struct, frozen=True, kw_only=True):
 
 def spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str | None:
     """The first of the spellings under which the context has something."""
-    return next((name for name in spellings if context.get(name) is not None), None)
+    for name in spellings:
+        if context.get(name) is not None:
+            return name
+    return None
 
 
 def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
@@ -43,15 +46,22 @@ def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
 def _read_one(entry: object, path: str) -> Listed:
     if isinstance(entry, str):
         return Listed(id=_checked_id(entry, path), title=entry)
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, dict):
         raise ValidationFailed(f"{path} must be an object with an id, or text.", path=path)
     id_name = spelling(entry, ID_SPELLINGS)
     if id_name is None:
         raise ValidationFailed(f"{path} needs an id.", path=path)
     identity = _checked_id(entry[id_name], f"{path}.{id_name}")
-    title_name = next((name for name in TITLE_SPELLINGS if _is_text(entry.get(name))), None)
+    title_name = _titled(entry)
     details = {key: value for key, value in entry.items() if key not in (id_name, title_name)}
     return Listed(id=identity, title=entry[title_name] if title_name else identity, details=details)
+
+
+def _titled(entry: Mapping[str, Any]) -> str | None:
+    for name in TITLE_SPELLINGS:
+        if _is_text(entry.get(name)):
+            return name
+    return None
 
 
 def _checked_id(raw: object, path: str) -> str:

@@ -62,6 +62,7 @@ def server_for(app: ServedApp) -> PatientServer:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # addresses come from base_url, never from what a request claims
         lifespan="on",
         timeout_graceful_shutdown=STOP_WITHIN_S,
         timeout_keep_alive=75,
