@@ -3,7 +3,7 @@
 Every write is one transaction. A write that returns is on disk; a write that raises changed nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
@@ -167,13 +167,20 @@ class OutboxStore(Protocol):
     """Deliveries and the endpoints they go to."""
 
     async def lease_deliveries(
-        self, now: datetime, *, lease_for: timedelta, limit: int
+        self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
     ) -> Sequence[Delivery]:
-        """Waiting deliveries that are due, moved out of others' reach until the lease ends."""
+        """Waiting deliveries that are due, moved out of others' reach until the lease ends.
+
+        Those to targets in `except_to` stay where they are: enough is under way to them.
+        """
         ...
 
     async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
         """Write the outcome of one attempt."""
+        ...
+
+    async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
+        """Owe a delivery anew, whatever became of it; None if it is unknown or its content was erased."""
         ...
 
     async def deliveries(

@@ -1,6 +1,6 @@
 """Everything in this process's memory, for tests and try-outs: the same rules, and gone when it ends."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -139,14 +139,15 @@ class MemoryStore:
         return self._drafts.get(case_id)
 
     async def lease_deliveries(
-        self, now: datetime, *, lease_for: timedelta, limit: int
+        self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
     ) -> Sequence[Delivery]:
-        """Waiting deliveries that are due, moved out of others' reach until the lease ends."""
+        """Due deliveries to targets outside `except_to`, moved out of others' reach until the lease ends."""
         self._check_open()
         waiting = [
             (owed.next_at, owed)
             for owed in self._deliveries.values()
             if owed.state == "waiting" and owed.next_at is not None and owed.next_at <= now
+            if owed.target not in except_to
         ]
         waiting.sort(key=lambda pair: pair[0])
         leased = [replace(owed, next_at=now + lease_for) for _, owed in waiting[:limit]]
@@ -166,6 +167,16 @@ class MemoryStore:
         if disable_endpoint and endpoint is not None and endpoint.disabled_at is None:
             disabled_at = delivery.settled_at or delivery.created_at
             await self.save_endpoint(replace(endpoint, disabled_at=disabled_at))
+
+    async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
+        """Owe a delivery anew, whatever became of it; None if it is unknown or its content was erased."""
+        self._check_open()
+        kept = self._deliveries.get(delivery_id)
+        if kept is None or not kept.body:
+            return None
+        again = replace(kept, state="waiting", attempts=0, next_at=now, settled_at=None)
+        self._deliveries[delivery_id] = again
+        return again
 
     async def deliveries(
         self,

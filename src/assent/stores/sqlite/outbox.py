@@ -1,7 +1,9 @@
 """Deliveries and their endpoints in SQLite."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+
+import msgspec
 
 from assent.ports.store import Delivery, Endpoint
 from assent.stores.sqlite import rows
@@ -12,6 +14,7 @@ from assent.stores.sqlite.rows import Params, micros, moment
 from assent.stores.sqlite.writer import Writer
 
 LEASE_DELIVERIES = QUERIES["lease_deliveries"]
+REQUEUE_DELIVERY = QUERIES["requeue_delivery"]
 SELECT_DELIVERIES = QUERIES["select_deliveries"]
 SELECT_NEXT_DELIVERY_AT = QUERIES["select_next_delivery_at"]
 SELECT_ENDPOINT = QUERIES["select_endpoint"]
@@ -32,18 +35,23 @@ class SqliteOutboxStore:
     _writer: Writer
 
     async def lease_deliveries(
-        self, now: datetime, *, lease_for: timedelta, limit: int
+        self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
     ) -> Sequence[Delivery]:
-        """Waiting deliveries that are due, moved out of others' reach until the lease ends."""
+        """Due deliveries to targets outside `except_to`, moved out of others' reach until the lease ends."""
         next_at = await self.next_delivery_at()
         if next_at is None or next_at > now:
             return []
-        terms = (micros(now), micros(now + lease_for), limit)
+        terms = (micros(now), micros(now + lease_for), limit, msgspec.json.encode(list(except_to)).decode())
         return [rows.delivery_from(row) for row in await self._writer.submit(single(LEASE_DELIVERIES, terms))]
 
     async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
         """Write the outcome of one attempt; one that was delivered stays delivered."""
         await self._writer.submit(settlement_operation(delivery, disable_endpoint=disable_endpoint))
+
+    async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
+        """Owe a delivery anew, whatever became of it; None if it is unknown or its content was erased."""
+        found = await self._writer.submit(single(REQUEUE_DELIVERY, (delivery_id, micros(now))))
+        return rows.delivery_from(found[0]) if found else None
 
     async def deliveries(
         self,

@@ -125,7 +125,9 @@ INSERT INTO deliveries (
 
 -- name: lease_deliveries
 UPDATE deliveries SET next_at = ?2 WHERE number IN (
-  SELECT number FROM deliveries WHERE state = 'waiting' AND next_at <= ?1 ORDER BY next_at LIMIT ?3
+  SELECT number FROM deliveries
+  WHERE state = 'waiting' AND next_at <= ?1 AND target NOT IN (SELECT value FROM json_each(?4))
+  ORDER BY next_at LIMIT ?3
 ) RETURNING
   id, (SELECT id FROM cases WHERE number = case_number), event, owner, courier, target, body, created_at,
   next_at, state, attempts, last_status, last_error, settled_at
@@ -133,6 +135,13 @@ UPDATE deliveries SET next_at = ?2 WHERE number IN (
 -- name: settle_delivery
 UPDATE deliveries SET next_at = ?2, state = ?3, attempts = ?4, last_status = ?5, last_error = ?6, settled_at = ?7
 WHERE id = ?1 AND state <> 'delivered'
+
+-- name: requeue_delivery
+UPDATE deliveries SET state = 'waiting', attempts = 0, next_at = ?2, settled_at = NULL
+WHERE id = ?1 AND body <> x''
+RETURNING
+  id, (SELECT id FROM cases WHERE number = case_number), event, owner, courier, target, body, created_at,
+  next_at, state, attempts, last_status, last_error, settled_at
 
 -- name: blank_delivery_of_erased_case
 UPDATE deliveries SET target = '', body = x''

@@ -50,6 +50,17 @@ class OutboxStoreContract:
         assert set(await leased(store, 5 * MINUTE, limit=2)) == {owed[1].id, owed[2].id}
         assert await leased(store, 5 * MINUTE, limit=2) == [owed[0].id]
 
+    async def test_a_lease_leaves_alone_what_goes_to_busy_targets(self, store: Store) -> None:
+        case = (await opened(store)).case
+        busy, idle = "https://busy.example/in?a='", "https://idle.example/in"
+        owed = [sample_delivery(case.id, target=target) for target in (busy, busy, idle)]
+        await store.commit(sample_commitment(case, approval(), deliveries=tuple(owed)))
+        found = await store.lease_deliveries(
+            DAYBREAK, lease_for=MINUTE, limit=2, except_to={busy, "https://other.example/"}
+        )
+        assert [delivery.id for delivery in found] == [owed[2].id]
+        assert set(await leased(store, timedelta(0))) == {owed[0].id, owed[1].id}
+
     async def test_senders_at_the_same_time_never_lease_the_same(self, store: Store) -> None:
         owed = await owing(store, *[timedelta(0)] * 20)
         async with asyncio.timeout(30):
@@ -77,12 +88,20 @@ class OutboxStoreContract:
         assert await leased(store, 4 * MINUTE) == []
         assert await leased(store, 5 * MINUTE) == [owed.id]
 
-    async def test_a_failed_delivery_can_be_sent_again(self, store: Store) -> None:
-        (owed,) = await owing(store, timedelta(0))
-        await store.settle_delivery(replace(owed, state="failed", next_at=None, settled_at=DAYBREAK))
-        assert await leased(store, MINUTE) == []
-        await store.settle_delivery(owed)
-        assert await leased(store, MINUTE) == [owed.id]
+    async def test_a_settled_delivery_can_be_owed_anew(self, store: Store) -> None:
+        for state in ("failed", "delivered"):
+            (owed,) = await owing(store, timedelta(0))
+            settled = replace(
+                owed, state=state, next_at=None, attempts=3, last_status=500, settled_at=DAYBREAK
+            )
+            await store.settle_delivery(settled)
+            assert await leased(store, MINUTE) == []
+            again = await store.requeue_delivery(owed.id, now=DAYBREAK + MINUTE)
+            assert again == replace(owed, next_at=DAYBREAK + MINUTE, last_status=500)
+            assert await leased(store, MINUTE) == [owed.id]
+
+    async def test_an_unknown_delivery_is_not_owed_anew(self, store: Store) -> None:
+        assert await store.requeue_delivery("msg_unknown", now=DAYBREAK) is None
 
     async def test_settling_leaves_what_was_sent_alone(self, store: Store) -> None:
         (owed,) = await owing(store, timedelta(0))

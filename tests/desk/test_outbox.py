@@ -1,0 +1,312 @@
+"""Callbacks: sent at least once, signed, repeated on schedule and given up in the end."""
+
+import asyncio
+from datetime import timedelta
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from assent.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotated
+from assent.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
+from assent.ports.courier import DeliveryReply
+from assent.ports.store import Delivery, Endpoint
+from assent.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
+from assent.stores.memory import MemoryStore
+from assent.testing.courier import FORBIDDEN, NO_ANSWER, replied
+from assent.testing.desk import DeskForTests, desk_for_tests
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://agent.example/hooks"
+SLOW = "https://slow.example/hooks"
+SECOND = timedelta(seconds=1)
+
+
+async def answered(kit: DeskForTests, url: str = URL) -> str:
+    """The id of a case with a callback that was just answered."""
+    opened = await kit.open(callback_url=url)
+    await kit.human(opened).answer("approve")
+    return opened.id
+
+
+async def delivery(kit: DeskForTests) -> Delivery:
+    (one,) = await kit.store.deliveries()
+    return one
+
+
+async def endpoint(kit: DeskForTests, url: str = URL) -> Endpoint:
+    found = await kit.store.endpoint("acme", url)
+    assert found is not None
+    return found
+
+
+async def test_a_closing_event_is_delivered_once_and_logged(kit: DeskForTests) -> None:
+    case_id = await answered(kit)
+    assert await kit.outbox.once() == 1
+    assert await kit.outbox.once() == 0
+    (request,) = kit.courier.requests
+    body = msgspec.json.decode(request.body)
+    assert (request.url, body["event"], body["case_id"]) == (URL, "review.completed", case_id)
+    settled = await delivery(kit)
+    assert (settled.state, settled.attempts, settled.last_status) == ("delivered", 1, 200)
+    assert settled.settled_at == kit.clock()
+    assert await kit.outbox.next_at() is None
+
+
+@pytest.mark.parametrize("end", ["expired", "cancelled", "declined"])
+async def test_every_way_to_close_is_told(kit: DeskForTests, end: str) -> None:
+    opened = await kit.open(callback_url=URL)
+    if end == "expired":
+        kit.clock.advance(timedelta(days=8))
+        await kit.sweep.once()
+    else:
+        await kit.human(opened).decline("not mine")
+    await kit.outbox.once()
+    body = msgspec.json.decode(kit.courier.requests[0].body)
+    assert body["status"] == ("expired" if end == "expired" else "cancelled")
+
+
+async def test_nothing_is_sent_for_what_does_not_close_a_case(kit: DeskForTests) -> None:
+    opened = await kit.open(callback_url=URL)
+    human = kit.human(opened)
+    await human.read()
+    await human.type({"feedback": "hm"})
+    await human.pass_on()
+    assert await kit.outbox.once() == 0
+
+
+async def test_both_signatures_hold_over_the_bytes_that_were_sent(kit: DeskForTests) -> None:
+    await answered(kit)
+    await kit.outbox.once()
+    (request,) = kit.courier.requests
+    secret = (await endpoint(kit)).secret
+    message_id = verify_callback(request.body, request.headers, secrets=[secret], now=kit.clock())
+    assert message_id == (await delivery(kit)).id
+    hitl_only = {name: value for name, value in request.headers.items() if not name.startswith("webhook")}
+    verify_callback(request.body, hitl_only, secrets=[secret], now=kit.clock())
+    with pytest.raises(SignatureInvalid):
+        verify_callback(request.body + b" ", request.headers, secrets=[secret], now=kit.clock())
+
+
+@pytest.mark.parametrize("reply", [replied(500), replied(302), replied(404), replied(429), NO_ANSWER])
+async def test_a_failure_is_repeated_on_the_schedule_with_the_same_id_and_bytes(
+    kit: DeskForTests, reply: DeliveryReply
+) -> None:
+    await answered(kit)
+    kit.courier.expect(URL, *[reply] * 20)
+    for made, wait in enumerate(RETRY_SCHEDULE[1:], start=1):
+        assert await kit.outbox.once() == 1
+        waiting = await delivery(kit)
+        assert (waiting.state, waiting.attempts) == ("waiting", made)
+        assert waiting.next_at is not None
+        assert wait <= waiting.next_at - kit.clock() <= wait * (1 + JITTER_SHARE)
+        assert await kit.outbox.once() == 0
+        kit.clock.advance(waiting.next_at - kit.clock())
+    assert await kit.outbox.once() == 1
+    given_up = await delivery(kit)
+    assert (given_up.state, given_up.attempts, given_up.next_at) == ("failed", len(RETRY_SCHEDULE), None)
+    assert len({(request.body, request.headers["webhook-id"]) for request in kit.courier.requests}) == 1
+    stamps = [request.headers["webhook-timestamp"] for request in kit.courier.requests]
+    assert len(set(stamps)) == len(RETRY_SCHEDULE)
+
+
+async def test_many_failures_at_once_do_not_come_back_at_once(kit: DeskForTests) -> None:
+    for _ in range(8):
+        await answered(kit)
+    kit.courier.expect(URL, *[replied(503)] * 8)
+    await kit.outbox.once()
+    assert len({one.next_at for one in await kit.store.deliveries()}) > 1
+
+
+async def test_a_receiver_may_ask_for_more_time_but_not_for_less(kit: DeskForTests) -> None:
+    await answered(kit)
+    kit.courier.expect(URL, replied(503, retry_after=timedelta(hours=1)), replied(503, retry_after=SECOND))
+    await kit.outbox.once()
+    assert (await delivery(kit)).next_at == kit.clock() + timedelta(hours=1)
+    kit.clock.advance(timedelta(hours=1))
+    await kit.outbox.once()
+    assert (await delivery(kit)).next_at >= kit.clock() + RETRY_SCHEDULE[2]  # type: ignore[operator]
+
+
+async def test_gone_disables_the_endpoint_and_what_follows_is_not_sent(kit: DeskForTests) -> None:
+    await answered(kit)
+    kit.courier.expect(URL, replied(410))
+    await kit.outbox.once()
+    assert (await delivery(kit)).state == "failed"
+    assert (await endpoint(kit)).disabled_at == kit.clock()
+    await answered(kit)
+    await kit.outbox.once()
+    assert len(kit.courier.requests) == 1
+    newest = (await kit.store.deliveries())[0]
+    assert (newest.state, newest.last_error, newest.attempts) == ("failed", "the endpoint is disabled", 0)
+
+
+async def test_an_address_that_may_not_be_called_is_given_up_at_once(kit: DeskForTests) -> None:
+    await answered(kit)
+    kit.courier.expect(URL, FORBIDDEN)
+    await kit.outbox.once()
+    refused = await delivery(kit)
+    assert (refused.state, refused.last_error) == ("failed", "may not be called")
+    assert (await endpoint(kit)).disabled_at is None
+
+
+async def test_a_courier_that_breaks_down_is_a_failed_attempt(
+    kit: DeskForTests, caplog: pytest.LogCaptureFixture
+) -> None:
+    await answered(kit)
+    kit.courier.expect(URL, RuntimeError("secret detail"))
+    assert await kit.outbox.once() == 1
+    waiting = await delivery(kit)
+    assert (waiting.state, waiting.last_error) == ("waiting", "the courier failed: RuntimeError")
+    assert "a courier failed" in caplog.text
+
+
+async def test_a_delivery_that_nobody_can_make_fails_by_name(kit: DeskForTests) -> None:
+    await answered(kit)
+    stranded = Outbox(store=kit.store, couriers={}, clock=kit.clock)
+    assert await stranded.once() == 1
+    failed = await delivery(kit)
+    assert (failed.state, failed.last_error) == ("failed", "there is no courier 'webhook' here")
+
+
+async def test_a_secret_that_cannot_sign_fails_its_delivery_alone(kit: DeskForTests) -> None:
+    await answered(kit)
+    await answered(kit, SLOW)
+    await kit.store.save_endpoint(replace(await endpoint(kit), secret="whsec_broken"))
+    assert await kit.outbox.once() == 2
+    assert {one.target: one.state for one in await kit.store.deliveries()} == {
+        URL: "failed",
+        SLOW: "delivered",
+    }
+
+
+async def test_what_a_dead_sender_had_taken_comes_back_when_its_lease_ends(kit: DeskForTests) -> None:
+    await answered(kit)
+    with kit.courier.holding(URL):
+        sender = asyncio.create_task(kit.outbox.once())
+        await kit.courier.until(lambda: len(kit.courier.requests) == 1)
+        sender.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sender
+    assert await kit.outbox.once() == 0
+    kit.clock.advance(LEASE_FOR)
+    assert await kit.outbox.once() == 1
+    assert (await delivery(kit)).state == "delivered"
+
+
+async def test_two_senders_share_the_work(kit: DeskForTests) -> None:
+    for _ in range(40):
+        await answered(kit)
+    other = desk_for_tests(store=kit.store, clock=kit.clock, courier=kit.courier)
+    made = await asyncio.gather(kit.outbox.once(), other.outbox.once())
+    assert sum(made) == len(kit.courier.requests) == 40
+
+
+async def test_a_slow_receiver_holds_up_nobody_but_itself(kit: DeskForTests) -> None:
+    for _ in range(2 * AT_ONCE):
+        await answered(kit, SLOW)
+    for number in range(20):
+        await answered(kit, f"https://quick.example/{number}")
+    with kit.courier.holding(SLOW):
+        sending = asyncio.create_task(kit.outbox.once())
+        await kit.courier.until(lambda: len(kit.courier.requests) - len(kit.courier.sent_to(SLOW)) == 20)
+        assert PER_TARGET <= len(kit.courier.sent_to(SLOW)) < 2 * PER_TARGET
+        await answered(kit, "https://late.example/")
+        await kit.courier.until(lambda: len(kit.courier.sent_to("https://late.example/")) == 1)
+        assert not sending.done()
+    assert await sending == 2 * AT_ONCE + 21
+    assert await kit.store.deliveries(state="waiting") == []
+
+
+async def test_no_more_is_under_way_than_there_is_room_for(kit: DeskForTests) -> None:
+    urls = [f"https://slow.example/{number}" for number in range(AT_ONCE + 10)]
+    for url in urls:
+        await answered(kit, url)
+    held = [kit.courier.holding(url) for url in urls]
+    for one in held:
+        one.__enter__()
+    sending = asyncio.create_task(kit.outbox.once())
+    await kit.courier.until(lambda: len(kit.courier.requests) == AT_ONCE)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert len(kit.courier.requests) == AT_ONCE
+    for one in held:
+        one.__exit__(None, None, None)
+    assert await sending == len(urls)
+
+
+class FailingStore(MemoryStore):
+    """A store that can take no outcome."""
+
+    async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
+        raise Unavailable
+
+
+async def test_a_store_that_fails_ends_the_round_and_loses_nothing() -> None:
+    kit = desk_for_tests(store=FailingStore())
+    await answered(kit)
+    with pytest.raises(Unavailable):
+        await kit.outbox.once()
+    kit.clock.advance(LEASE_FOR)
+    leased = await kit.store.lease_deliveries(kit.clock(), lease_for=LEASE_FOR, limit=1)
+    assert [one.attempts for one in leased] == [0]
+
+
+@pytest.mark.parametrize("outcome", [FORBIDDEN, replied(200)])
+async def test_a_delivery_is_sent_again_on_request_whatever_became_of_it(
+    kit: DeskForTests, outcome: DeliveryReply
+) -> None:
+    await answered(kit)
+    kit.courier.expect(URL, outcome)
+    await kit.outbox.once()
+    again = await kit.outbox.replay((await delivery(kit)).id)
+    assert (again.state, again.attempts) == ("waiting", 0)
+    assert await kit.outbox.once() == 1
+    assert (await delivery(kit)).state == "delivered"
+    first, second = kit.courier.requests
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+
+
+async def test_an_unknown_or_erased_delivery_cannot_be_sent_again(kit: DeskForTests) -> None:
+    with pytest.raises(ValidationFailed, match="msg_unknown"):
+        await kit.outbox.replay("msg_unknown")
+    await answered(kit)
+    await kit.outbox.once()
+    kit.clock.advance(timedelta(days=31))
+    await kit.sweep.once()
+    with pytest.raises(RequestError, match="erased"):
+        await kit.outbox.replay((await delivery(kit)).id)
+
+
+async def test_rotation_signs_twice_and_then_with_the_new_secret_alone(kit: DeskForTests) -> None:
+    await answered(kit)
+    old = await endpoint(kit)
+    new = rotated(old, now=kit.clock(), overlap_for=timedelta(hours=24))
+    await kit.store.save_endpoint(new)
+    await kit.outbox.once()
+    (during,) = kit.courier.requests
+    for secret in (old.secret, new.secret):
+        verify_callback(during.body, during.headers, secrets=[secret], now=kit.clock())
+    assert len(during.headers["webhook-signature"].split()) == 2
+    kit.clock.advance(timedelta(hours=24))
+    await answered(kit)
+    await kit.outbox.once()
+    after = kit.courier.requests[-1]
+    verify_callback(after.body, after.headers, secrets=[new.secret], now=kit.clock())
+    with pytest.raises(SignatureInvalid):
+        verify_callback(after.body, after.headers, secrets=[old.secret], now=kit.clock())
+
+
+async def test_the_old_secret_signs_until_the_last_microsecond_of_the_overlap(kit: DeskForTests) -> None:
+    await answered(kit)
+    old = await endpoint(kit)
+    new = rotated(old, now=kit.clock(), overlap_for=SECOND)
+    end = kit.clock() + SECOND
+    assert list(active_secrets(new, end - timedelta(microseconds=1))) == [new.secret, old.secret]
+    assert list(active_secrets(new, end)) == [new.secret]
+
+
+async def test_one_address_of_one_owner_keeps_one_secret(kit: DeskForTests) -> None:
+    await asyncio.gather(*(kit.open(callback_url=URL) for _ in range(8)))
+    assert len(await kit.store.endpoints("acme")) == 1
