@@ -2,14 +2,13 @@
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from assent.errors import ValidationFailed
 from assent.protocol import duration
 from assent.protocol.hitl_object import MAX_PROMPT, DefaultAction
 from assent.protocol.moment import Moment
-from assent.protocol.shape import whole
+from assent.protocol.shape import read_shape, whole
 from assent.protocol.surface import Surface
 from assent.protocol.verification import VerificationPolicy
 from assent.protocol.versions import SPEC_VERSIONS
@@ -81,7 +80,4 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
 def draft_from(fields: dict[str, Any]) -> CaseDraft:
     """The draft in plain Python values; raises ValidationFailed naming what to fix."""
-    try:
-        return msgspec.convert(fields, CaseDraft)
-    except msgspec.ValidationError as error:
-        raise ValidationFailed(str(error)) from error
+    return read_shape(fields, CaseDraft, ValidationFailed, "draft")

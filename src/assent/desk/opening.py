@@ -1,6 +1,7 @@
 """From a draft to a case: everything that is checked before a question may be put to a person."""
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -13,13 +14,20 @@ from assent.cases.tokens import token_digest
 from assent.desk.draft import CaseDraft
 from assent.desk.limits import Limits
 from assent.errors import ValidationFailed
+from assent.protocol.characters import is_storable
 from assent.protocol.duration import format_duration, parse_duration
 from assent.protocol.forms import parse_form
 from assent.protocol.hitl_object import DefaultAction
+from assent.protocol.surface import parse_surface
 from assent.protocol.verification import VerificationPolicy
 from assent.protocol.versions import DEFAULT_VERSION, check_version, require_window
 
 _parsed = lru_cache(maxsize=256)(parse_duration)  # a service asks for the same few timeouts again and again
+# What `is_storable` refuses, as it looks in JSON: escaped below the space, as it is from DEL on.
+_UNKEEPABLE = re.compile(
+    rb"(?<!\\)(?:\\\\)*\\(?:b|u00(?:0[0-8ef]|1[0-9a-f]))|\x7f|\xc2(?:[\x80-\x84]|[\x86-\x9f])"
+)
+_SUSPECT = (b"\\u00", b"\\b", b"\x7f", b"\xc2")  # without these there is no need to look closer
 NEVER_APPROVED_BY_DEFAULT = frozenset({"confirmation", "x-tool-approval"})
 
 
@@ -35,7 +43,8 @@ def prepare_offer(draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service
     """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
     if not draft.prompt.strip():
         raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
-    _check_size(draft.context, limits)
+    _check_texts(draft)
+    _check_context(draft.context, limits)
     context = kind.prepare(draft.context)
     if "form" in context and draft.type != "input":
         parse_form(context["form"])  # the published schemas fix its shape for every type
@@ -122,7 +131,7 @@ def _reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[d
     for moment in moments:
         if not now < moment < expires_at:
             raise ValidationFailed(f"reminder_at {moment.isoformat()} is not between now and expires_at.")
-    return tuple(sorted(set(moments)))
+    return tuple(sorted({moment.astimezone(UTC) for moment in moments}))
 
 
 def _actions(draft: CaseDraft, kind: ReviewKind) -> tuple[str, ...]:
@@ -131,7 +140,10 @@ def _actions(draft: CaseDraft, kind: ReviewKind) -> tuple[str, ...]:
         raise ValidationFailed(f"A custom type declares its actions: add `actions` for {draft.type}.")
     if not custom and draft.actions is not None:
         raise ValidationFailed(f"actions belongs to custom x-… types; {draft.type} has its own.")
-    return tuple(dict.fromkeys(draft.actions or kind.actions))
+    actions = tuple(dict.fromkeys(draft.actions or kind.actions))
+    if not actions:
+        raise ValidationFailed(f"{draft.type[:100]!r} is neither a standard type nor an x-… type.")
+    return actions
 
 
 def _inline_actions(draft: CaseDraft, kind: ReviewKind, context: dict[str, Any]) -> tuple[str, ...] | None:
@@ -144,8 +156,18 @@ def _inline_actions(draft: CaseDraft, kind: ReviewKind, context: dict[str, Any])
     return tuple(dict.fromkeys(draft.inline_actions))
 
 
-def _check_size(context: dict[str, Any], limits: Limits) -> None:
-    encoded = msgspec.json.encode(context)
+def _check_texts(draft: CaseDraft) -> None:
+    for name in ("prompt", "message", "service", "agent"):
+        if not is_storable(getattr(draft, name) or ""):
+            raise _unkeepable(name)
+    if draft.surface is not None:
+        parse_surface(msgspec.to_builtins(draft.surface))
+    if draft.verification_policy is not None:
+        _plain_json("verification_policy", draft.verification_policy)
+
+
+def _check_context(context: dict[str, Any], limits: Limits) -> None:
+    encoded = _plain_json("context", context)
     if len(encoded) > limits.max_context_bytes:
         raise ValidationFailed(f"context is larger than {limits.max_context_bytes} bytes.")
     # Few brackets cannot nest deeply: most contexts need no walk.
@@ -154,8 +176,22 @@ def _check_size(context: dict[str, Any], limits: Limits) -> None:
         raise ValidationFailed(f"context is nested deeper than {limits.max_context_depth} levels.")
 
 
+def _plain_json(name: str, value: Any) -> bytes:
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        raise ValidationFailed(f"{name} must be plain JSON of sane depth.") from None
+    if any(mark in encoded for mark in _SUSPECT) and _UNKEEPABLE.search(encoded):
+        raise _unkeepable(name)
+    return encoded
+
+
+def _unkeepable(name: str) -> ValidationFailed:
+    return ValidationFailed(f"{name} holds control characters or half a character; remove them.")
+
+
 def _deeper_than(value: Any, levels: int) -> bool:
-    if not isinstance(value, dict | list):
+    if not isinstance(value, dict | list | tuple):
         return False
     children = value.values() if isinstance(value, dict) else value
     return levels == 0 or any(_deeper_than(child, levels - 1) for child in children)

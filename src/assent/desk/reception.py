@@ -71,7 +71,7 @@ class Reception:
             return await self._file(draft, principal, subject, None)
         repeatable = IdempotentRequest(
             key=replays.check_key(idempotency_key),
-            request_digest=replays.digest(msgspec.json.encode(draft, order="deterministic")),
+            request_digest=replays.digest(msgspec.json.encode([draft, subject], order="deterministic")),
         )
         for _ in range(ATTEMPTS):
             if first := await self._first_answer(repeatable, principal):

@@ -20,7 +20,15 @@ from assent.desk.evidence import judge_evidence
 from assent.desk.limits import Limits
 from assent.desk.owed import owed_deliveries
 from assent.desk.reception import Opened, Reception
-from assent.errors import CaseConflict, CaseNotFound, ContentChanged, RequestError, Unavailable
+from assent.desk.remarks import check_remark
+from assent.errors import (
+    CaseConflict,
+    CaseNotFound,
+    ContentChanged,
+    RequestError,
+    Unavailable,
+    ValidationFailed,
+)
 from assent.ports.identity import Principal
 from assent.ports.signer import Signer
 from assent.ports.store import Commitment, Draft, Store
@@ -28,6 +36,7 @@ from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from assent.protocol.poll import Progress, Result, Status
 
+MAX_LINKS = 50
 ATTEMPTS = 16  # two writers meet rarely; sixteen in a row is a broken store
 
 
@@ -98,9 +107,7 @@ class ReviewDesk:
 
     async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
         """The case behind a review link and the digest of that link; changes nothing."""
-        case = await self.store.case(case_id)
-        if case is None or case.erased_at is not None:
-            raise CaseNotFound()
+        case = await self._known(case_id)
         return case, require_review_token(case, review_token)
 
     async def shown(self, case_id: str) -> tuple[Case, Offer]:
@@ -139,26 +146,33 @@ class ReviewDesk:
 
     async def view(self, case_id: str, *, actor: str) -> Case:
         """Note that the person has the page before them."""
-        return await self._order(case_id, lambda case: View(actor=actor))
+        return await self._order(case_id, View(actor=actor))
 
     async def work(
         self, case_id: str, *, actor: str, values: dict[str, Any], step: int, progress: Progress | None
     ) -> Case:
         """Keep what was typed so far, and report how far it got; sensitive values stay in the draft."""
-        case = await self._order(case_id, lambda case: Work(actor=actor, progress=progress))
-        await self.store.save_draft(Draft(case_id=case_id, values=values, step=step, saved_at=self.now()))
+        command = Work(actor=actor, progress=progress)
+        case = await self._order(case_id, command)
+        try:
+            await self.store.save_draft(Draft(case_id=case_id, values=values, step=step, saved_at=self.now()))
+        except CaseConflict:  # closed meanwhile: the machine says how
+            return await self._order(case_id, command)
         return case
 
     async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
         """A new review link for a colleague; who passed it on stands in the log."""
         token = minting.token()
-        command = PassOn(actor=actor, review_digest=token_digest(token), note=note)
-        await self._order(case_id, lambda case: command)
+        command = PassOn(actor=actor, review_digest=token_digest(token), note=check_remark(note))
+        if len((await self._known(case_id)).review_digests) >= MAX_LINKS:
+            raise ValidationFailed(f"This question has been passed on {MAX_LINKS - 1} times; decide it here.")
+        await self._order(case_id, command)
         return self.addresses.review(case_id, token)
 
     async def decline(self, case_id: str, *, actor: str, reason: str | None) -> Case:
         """The person will not decide this: the case is withdrawn with their reason (ruling 5)."""
-        return await self._order(case_id, lambda case: Cancel(actor=actor, reason=reason))
+        command = Cancel(actor=actor, reason=check_remark(reason))
+        return await self._order(case_id, command)
 
     async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
         """Take the one answer. `shown` is the digest of what the person saw; a different one is refused."""
@@ -205,8 +219,7 @@ class ReviewDesk:
         )
 
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
-        now = self.now()
-        require(case, Respond, now=now)  # a late or second answer hears that first
+        require(case, Respond, now=self.now())  # a late or second answer hears that first
         data = check_answer(answer, offer, self.kind(case.type))
         judgement = await judge_evidence(
             answer.evidence,
@@ -216,8 +229,9 @@ class ReviewDesk:
             action=answer.action,
             verifier=self.verifier,
             store=self.store,
-            now=now,
+            now=self.now(),
         )
+        now = self.now()  # verifying takes time, and the deadline counts when the answer is applied
         result = sign_result(
             Result(action=answer.action, data=data),
             case=case,
@@ -242,7 +256,8 @@ class ReviewDesk:
     async def cancel(self, case_id: str, principal: Principal, *, reason: str | None) -> Case:
         """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
         await self.owned(case_id, principal)
-        return await self._order(case_id, lambda case: Cancel(actor=actor_of(principal), reason=reason))
+        command = Cancel(actor=actor_of(principal), reason=check_remark(reason))
+        return await self._order(case_id, command)
 
     # Moving
 
@@ -251,16 +266,19 @@ class ReviewDesk:
         step = apply(case, command, now=self.now(), salt=minting.salt())
         return await self._commit(case, step) if step.events else case
 
-    async def _order(self, case_id: str, command_for: Callable[[Case], Command]) -> Case:
+    async def _order(self, case_id: str, command: Command) -> Case:
         for _ in range(ATTEMPTS):
-            case = await self.store.case(case_id)
-            if case is None or case.erased_at is not None:
-                raise CaseNotFound()
             try:
-                return await self.order(case, command_for(case))
+                return await self.order(await self._known(case_id), command)
             except CaseConflict:
                 continue
         raise Unavailable()
+
+    async def _known(self, case_id: str) -> Case:
+        case = await self.store.case(case_id)
+        if case is None or case.erased_at is not None:
+            raise CaseNotFound()
+        return case
 
     async def _commit(self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = ()) -> Case:
         commitment = Commitment(

@@ -1,5 +1,6 @@
 """The clock's own orders: remind, expire and erase what is due, whichever process opened it."""
 
+import asyncio
 from datetime import datetime, timedelta
 
 from assent.cases.case import Case
@@ -24,8 +25,11 @@ class Sweep:
         """Handle everything that is due now; returns how many cases moved."""
         moved = 0
         while batch := await self._desk.store.due(self._desk.now(), limit=BATCH):
-            done = [await self._move(case) for case in batch]
-            moved += sum(done)
+            done = await asyncio.gather(*(self._move(case) for case in batch), return_exceptions=True)
+            failed = [outcome for outcome in done if isinstance(outcome, BaseException)]
+            moved += done.count(True)
+            if failed:
+                raise failed[0]
             if not any(done):
                 break
         return moved
@@ -40,17 +44,16 @@ class Sweep:
             return False
         try:
             if isinstance(command, Erase):
-                await self._erase(case, command)
-            else:
-                await self._desk.order(case, command)
+                return await self._erase(case, command)
+            return (await self._desk.order(case, command)).version > case.version
         except CaseConflict:  # someone answered meanwhile; the next round looks again
             return False
-        return True
 
-    async def _erase(self, case: Case, command: Erase) -> None:
+    async def _erase(self, case: Case, command: Erase) -> bool:
         step = apply(case, command, now=self._desk.now(), salt=minting.salt())
         due = due_at(step.case, keep_for=self._keep_for)
         await self._desk.store.erase(Commitment(step=step, due_at=due, clear_draft=True))
+        return True
 
     @property
     def _keep_for(self) -> timedelta:
