@@ -74,7 +74,7 @@ def build_case(
     limits: Limits,
 ) -> Case:
     """The case as it begins; raises ValidationFailed for a deadline, default or version that cannot hold."""
-    version = check_version(draft.spec_version or DEFAULT_VERSION)
+    version = check_version(DEFAULT_VERSION if draft.spec_version is None else draft.spec_version)
     require_window(
         version,
         {"inline_actions": draft.inline_actions, "verification_policy": draft.verification_policy},
