@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 
 BUSY_FOR_MS = 5_000  # how long a writer waits for another process
-CACHE_KIB = 65_536
+CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 4_000
 PAGE_SIZE = 4_096
 
@@ -31,6 +31,7 @@ def connect_writer(path: Path) -> apsw.Connection:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("foreign_keys", True)
+    connection.pragma("recursive_triggers", True)  # or REPLACE removes events without asking their trigger
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
     return connection
 

@@ -1,7 +1,7 @@
 """Bringing a database file to the schema this version knows, one numbered migration after the other."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -33,23 +33,25 @@ class SchemaState(Struct, frozen=True, kw_only=True):
         return self.version == self.known
 
 
-def migrations() -> dict[int, str]:
-    """The SQL of every migration under its number, in order."""
+def _scripts() -> Mapping[int, str]:
     folder = files("assent.stores.sqlite").joinpath("migrations")
     scripts = sorted((item.name, item) for item in folder.iterdir() if item.name.endswith(".sql"))
     return {int(name.split("_")[0]): item.read_text("utf-8") for name, item in scripts}
 
 
-def schema_state(path: Path | str) -> SchemaState:
+MIGRATIONS = _scripts()
+
+
+def schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
     """Where the file stands; a missing one is empty. Raises MigrationError for a file that is not ours."""
     path = Path(path)
     if not path.exists():
-        return SchemaState(version=0, known=max(migrations()))
+        return SchemaState(version=0, known=max(scripts))
     with _opened(path) as connection:
-        return _state(connection, path)
+        return _state(connection, path, known=max(scripts))
 
 
-def migrate(path: Path | str) -> SchemaState:
+def migrate(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
     """Run every migration the file lacks; returns where it stood before.
 
     Raises SettingsError when the place cannot be used, MigrationError when the file is not ours or too new.
@@ -57,19 +59,19 @@ def migrate(path: Path | str) -> SchemaState:
     path = Path(path)
     _create_private(path)
     with _opened(path) as connection:
+        before = _state(connection, path, known=max(scripts))
         connection.pragma("page_size", PAGE_SIZE)
         connection.pragma("journal_mode", "wal")
-        before = _state(connection, path)
-        for number, sql in migrations().items():
+        for number, sql in scripts.items():
             _run(connection, number, sql)
         return before
 
 
-def prepare(path: Path) -> None:
+def prepare(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:
     """Make an empty file ready; raises MigrationError for one that is older or newer than this version."""
-    state = schema_state(path)
+    state = schema_state(path, scripts=scripts)
     if state.empty:
-        migrate(path)
+        migrate(path, scripts=scripts)
     elif not state.current:
         raise MigrationError(
             f"{path} has schema {state.version} and this version of Assent works with {state.known}: "
@@ -77,16 +79,16 @@ def prepare(path: Path) -> None:
         )
 
 
-def _state(connection: apsw.Connection, path: Path) -> SchemaState:
-    state = SchemaState(version=int(connection.pragma("user_version")), known=max(migrations()))
+def _state(connection: apsw.Connection, path: Path, *, known: int) -> SchemaState:
+    state = SchemaState(version=int(connection.pragma("user_version")), known=known)
     ours = connection.pragma("application_id") == APPLICATION_ID
     blank = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if not ours and not (blank and state.empty):
         raise MigrationError(f"{path} is an SQLite database, but not one of Assent's.")
-    if state.version > state.known:
+    if state.version > known:
         raise MigrationError(
             f"{path} has schema {state.version}, written by a newer version of Assent; "
-            f"this one knows {state.known}. Upgrade Assent, or restore a backup."
+            f"this one knows {known}. Upgrade Assent, or restore a backup."
         )
     return state
 

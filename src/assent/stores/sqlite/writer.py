@@ -28,8 +28,9 @@ Listener = Callable[[str | None], None]
 class Writer:
     """Runs operations in the order they were submitted; each future resolves once its write is on disk."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, *, busy_for_ms: int = BUSY_FOR_MS) -> None:
         self._connection = connection
+        self._busy_for_ms = busy_for_ms
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Pending] = deque()
         self._batch: list[Pending] = []
@@ -100,7 +101,7 @@ class Writer:
         return [self._waiting.popleft() for _ in range(size)]
 
     def _begin_patiently(self) -> None:
-        self._connection.set_busy_timeout(BUSY_FOR_MS)
+        self._connection.set_busy_timeout(self._busy_for_ms)
         try:
             batch.begin(self._connection)
         finally:

@@ -29,7 +29,7 @@ from assent.testing.samples import (
 CROWD = 64
 
 
-async def outcomes(attempts: Iterable[Awaitable[None]]) -> list[Any]:
+async def outcomes(attempts: Iterable[Awaitable[object]]) -> list[Any]:
     """What each of these gave, all of them started at once."""
     async with asyncio.timeout(30):
         return await asyncio.gather(*attempts, return_exceptions=True)

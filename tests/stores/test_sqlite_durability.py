@@ -1,0 +1,72 @@
+"""What was acknowledged is there, whatever happens to the process that acknowledged it."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from assent.cases.events import broken_link
+from assent.protocol.poll import Status
+from assent.stores.sqlite.store import SqliteStore
+
+WRITING_PROCESS = Path(__file__).with_name("writing_process.py")
+KILLS = 5
+LINES_BEFORE_THE_KILL = 300
+
+
+def acknowledged_before_a_kill(path: Path, run: int) -> list[list[str]]:
+    """What a process said before it was killed in the middle of its writes."""
+    command = [sys.executable, str(WRITING_PROCESS), str(path), f"run{run}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(LINES_BEFORE_THE_KILL + 37 * run)]
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.readlines()
+    return [line.split() for line in lines if line.endswith("\n")]
+
+
+async def unkept(path: Path, said: list[list[str]]) -> list[str]:
+    """Acknowledged cases that are missing, not answered though they should be, or with a broken chain."""
+    store = await SqliteStore.open(path)
+    lost = []
+    for word, case_id in said:
+        case = await store.case(case_id)
+        answered = case is not None and case.status is Status.COMPLETED
+        if case is None or (word == "answered" and not answered) or broken_link(await store.events(case_id)):
+            lost.append(case_id)
+    await store.aclose()
+    return lost
+
+
+@pytest.mark.anyio
+async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "assent.db"
+    said: list[list[str]] = []
+    for run in range(KILLS):
+        said += acknowledged_before_a_kill(path, run)
+        assert await unkept(path, said) == []
+    assert len(said) >= KILLS * LINES_BEFORE_THE_KILL
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+
+
+@pytest.mark.anyio
+async def test_a_process_may_write_beside_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "assent.db"
+    store = await SqliteStore.open(path)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(WRITING_PROCESS), str(path), "beside", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        for n in range(100):
+            await process.stdout.readline()
+            await store.secret(f"name {n}", "value")
+        process.kill()
+        lines = (await process.stdout.read()).decode().splitlines(keepends=True)
+        await process.wait()
+    await store.aclose()
+    assert await unkept(path, [line.split() for line in lines if line.endswith("\n")]) == []

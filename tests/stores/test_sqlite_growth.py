@@ -1,0 +1,37 @@
+"""No statement walks a table that grows: the millionth case costs what the first did."""
+
+import re
+from pathlib import Path
+
+import apsw
+import pytest
+
+from assent.stores.sqlite.connection import connect_writer
+from assent.stores.sqlite.migrate import prepare
+from assent.stores.sqlite.queries import QUERIES, named_queries
+
+# Of these there are a handful, or they are only the beginning of a query.
+SMALL = {"select_api_keys", "select_signing_keys", "select_endpoints", "select_deliveries"}
+PLANNED = [
+    name for name, sql in QUERIES.items() if re.match(r"(--.*\n)*(SELECT|INSERT|UPDATE|DELETE|WITH)", sql)
+]
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
+    path: Path = tmp_path_factory.mktemp("growth") / "assent.db"
+    prepare(path)
+    return connect_writer(path)
+
+
+@pytest.mark.parametrize("name", [name for name in PLANNED if name not in SMALL])
+def test_a_statement_finds_its_rows_through_an_index(connection: apsw.Connection, name: str) -> None:
+    sql = re.sub(r"--.*", "", QUERIES[name])
+    count = max((int(number) for number in re.findall(r"\?(\d+)", sql)), default=0)
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (None,) * count)]
+    assert [line for line in plan if re.match(r"SCAN (?!newest|json_each)|USE TEMP B-TREE", line)] == []
+
+
+def test_queries_are_read_by_name() -> None:
+    text = "-- name: one\nSELECT 1\n\n-- name: two\n-- because\nSELECT 2\n"
+    assert named_queries(text) == {"one": "SELECT 1", "two": "-- because\nSELECT 2"}

@@ -1,0 +1,31 @@
+"""A process that opens and answers cases until it is killed, saying which were acknowledged."""
+
+import asyncio
+import os
+import sys
+
+from assent.stores.sqlite import SqliteStore
+from assent.testing.samples import approval, new_id, sample_commitment, sample_filing
+
+WRITERS = 16
+
+
+def say(line: str) -> None:
+    os.write(1, f"{line}\n".encode())
+
+
+async def write(store: SqliteStore, run: str) -> None:
+    while True:
+        filing = sample_filing(id=f"{run}_{new_id('review')}")
+        await store.create(filing)
+        say(f"opened {filing.case.id}")
+        await store.commit(sample_commitment(filing.case, approval()))
+        say(f"answered {filing.case.id}")
+
+
+async def main(path: str, run: str) -> None:
+    store = await SqliteStore.open(path)
+    await asyncio.gather(*(write(store, run) for _ in range(WRITERS)))
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
