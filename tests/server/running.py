@@ -4,10 +4,11 @@ import asyncio
 import re
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ import uvicorn
 
 from assent.bootstrap import Parts, build
 from assent.desk.api_keys import DEFAULT_SCOPES, create_key
+from assent.desk.sweep import Sweep
+from assent.ports.verifier import EvidenceVerifier
 from assent.server.serving import bind, new_loop, server_for
 from assent.settings import Settings
 from assent.testing.clock import FakeClock
@@ -77,6 +80,14 @@ class RunningServer:
         """Let time pass for the server."""
         self.clock.advance(timedelta(**time))
 
+    def sweep(self) -> None:
+        """Do at once what the clock has made due."""
+        self.run(Sweep(self.parts.desk).once())
+
+    def deliver(self) -> None:
+        """Send at once what the outbox has due."""
+        self.run(self.parts.outbox.once())
+
 
 class ReviewPage:
     """One visit to a review page."""
@@ -111,8 +122,16 @@ def events_of(text: str) -> list[tuple[int, str, dict[str, Any]]]:
 class _Thread(threading.Thread):
     """Runs the server's loop; `ready` resolves once it is wired, or carries what went wrong."""
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        listener: socket.socket,
+        clock: FakeClock,
+        verifier: EvidenceVerifier | None,
+    ) -> None:
         super().__init__(name="server")
+        self._clock = clock
+        self._verifier = verifier
         self.ready: Future[RunningServer] = Future()
         self._settings = settings
         self._listener = listener
@@ -126,10 +145,9 @@ class _Thread(threading.Thread):
             self.ready.set_exception(error)
 
     async def _serve(self) -> None:
-        clock = FakeClock()
-        parts = await build(self._settings, now=clock)
+        parts = await build(self._settings, now=self._clock, verifier=self._verifier)
         self._server = server_for(parts.app)
-        self.ready.set_result(RunningServer(parts, asyncio.get_running_loop(), clock))
+        self.ready.set_result(RunningServer(parts, asyncio.get_running_loop(), self._clock))
         await self._server.serve(sockets=[self._listener])
 
     def stop(self) -> None:
@@ -138,13 +156,24 @@ class _Thread(threading.Thread):
         self.join(PATIENCE_S)
 
 
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait until something that happens beside the test has happened; fails if it does not."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it never happened"
+        threading.Event().wait(0.01)
+
+
 @contextmanager
-def running(folder: Path, **settings: Any) -> Iterator[RunningServer]:
-    """A server on a fresh SQLite file; `settings` are those of the server."""
+def running(
+    folder: Path, *, present: bool = False, verifier: EvidenceVerifier | None = None, **settings: Any
+) -> Iterator[RunningServer]:
+    """A server on a fresh SQLite file; `settings` are those of the server, whose clock stands still at an
+    arbitrary time, or at the present."""
     listener = bind("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    chosen = Settings(db=str(folder / "cases.db"), port=port, allow_loopback=True, **settings)
-    thread = _Thread(chosen, listener)
+    chosen = {"db": str(folder / "cases.db"), "port": listener.getsockname()[1], "allow_loopback": True}
+    clock = FakeClock(datetime.now(UTC)) if present else FakeClock()
+    thread = _Thread(Settings(**chosen | settings), listener, clock, verifier)
     thread.start()
     try:
         server = thread.ready.result(PATIENCE_S)

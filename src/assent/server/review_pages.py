@@ -153,7 +153,7 @@ class ReviewPages:
     async def pass_on(self, request: Request) -> Response:
         """A new link for a colleague, shown once."""
         visit = await self._visit(request)
-        note = (visit.value("note") or "").strip()[:LONGEST_NOTE]
+        note = (visit.value("pass_on_note") or "").strip()[:LONGEST_NOTE]
         link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
         view = PassOnView(
             link=link,
