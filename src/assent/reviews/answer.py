@@ -9,10 +9,15 @@ from assent.reviews.limits import MAX_IDS, MAX_TEXT
 
 
 def misfit(
-    field: str, complaint: str, error: type[BadRequest] = InvalidSubmission, **details: Any
+    field: str,
+    complaint: str,
+    error: type[BadRequest] = InvalidSubmission,
+    *,
+    names: str = "",
+    **details: Any,
 ) -> BadRequest:
-    """An error that names one field; `fields` tells a page where to show it."""
-    return error(f"{field}: {complaint}", fields={field: complaint}, **details)
+    """An error that names one field; `fields` tells a page where to show it, without the ids in `names`."""
+    return error(f"{field}: {complaint}{names}", fields={field: complaint}, **details)
 
 
 def check_known(

@@ -120,10 +120,9 @@ def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set
     if not missing or (context.get("allow_partial") is True and confirmed):
         return
     least = "at least one item" if context.get("allow_partial") is True else "every item"
+    complaint = f"Tick {least} to confirm; {len(missing)} of {len(known)} are not ticked."
     raise misfit(
-        "confirmed_items",
-        f"Tick {least} to confirm. Not confirmed: {named(missing)}.",
-        unconfirmed=missing,
+        "confirmed_items", complaint, names=f" Not confirmed: {named(missing)}.", unconfirmed=missing
     )
 
 

@@ -1,0 +1,178 @@
+"""An OpenAPI document taken apart for a page that people read; what it does not know it leaves out."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+METHODS = ("get", "post", "put", "patch", "delete")
+_REF = "#/components/schemas/"
+
+
+class TypeName(Struct, frozen=True, kw_only=True):
+    """One word of a type: plain, or the name of a model that has its own place on the page."""
+
+    text: str
+    model: str | None = None
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One parameter, property or response."""
+
+    name: str
+    type: tuple[TypeName, ...] = ()
+    required: bool = False
+    place: str = ""
+    description: str = ""
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One thing that can be asked of the API."""
+
+    method: str
+    path: str
+    anchor: str
+    summary: str
+    description: str
+    parameters: tuple[Row, ...]
+    body: tuple[TypeName, ...]
+    responses: tuple[Row, ...]
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """One shape of JSON."""
+
+    name: str
+    type: tuple[TypeName, ...]
+    description: str
+    properties: tuple[Row, ...]
+
+
+class ApiDocs(Struct, frozen=True, kw_only=True):
+    """The whole API."""
+
+    title: str
+    version: str
+    description: str
+    operations: tuple[Operation, ...]
+    models: tuple[Model, ...]
+
+
+def read_api(openapi: Mapping[str, Any]) -> ApiDocs:
+    """The parts of an OpenAPI 3.1 document that a person reads."""
+    info = openapi.get("info", {})
+    schemas = openapi.get("components", {}).get("schemas", {})
+    return ApiDocs(
+        title=info.get("title", "API"),
+        version=info.get("version", ""),
+        description=info.get("description", ""),
+        operations=tuple(_operations(openapi)),
+        models=tuple(_model(name, schema) for name, schema in schemas.items()),
+    )
+
+
+def _operations(openapi: Mapping[str, Any]) -> Iterator[Operation]:
+    for path, item in openapi.get("paths", {}).items():
+        for method in METHODS:
+            if method in item:
+                yield _operation(openapi, path, method, item[method], item.get("parameters", []))
+
+
+def _operation(
+    openapi: Mapping[str, Any], path: str, method: str, spec: Mapping[str, Any], shared: list[Any]
+) -> Operation:
+    parameters = [_resolved(openapi, raw) for raw in [*shared, *spec.get("parameters", [])]]
+    body = _resolved(openapi, spec.get("requestBody", {}))
+    return Operation(
+        method=method.upper(),
+        path=path,
+        anchor=spec.get("operationId") or f"{method}-{path.strip('/').replace('/', '-')}",
+        summary=spec.get("summary", ""),
+        description=spec.get("description", ""),
+        parameters=tuple(map(_parameter, parameters)),
+        body=tuple(_content_type(body)),
+        responses=tuple(
+            Row(
+                name=str(status),
+                type=tuple(_content_type(_resolved(openapi, response))),
+                description=_resolved(openapi, response).get("description", ""),
+            )
+            for status, response in spec.get("responses", {}).items()
+        ),
+    )
+
+
+def _parameter(raw: Mapping[str, Any]) -> Row:
+    return Row(
+        name=raw.get("name", ""),
+        type=tuple(_type_of(raw.get("schema", {}))),
+        required=raw.get("required", False),
+        place=raw.get("in", ""),
+        description=raw.get("description", ""),
+    )
+
+
+def _model(name: str, schema: Mapping[str, Any]) -> Model:
+    required = schema.get("required", [])
+    return Model(
+        name=name,
+        type=tuple(_type_of(schema)),
+        description=schema.get("description", ""),
+        properties=tuple(
+            Row(
+                name=key,
+                type=tuple(_type_of(value)),
+                required=key in required,
+                description=value.get("description", "") if isinstance(value, Mapping) else "",
+            )
+            for key, value in schema.get("properties", {}).items()
+        ),
+    )
+
+
+def _resolved(openapi: Mapping[str, Any], raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    target: Any = openapi
+    if "$ref" not in raw:
+        return raw
+    for part in str(raw["$ref"]).removeprefix("#/").split("/"):
+        target = target.get(part, {})
+    return target if isinstance(target, Mapping) else {}
+
+
+def _content_type(holder: Mapping[str, Any]) -> Iterator[TypeName]:
+    content = holder.get("content", {})
+    for media, described in list(content.items())[:1]:
+        schema = described.get("schema", {})
+        yield from _type_of(schema) if schema and "json" in media else [TypeName(text=media)]
+
+
+def _type_of(schema: Any) -> Iterator[TypeName]:
+    if not isinstance(schema, Mapping):
+        yield TypeName(text="anything")
+    elif "$ref" in schema:
+        name = str(schema["$ref"]).removeprefix(_REF)
+        yield TypeName(text=name, model=name)
+    elif choices := schema.get("anyOf") or schema.get("oneOf"):
+        yield from _joined(choices)
+    elif "enum" in schema:
+        yield TypeName(text=" | ".join(map(str, schema["enum"])))
+    elif "const" in schema:
+        yield TypeName(text=str(schema["const"]))
+    elif schema.get("type") == "array":
+        yield TypeName(text="list of ")
+        yield from _type_of(schema.get("items", {}))
+    else:
+        yield TypeName(text=_plain_type(schema))
+
+
+def _joined(choices: list[Any]) -> Iterator[TypeName]:
+    for number, choice in enumerate(choices):
+        if number:
+            yield TypeName(text=" or ")
+        yield from _type_of(choice)
+
+
+def _plain_type(schema: Mapping[str, Any]) -> str:
+    given = schema.get("type", "anything")
+    name = " or ".join(given) if isinstance(given, list) else str(given)
+    return f"{name} ({schema['format']})" if "format" in schema else name

@@ -1,0 +1,68 @@
+"""A tiny site on the loopback address that serves rendered pages as the server does, CSP included."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import unquote
+
+from assent.pages import STATIC
+
+CSP = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
+    "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
+)
+MEDIA = {"css": "text/css", "js": "text/javascript"}
+
+
+class Site:
+    """Pages by name, and every body that was posted."""
+
+    def __init__(self, pages: Mapping[str, str]) -> None:
+        self.pages = dict(pages)
+        self.posts: list[tuple[str, str]] = []
+        self.address = ""
+
+    def answer(self, path: str) -> tuple[int, str, bytes]:
+        name = unquote(path.split("?", maxsplit=1)[0]).removeprefix("/")
+        if name.startswith("static/"):
+            file = STATIC / name.removeprefix("static/")
+            return 200, MEDIA[file.suffix[1:]], file.read_bytes()
+        if name in self.pages:
+            return 200, "text/html; charset=utf-8", self.pages[name].encode()
+        return 404, "text/plain", b""
+
+
+@contextmanager
+def serving(pages: Mapping[str, str]) -> Iterator[Site]:
+    site = Site(pages)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.reply(*site.answer(self.path))
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            site.posts.append((self.path, body.decode()))
+            self.reply(200, "text/html; charset=utf-8", b"<!doctype html><title>posted</title>")
+
+        def reply(self, status: int, media: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", media)
+            self.send_header("content-length", str(len(body)))
+            self.send_header("content-security-policy", CSP)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.address = f"http://127.0.0.1:{server.server_port}"
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,247 @@
+"""Every page, taken apart: sound markup, labels, real buttons, nothing inline."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent.cases.case import Offer
+from assent.pages import STATIC, MessageView, PageRenderer
+from assent.protocol.poll import Status
+from assent.reviews import BUILT_IN
+from tests.pages.gallery import (
+    FILLED,
+    NOW,
+    RENDERER,
+    STATIC_URL,
+    answered,
+    closed_view,
+    every_page,
+    examples,
+    offer_of,
+    review_view,
+)
+from tests.pages.markup import Markup
+
+PAGES = every_page()
+pages = pytest.mark.parametrize("name", PAGES)
+
+
+@pages
+def test_the_markup_is_sound_and_nothing_is_inline(name: str) -> None:
+    page = Markup(PAGES[name])
+    assert page.problems == []
+    assert len(page.ids()) == len(set(page.ids()))
+    assert [tag for tag, _ in page.tags].count("h1") == 1
+    assert PAGES[name].isascii() or '<meta charset="utf-8">' in PAGES[name]
+
+
+@pages
+def test_every_control_has_a_label(name: str) -> None:
+    page = Markup(PAGES[name])
+    labelled = {attributes.get("for") for attributes in page.all("label")}
+    for control in page.all("input", "select", "textarea"):
+        if control.get("type") != "hidden":
+            assert control["id"] in labelled, control
+
+
+@pages
+def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
+    page = Markup(PAGES[name])
+    sources = [attributes.get("src") for attributes in page.all("script", "img", "iframe")]
+    styles = [attributes["href"] for attributes in page.all("link")]
+    assert all(source == f"{STATIC_URL}/assent.js" for source in sources)
+    assert styles == [f"{STATIC_URL}/assent.css", "data:,"]
+
+
+@pages
+def test_references_lead_somewhere(name: str) -> None:
+    page = Markup(PAGES[name])
+    ids = set(page.ids())
+    for _, attributes in page.tags:
+        for pointer in ("for", "aria-describedby", "aria-labelledby"):
+            assert set((attributes.get(pointer) or "").split()) <= ids
+        if (attributes.get("href") or "").startswith("#"):
+            assert str(attributes["href"])[1:] in ids
+
+
+@pytest.mark.parametrize("type", [*BUILT_IN, "x"])
+def test_each_action_is_a_real_button_and_none_is_preselected(type: str) -> None:
+    offer = examples()[type]
+    page = Markup(RENDERER.review(review_view(offer, FILLED if type == "input" else {}, step=2)))
+    actions = [button["value"] for button in page.all("button") if button.get("name") == "action"]
+    assert [action for action in actions if not str(action).startswith("x-")] == list(offer.actions)
+    assert "x-decline" in actions
+    if type != "input":
+        assert not any("checked" in control for control in page.all("input"))
+
+
+@pytest.mark.parametrize("type", [*BUILT_IN, "x"])
+def test_the_form_carries_what_binds_the_answer_to_what_was_shown(type: str) -> None:
+    view = review_view(examples()[type])
+    page = Markup(RENDERER.review(view))
+    hidden = {
+        control["name"]: control["value"] for control in page.all("input") if control.get("type") == "hidden"
+    }
+    assert hidden["csrf"] == "csrf-token"
+    assert hidden["shown"] == view.case.offer_digest
+    assert hidden["idempotency_key"] == "key-1"
+    assert {"method": "post", "action": view.respond_url}.items() <= page.all("form")[0].items()
+
+
+@pytest.mark.parametrize("type", [*BUILT_IN, "x"])
+def test_the_first_button_of_a_decision_does_nothing(type: str) -> None:
+    step = 2 if type == "input" else 0
+    first = Markup(RENDERER.review(review_view(examples()[type], step=step))).all("button")[0]
+    assert "disabled" in first
+
+
+def test_who_asks_what_and_until_when_come_first() -> None:
+    text = " ".join(Markup(PAGES["open-approval"]).text.split())
+    head = text[: text.index("What you approve")]
+    for words in (
+        "Parcel Desk asks for your approval, through Support assistant",
+        "May this reply go out to a customer whose parcel is late?",
+        "If you approve It goes ahead exactly as it is shown here.",
+        "If you do nothing It counts as a no.",
+        "Open until today 11:30 UTC, in 2 hours",
+    ):
+        assert words in head
+
+
+def test_problems_stand_at_the_top_and_beside_their_fields() -> None:
+    page = Markup(PAGES["wizard-problems"])
+    assert page.text.count("Write an email address, such as name@example.com.") == 2
+    alert = next(attributes for _, attributes in page.tags if attributes.get("role") == "alert")
+    assert "autofocus" in alert
+    email = next(control for control in page.all("input") if control.get("name") == "field.email")
+    assert (email["value"], email["aria-invalid"]) == ("nonsense", "true")
+    assert "e-email" in str(email["aria-describedby"])
+
+
+def test_a_question_that_follows_from_an_answer_is_asked_without_blame() -> None:
+    page = Markup(PAGES["wizard-more-asked"])
+    assert "brings up one more question" in page.text
+    assert "Nothing was recorded yet" not in page.text
+    assert "field.passport" in [control.get("name") for control in page.all("input")]
+
+
+def test_saved_secrets_are_not_sent_back() -> None:
+    for name, html in PAGES.items():
+        assert "X1234567" not in html, name
+    assert "Saved, and not shown again" in PAGES["wizard-saved-secret"]
+
+
+def test_what_was_typed_is_still_there_after_a_refusal() -> None:
+    page = Markup(PAGES["problem-confirmation"])
+    ticked = [control["value"] for control in page.all("input") if "checked" in control]
+    assert ticked == ["2019-autumn"]
+    assert (
+        next(control for control in page.all("input") if control.get("name") == "confirm_word")["value"]
+        == "no"
+    )
+
+
+def test_the_enter_key_goes_on_in_a_wizard() -> None:
+    first = Markup(PAGES["open-input"]).all("button")[0]
+    assert first["value"] == "x-next"
+
+
+def test_a_closed_case_tells_what_was_answered_and_what_happens_next() -> None:
+    text = " ".join(Markup(PAGES["closed-selection"]).text.split())
+    for words in ("Recorded 3 minutes ago, today 09:27 UTC", "on this page", "Canal Loft", "Quiet"):
+        assert words in text
+    assert "by a button in a chat" in " ".join(Markup(PAGES["closed-approval"]).text.split())
+    assert not Markup(PAGES["closed-selection"]).all("form")
+
+
+def test_a_deadline_that_just_passed_is_told_before_the_clock_has_closed_the_case() -> None:
+    view = closed_view(examples()["approval"], Status.OPENED)
+    assert "Nobody answered in time" in RENDERER.closed(view)
+
+
+def test_messages_lead_back_only_where_that_helps() -> None:
+    assert 'href="/review/x"' in PAGES["message-not_recorded"]
+    assert 'href="/review/x"' not in PAGES["message-wrong_link"]
+
+
+def test_opening_is_told_only_where_the_server_asks_for_it() -> None:
+    told = Markup(RENDERER.review(review_view(examples()["approval"])))
+    quiet = Markup(RENDERER.review(review_view(examples()["approval"], opened_url=None)))
+    assert told.all("body") == [{"data-opened-url": "/review/x/opened"}]
+    assert (quiet.all("body"), quiet.all("script")) == ([{}], [])
+
+
+def test_other_ways_out_are_offered_only_where_they_lead_somewhere() -> None:
+    bare = RENDERER.review(review_view(examples()["approval"], decline_url=None, pass_on_url=None))
+    assert len(Markup(bare).all("form")) == 1
+
+
+def test_context_of_any_shape_is_never_blank_and_never_raw() -> None:
+    context: dict[str, Any] = {
+        "empty": {},
+        "none": None,
+        "blank": " ",
+        "flag": False,
+        "zero": 0,
+        "rows": [{"a": 1, "b": "x"}, {"a": 2}],
+        "mixed": [1, {"deep": [[{"deeper": {"a": {"b": {"c": "bottom"}}}}]]}],
+        "when": "2026-06-18T09:00:00Z",
+        "site": "https://example.com/page",
+        "odd_site": "http://example.com/page",
+    }
+    body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
+    page = Markup(RENDERER.review(review_view(offer_of(body))))
+    text = " ".join(page.text.split())
+    for words in (
+        "Empty nothing",
+        "None nothing",
+        "Blank nothing",
+        "Flag No",
+        "Zero 0",
+        "bottom",
+        "18 June 2026",
+    ):
+        assert words in text
+    assert not re.search(r"[{}\[\]]|None|null|&#", text.replace("None nothing", ""))
+    links = [attributes for attributes in page.all("a") if str(attributes["href"]).startswith("http")]
+    assert [link["href"] for link in links] == ["https://example.com/page"]
+    assert links[0]["rel"] == "noopener noreferrer nofollow"
+    assert links[0]["referrerpolicy"] == "no-referrer"
+
+
+def test_context_as_deep_as_allowed_is_shown_to_the_bottom() -> None:
+    value: object = "bottom"
+    for number in range(31):
+        value = [value, "more"] if number % 2 else {"inner": value}
+    body = {"type": "x-any", "prompt": "Well?", "context": {"deep": value}, "actions": ["go"]}
+    assert "bottom" in RENDERER.review(review_view(offer_of(body)))
+
+
+def test_a_service_without_a_name_is_still_named() -> None:
+    offer = Offer(type="approval", prompt="Well?", message="Well?", actions=("approve", "edit", "reject"))
+    assert "The service" in Markup(RENDERER.review(review_view(offer))).text
+    assert "The service" in Markup(RENDERER.closed(answered(offer, "approve", {}))).text
+
+
+def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
+    (tmp_path / "message.html").write_text("<p>{{ t(title) }} our way</p>")
+    (tmp_path / "approval").mkdir()
+    (tmp_path / "approval" / "page.html").write_text(
+        '{% extends "review.html" %}{% block substance %}Ours{% endblock %}'
+    )
+    renderer = PageRenderer([tmp_path])
+    assert "our way" in renderer.message(MessageView(name="not_found", static_url=""))
+    assert "Ours" in renderer.review(review_view(examples()["approval"]))
+    assert "Options" in renderer.review(review_view(examples()["selection"]))
+
+
+def test_pages_are_small() -> None:
+    weights = {name: len(html.encode()) for name, html in PAGES.items()}
+    files = sum(file.stat().st_size for file in STATIC.iterdir())
+    assert max(weights.values()) + files < 60_000
+
+
+def test_the_clock_of_a_page_is_given_to_it() -> None:
+    assert NOW.isoformat()[:10] in PAGES["open-approval"]
