@@ -1,5 +1,6 @@
 """Many writes in one transaction: each succeeds or is refused on its own, all become durable together."""
 
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -20,6 +21,7 @@ _TAKEN = (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
 
 def begin(connection: apsw.Connection) -> None:
     """Become the writer; raises BusyError while another process is it."""
+    roll_back(connection)
     connection.execute(BEGIN)
 
 
@@ -54,9 +56,10 @@ def commit(connection: apsw.Connection) -> None:
 
 
 def roll_back(connection: apsw.Connection) -> None:
-    """Forget the open transaction, if there still is one: some errors end it themselves."""
+    """Forget the open transaction, if there is one: some errors end it themselves, some only later."""
     if connection.in_transaction:
-        connection.execute(ROLLBACK)
+        with suppress(apsw.Error):
+            connection.execute(ROLLBACK)
 
 
 def refusal(error: Exception) -> Exception:

@@ -5,8 +5,10 @@ from pathlib import Path
 import apsw
 
 BUSY_FOR_MS = 5_000  # how long a writer waits for another process
+READ_BUSY_FOR_MS = 100  # readers wait only for one that mends the log after a crash, and on the loop's thread
 CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 4_000
+LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
 PAGE_SIZE = 4_096
 
 # What an operator can mend while the server runs: a full disk, a lock held elsewhere, a failing device.
@@ -17,6 +19,8 @@ OUTAGES = (
     apsw.LockedError,
     apsw.ReadOnlyError,
     apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.ProtocolError,
     apsw.CorruptError,
     apsw.NotADBError,
     apsw.NoMemError,
@@ -30,6 +34,8 @@ def connect_writer(path: Path) -> apsw.Connection:
     _tune(connection)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
+    connection.pragma("fullfsync", True)  # where fsync alone stops at the drive's cache
+    connection.pragma("journal_size_limit", LOG_BYTES)
     connection.pragma("foreign_keys", True)
     connection.pragma("recursive_triggers", True)  # or REPLACE removes events without asking their trigger
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
@@ -39,6 +45,7 @@ def connect_writer(path: Path) -> apsw.Connection:
 def connect_reader(path: Path) -> apsw.Connection:
     """A connection that can only read, and sees the last commit."""
     connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(READ_BUSY_FOR_MS)
     _tune(connection)
     return connection
 

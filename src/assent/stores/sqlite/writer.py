@@ -159,7 +159,10 @@ class Writer:
 
     def _look(self) -> None:
         self._curious = False
-        version = self._data_version()
+        try:
+            version = self._data_version()
+        except OUTAGES:
+            return  # whoever reads or writes next will hear of it
         if version != self._seen_version:
             self._seen_version = version
             self._announce([None])
