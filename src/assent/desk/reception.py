@@ -84,7 +84,7 @@ class Reception:
 
     async def _first_answer(self, request: IdempotentRequest, principal: Principal) -> Opened | None:
         replay = await self._store.replay(principal.name or "", replays.digest(request.key))
-        if replay is None:
+        if replay is None or replay.expires_at <= self._now():
             return None
         case_id, body = replays.unseal(replay, key=request.key, request_digest=request.request_digest)
         return Opened(case_id=case_id, body=body)

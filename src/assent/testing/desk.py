@@ -1,10 +1,12 @@
 """A desk ready to work at: its own store, a clock that stands still, a courier that goes nowhere."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from assent.cases.kind import ReviewKind
 from assent.cases.wire import poll_response
 from assent.desk.addresses import Addresses
 from assent.desk.draft import draft_from
@@ -87,19 +89,21 @@ def desk_for_tests(
     signer: Signer | None = None,
     verifier: EvidenceVerifier | None = None,
     limits: Limits | None = None,
+    kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    sends_callbacks: bool = True,
 ) -> DeskForTests:
-    """A desk with all built-in kinds that sends callbacks to any public address through its courier."""
+    """A desk for all types; its callbacks go to any public address, through its courier."""
     clock = clock or FakeClock()
     desk = ReviewDesk(
         store=store or MemoryStore(),
-        kinds=BUILT_IN,
+        kinds=kinds,
         custom_kind=CUSTOM,
         addresses=Addresses(BASE_URL),
         clock=clock,
         limits=limits,
         signer=signer,
         verifier=verifier,
-        check_callback=_check_callback,
+        check_callback=_check_callback if sends_callbacks else None,
     )
     return DeskForTests(desk, clock, courier or RecordingCourier())
 

@@ -1,0 +1,128 @@
+"""Several rounds over one thing: each case knows the one before and the one after."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from assent.cases.events import broken_link
+from assent.errors import ValidationFailed
+from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase
+
+pytestmark = pytest.mark.anyio
+
+
+async def edited(kit: DeskForTests, **fields: object) -> OpenedCase:
+    """A case that was answered with a wish for changes."""
+    opened = await kit.open(**fields)  # type: ignore[arg-type]
+    await kit.human(opened).answer("edit", {"feedback": "shorter, please"})
+    return opened
+
+
+async def test_a_follow_up_is_linked_both_ways_at_once(kit: DeskForTests) -> None:
+    first = await edited(kit)
+    before = await kit.desk.owned(first.id, ACME)
+    second = await kit.open(previous_case_id=first.id)
+    after = await kit.desk.owned(first.id, ACME)
+    assert second.hitl["previous_case_id"] == first.id
+    assert (await kit.poll(first.id))["next_case_id"] == second.id
+    assert after.version == before.version + 1
+    events = await kit.desk.events(first.id)
+    assert events[-1].type == "review.linked"
+    assert broken_link(events, head=after.chain) is None
+
+
+async def test_the_link_changes_nothing_else_about_a_closed_case(kit: DeskForTests) -> None:
+    first = await edited(kit)
+    before = await kit.poll(first.id)
+    second = await kit.open(previous_case_id=first.id)
+    assert await kit.poll(first.id) == before | {"next_case_id": second.id}
+
+
+@pytest.mark.parametrize("end", ["pending", "opened", "expired", "cancelled"])
+async def test_a_case_in_any_state_can_be_followed_up(kit: DeskForTests, end: str) -> None:
+    first = await kit.open()
+    if end == "opened":
+        await kit.human(first).read()
+    if end == "expired":
+        kit.clock.advance(timedelta(days=8))
+        await kit.sweep.once()
+    if end == "cancelled":
+        await kit.desk.cancel(first.id, ACME, reason=None)
+    second = await kit.open(previous_case_id=first.id)
+    polled = await kit.poll(first.id)
+    assert (polled["status"], polled["next_case_id"]) == (end, second.id)
+
+
+@pytest.mark.parametrize("stranger", [OTHER, ANONYMOUS])
+async def test_nobody_continues_a_strangers_case(kit: DeskForTests, stranger: object) -> None:
+    first = await edited(kit)
+    with pytest.raises(ValidationFailed, match="not a case of yours"):
+        await kit.open(previous_case_id=first.id, principal=stranger)  # type: ignore[arg-type]
+    assert "next_case_id" not in await kit.poll(first.id)
+    assert not await kit.store.cases_of("other")
+
+
+async def test_a_stranger_cannot_tell_an_existing_case_from_none(kit: DeskForTests) -> None:
+    first = await edited(kit)
+    messages = []
+    for case_id in (first.id, first.id[:-1] + "x"):
+        with pytest.raises(ValidationFailed) as refusal:
+            await kit.open(previous_case_id=case_id, principal=OTHER)
+        messages.append(refusal.value.message.replace(case_id, ""))
+    assert messages[0] == messages[1]
+
+
+async def test_an_erased_case_cannot_be_continued(kit: DeskForTests) -> None:
+    first = await edited(kit)
+    kit.clock.advance(kit.desk.limits.keep_for)
+    await kit.sweep.once()
+    with pytest.raises(ValidationFailed):
+        await kit.open(previous_case_id=first.id)
+
+
+async def test_four_rounds_are_listed_in_order_from_any_of_them(kit: DeskForTests) -> None:
+    rounds = [await edited(kit)]
+    for _ in range(3):
+        rounds.append(await edited(kit, previous_case_id=rounds[-1].id))
+    for one in rounds:
+        chain = await kit.desk.rounds(await kit.desk.owned(one.id, ACME))
+        assert [case.id for case in chain] == [opened.id for opened in rounds]
+    for one in rounds:
+        case = await kit.desk.owned(one.id, ACME)
+        assert broken_link(await kit.desk.events(one.id), head=case.chain) is None
+
+
+async def test_a_long_chain_is_listed_up_to_the_limit(kit: DeskForTests) -> None:
+    rounds = [await kit.open()]
+    for _ in range(4):
+        rounds.append(await kit.open(previous_case_id=rounds[-1].id))
+    middle = await kit.desk.owned(rounds[2].id, ACME)
+    assert len(await kit.desk.rounds(middle, limit=2)) == 2
+
+
+async def test_a_second_follow_up_takes_the_place_of_the_first(kit: DeskForTests) -> None:
+    """The first one still knows where it came from, and the log of the earlier case names both."""
+    first = await edited(kit)
+    second, third = [await kit.open(previous_case_id=first.id) for _ in range(2)]
+    assert (await kit.poll(first.id))["next_case_id"] == third.id
+    chain = await kit.desk.rounds(await kit.desk.owned(second.id, ACME))
+    assert [case.id for case in chain] == [first.id, second.id]
+    assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 2
+
+
+async def test_follow_ups_at_the_same_time_leave_a_whole_log(kit: DeskForTests) -> None:
+    first = await edited(kit)
+    followers = await asyncio.gather(*(kit.open(previous_case_id=first.id) for _ in range(8)))
+    case = await kit.desk.owned(first.id, ACME)
+    events = await kit.desk.events(first.id)
+    assert case.next_case_id in {one.id for one in followers}
+    assert len(events) == case.version
+    assert broken_link(events, head=case.chain) is None
+    assert [event.type for event in events].count("review.linked") == 8
+
+
+async def test_a_follow_up_under_an_idempotency_key_is_linked_once(kit: DeskForTests) -> None:
+    first = await edited(kit)
+    await asyncio.gather(*(kit.open(previous_case_id=first.id, idempotency_key="again") for _ in range(8)))
+    assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 1

@@ -1,0 +1,126 @@
+"""A result signed at the desk verifies offline, and nothing about it can be changed unnoticed."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from assent.errors import SignatureInvalid, ValidationFailed
+from assent.ports.store import Store
+from assent.signing.jws_signer import JwsSigner
+from assent.signing.keys import KeyRing, generate_key
+from assent.signing.verify import verify_result
+from assent.testing.clock import DAYBREAK
+from assent.testing.desk import ACME, DeskForTests, desk_for_tests
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["ES256", "EdDSA"])
+def signer(request: pytest.FixtureRequest) -> JwsSigner:
+    return JwsSigner(KeyRing.of([generate_key(request.param, now=DAYBREAK)]))
+
+
+@pytest.fixture
+def kit(store: Store, signer: JwsSigner) -> DeskForTests:
+    return desk_for_tests(store=store, signer=signer)
+
+
+async def signed(kit: DeskForTests) -> dict[str, Any]:
+    """The poll response of an approval that was sent back with changes."""
+    opened = await kit.open()
+    await kit.human(opened).answer(
+        "edit", {"feedback": "ü — 2028:\u2028", "edits": {"n": [1, 2.5, None, True]}}
+    )
+    return await kit.poll(opened.id)
+
+
+async def test_what_the_poll_tells_verifies_with_the_published_keys(
+    kit: DeskForTests, signer: JwsSigner
+) -> None:
+    polled = await signed(kit)
+    case = await kit.desk.owned(polled["case_id"], ACME)
+    proved = verify_result(polled, signer.jwks(), shown=case.offer_digest)
+    assert (proved.case_id, proved.action, proved.shown) == (case.id, "edit", case.offer_digest)
+    signature = polled["result"]["signature"]
+    assert signature["signer"] == "https://assent.example/.well-known/jwks.json"
+    assert signature["signed_at"] == polled["completed_at"]
+    assert signature["algorithm"] == signer.algorithm
+
+
+async def test_an_inline_answer_is_signed_too(kit: DeskForTests, signer: JwsSigner) -> None:
+    opened = await kit.open(inline_actions=["approve"])
+    await kit.human(opened).press("approve")
+    assert verify_result(await kit.poll(opened.id), signer.jwks()).action == "approve"
+
+
+Tamper = Callable[[dict[str, Any]], object]
+
+TAMPERING: dict[str, Tamper] = {
+    "action": lambda poll: poll["result"].update(action="approve"),
+    "data": lambda poll: poll["result"]["data"].update(feedback="fine as it is"),
+    "data added": lambda poll: poll["result"]["data"].update(extra=1),
+    "data removed": lambda poll: poll["result"]["data"].pop("edits"),
+    "a number": lambda poll: poll["result"]["data"]["edits"]["n"].__setitem__(0, 2),
+    "case": lambda poll: poll.update(case_id="review_other"),
+    "time": lambda poll: poll.update(completed_at="2026-01-01T06:00:01Z"),
+    "both times": lambda poll: (
+        poll.update(completed_at="2026-01-01T06:00:01Z"),
+        poll["result"]["signature"].update(signed_at="2026-01-01T06:00:01Z"),
+    ),
+    "algorithm": lambda poll: poll["result"]["signature"].update(algorithm="none"),
+    "signature gone": lambda poll: poll["result"].pop("signature"),
+    "status": lambda poll: poll.update(status="cancelled"),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERING.values(), ids=TAMPERING)
+async def test_tampering_is_found(kit: DeskForTests, signer: JwsSigner, tamper: Tamper) -> None:
+    forged = copy.deepcopy(await signed(kit))
+    tamper(forged)
+    with pytest.raises(SignatureInvalid):
+        verify_result(forged, signer.jwks())
+
+
+async def test_a_result_is_bound_to_what_its_own_case_showed(kit: DeskForTests, signer: JwsSigner) -> None:
+    polled = await signed(kit)
+    other = await kit.desk.owned((await kit.open()).id, ACME)
+    with pytest.raises(SignatureInvalid):
+        verify_result(polled, signer.jwks(), shown=other.offer_digest)
+
+
+async def test_another_servers_keys_prove_nothing(kit: DeskForTests) -> None:
+    stranger = JwsSigner(KeyRing.of([generate_key("ES256", now=DAYBREAK)]))
+    with pytest.raises(SignatureInvalid):
+        verify_result(await signed(kit), stranger.jwks())
+
+
+async def test_results_signed_before_a_rotation_still_verify(store: Store) -> None:
+    ring = KeyRing.of([generate_key("ES256", now=DAYBREAK)])
+    kit = desk_for_tests(store=store, signer=JwsSigner(ring))
+    old = await signed(kit)
+    turned = JwsSigner(ring.rotate(now=kit.clock()))
+    new = await signed(desk_for_tests(store=store, signer=turned))
+    for polled in (old, new):
+        assert verify_result(polled, turned.jwks()).action == "edit"
+
+
+class BrokenSigner:
+    """A signer that cannot sign."""
+
+    algorithm = "ES256"
+
+    def sign(self, payload: bytes, *, shown: str) -> str:
+        raise ValidationFailed("the vault is sealed")
+
+    def jwks(self) -> dict[str, Any]:
+        return {"keys": []}
+
+
+async def test_an_answer_that_cannot_be_signed_is_not_taken(store: Store) -> None:
+    kit = desk_for_tests(store=store, signer=BrokenSigner())
+    opened = await kit.open()
+    with pytest.raises(ValidationFailed):
+        await kit.human(opened).answer("approve")
+    assert (await kit.poll(opened.id))["status"] == "pending"
