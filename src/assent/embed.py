@@ -18,7 +18,7 @@ from assent.ports.store import Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.poll import PollResponse
 from assent.server.wire import Receive, Scope, Send
-from assent.settings import Settings, check
+from assent.settings import settings_from
 
 Who = str | Principal | None
 Authenticator = Callable[[Request], Who | Awaitable[Who]]
@@ -43,11 +43,7 @@ class Assent:
         store: Store | None = None,
         **settings: Any,
     ) -> None:
-        try:
-            self.settings = Settings(base_url=base_url, db=db, **settings)
-        except TypeError as error:
-            raise SettingsError(f"A setting does not fit: {error}.") from error
-        check(self.settings)
+        self.settings = settings_from({"base_url": base_url, "db": db, **settings})
         self._authenticator = authenticate
         self._verifier = verifier
         self._store = store

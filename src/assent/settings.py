@@ -4,10 +4,10 @@ import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from assent.desk.limits import Limits
 from assent.errors import SettingsError, ValidationFailed
@@ -16,6 +16,11 @@ from assent.protocol.duration import parse_duration
 
 PREFIX = "ASSENT_"
 DEFAULT_FILE = "assent.toml"
+OPTIONAL = frozenset({"base_url", "templates"})
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Count = Annotated[int, Meta(ge=0)]
+Size = Annotated[int, Meta(ge=1024)]
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,7 +31,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where cases are kept: a SQLite file."""
     host: str = "127.0.0.1"
     """The address to listen on."""
-    port: int = 8400
+    port: Port = 8400
     """The port to listen on; 0 takes a free one."""
     base_url: str | None = None
     """The public address of this server; HTTPS except on loopback. Default: http://HOST:PORT."""
@@ -40,11 +45,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The longest a case may stay open."""
     retention: str = "30d"
     """How long a closed case's content is kept."""
-    polls_per_minute: int = 60
+    polls_per_minute: Count = 60
     """How often one principal may poll one open case; 0 for no limit."""
-    max_body_bytes: int = 1024 * 1024
+    max_body_bytes: Size = 1024 * 1024
     """The largest request body."""
-    max_context_bytes: int = 256 * 1024
+    max_context_bytes: Size = 256 * 1024
     """The largest context of a case."""
     signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
     """How results are signed."""
@@ -52,8 +57,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether callbacks and default_ref may go to loopback addresses; for development only."""
     templates: str | None = None
     """A folder whose page templates take precedence over the built-in ones."""
-    log_style: Literal["json", "text"] = "json"
-    """How log lines look."""
+    log_style: Literal["auto", "json", "text"] = "auto"
+    """How log lines look; auto is text at a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least level that is logged."""
     log_requests: bool = False
@@ -100,9 +105,19 @@ def load(
         if name not in origins:
             raise SettingsError(f"{origin}: there is no setting {name!r}.")
         values[name], origins[name] = value, origin
-    settings = _converted(values)
+    return Loaded(settings=settings_from(values, origins), origins=origins)
+
+
+def settings_from(values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> Settings:
+    """Settings from values by name, defaults for the rest; raises SettingsError for what does not fit."""
+    # An empty text is how TOML and the environment say that an address or a folder is not set.
+    given = {name: value for name, value in values.items() if value != "" or name not in OPTIONAL}
+    try:
+        settings = msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise _misfit(str(error), origins or {}) from error
     check(settings)
-    return Loaded(settings=settings, origins=origins)
+    return settings
 
 
 def check(settings: Settings) -> None:
@@ -110,23 +125,26 @@ def check(settings: Settings) -> None:
     limits = settings.limits
     if limits.default_timeout_for > limits.max_timeout_for:
         raise SettingsError("default_timeout is longer than max_timeout.")
-    if not 0 <= settings.port <= 65535:
-        raise SettingsError("port is a number from 0 to 65535.")
-    if settings.base_url is not None and not is_secure_or_loopback(settings.base_url):
+    base_url = settings.base_url
+    if base_url is not None and not is_secure_or_loopback(base_url):
         raise SettingsError(
-            f"base_url {settings.base_url!r} must be https://…; http is for localhost, 127.0.0.1 and [::1]."
+            f"base_url {base_url!r} must be https://…; http is for localhost, 127.0.0.1 and [::1]."
         )
-    if settings.base_url is None and not is_secure_or_loopback(settings.public_url):
+    if base_url is not None and "?" in base_url:
+        raise SettingsError(f"base_url {base_url!r} must not carry a query: paths are added to it.")
+    if base_url is None and not is_secure_or_loopback(f"http://{_url_host(settings.host)}"):
         raise SettingsError(
             f"Listening on {settings.host} needs base_url: the https:// address people reach this server at."
         )
 
 
-def _converted(values: Mapping[str, Any]) -> Settings:
-    try:
-        return msgspec.convert(dict(values), Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"A setting does not fit: {error}.") from error
+def _misfit(complaint: str, origins: Mapping[str, str]) -> SettingsError:
+    """A decoder's complaint in terms of the setting's name and where its value came from."""
+    what, _, place = complaint.partition(" - at `$.")
+    name = place.rstrip("`")
+    if not name:
+        return SettingsError(f"A setting does not fit: {complaint}.")
+    return SettingsError(f"{name} does not fit: {what} (from {origins.get(name, 'code')}).")
 
 
 def _named_file(environ: Mapping[str, str]) -> Path | None:

@@ -35,20 +35,26 @@ def show(case_id: str, db: str | None, config: Path | None, as_json: bool) -> No
     found, events = with_store(
         loaded(config, db=db).settings.db, lambda store: _case_with_events(store, case_id)
     )
-    broken = broken_link(events)
+    broken = broken_link(events, head=found.chain)
     if as_json:
-        listed = [
-            {"seq": one.seq, "type": one.type, "at": one.at, "actor": one.actor, "digest": one.digest}
-            for one in events
-        ]
-        print_json({"case": poll_response(found), "events": listed, "chain_holds": broken is None})
-        return
-    click.echo(f"{found.type} {found.id}: {found.status}, version {found.version}")
-    rows = [(one.seq, one.type, one.at, one.actor, one.digest[:12]) for one in events]
-    print_table(("seq", "event", "at", "by", "digest"), rows, empty="There are no events.")
+        _print_as_json(found, events, broken)
+    else:
+        erased = "" if found.erased_at is None else ", content erased"
+        click.echo(f"{found.type} {found.id}: {found.status}, version {found.version}{erased}")
+        rows = [(one.seq, one.type, one.at, one.actor, one.digest[:12]) for one in events]
+        print_table(("seq", "event", "at", "by", "digest"), rows, empty="There are no events.")
     if broken is not None:
         raise AssentError(f"The chain is broken at event {broken}.")
-    click.echo("The chain holds.")
+    click.echo("The chain holds.", err=True)
+
+
+def _print_as_json(case: Case, events: list[Event], broken: int | None) -> None:
+    listed = [
+        {"seq": one.seq, "type": one.type, "at": one.at, "actor": one.actor, "digest": one.digest}
+        for one in events
+    ]
+    poll = None if case.erased_at is not None else poll_response(case)
+    print_json({"case_id": case.id, "case": poll, "events": listed, "chain_holds": broken is None})
 
 
 async def _case_with_events(store: Store, case_id: str) -> tuple[Case, list[Event]]:

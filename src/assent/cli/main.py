@@ -1,22 +1,50 @@
 """The root of the command line, and how its errors reach a person."""
 
 import sys
+from collections.abc import Mapping
+from importlib import import_module
 
 import click
 
 from assent import __version__
-from assent.cli.cases import case
-from assent.cli.deliveries import deliveries
-from assent.cli.keys import key
-from assent.cli.migrate import migrate
-from assent.cli.serve import demo, serve
-from assent.cli.settings import settings
-from assent.cli.signing import signing, verify
-from assent.cli.skill import skill
 from assent.errors import AssentError
 
+# Command -> its module and its line in the overview: a command is imported only when it is called.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "demo": ("assent.cli.serve", "Try it: a server with one open question of each type."),
+    "serve": ("assent.cli.serve", "Run the server."),
+    "settings": ("assent.cli.settings", "Show the effective settings and where each came from."),
+    "key": ("assent.cli.keys", "API keys: create, list, revoke."),
+    "case": ("assent.cli.cases", "Cases: show one with its events, and check its chain."),
+    "deliveries": ("assent.cli.deliveries", "Callbacks: what was sent where, and how it went."),
+    "migrate": ("assent.cli.migrate", "Bring the database's schema up to date."),
+    "signing": ("assent.cli.signing", "The keys that sign results: list, rotate."),
+    "verify": ("assent.cli.signing", "Check the signature of a completed case's poll response."),
+    "skill": ("assent.cli.skill", "Print what a service puts into its SKILL.md."),
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is asked for, so that each of them starts at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
     """Assent: where autonomous agents get human decisions.
@@ -25,12 +53,8 @@ def cli() -> None:
     """
 
 
-for command in (serve, demo, settings, key, case, deliveries, migrate, signing, verify, skill):
-    cli.add_command(command)
-
-
 def main() -> None:
-    """Run a command; errors are one sentence on standard error and exit code 1."""
+    """Run a command: an error is one sentence on standard error and exit code 1, a wrong call exit code 2."""
     try:
         cli.main(prog_name="assent", standalone_mode=False)
     except click.ClickException as error:
@@ -43,5 +67,3 @@ def main() -> None:
     except AssentError as error:
         click.echo(f"assent: {error.message}", err=True)
         sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(0)

@@ -12,7 +12,13 @@ from assent.stores.sqlite.migrate import migrate as migrate_file
 @db_option
 @config_option
 def migrate(db: str | None, config: Path | None) -> None:
-    """Bring the database's schema up to date; stop the server first."""
+    """Bring the database's schema up to date.
+
+    A new file gets its schema by itself when it is first used. Stop the server and make a backup first.
+    """
     path = loaded(config, db=db).settings.db
-    state = migrate_file(path)
-    click.echo(f"{path} is at schema {state.version}.", err=True)
+    before = migrate_file(path)
+    if before.current:
+        click.echo(f"{path} is at schema {before.known} already.", err=True)
+    else:
+        click.echo(f"{path} went from schema {before.version} to {before.known}.", err=True)

@@ -22,6 +22,23 @@ config_option = click.option(
 )
 db_option = click.option("--db", metavar="FILE", help="The SQLite file.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+PORT = click.IntRange(0, 65535)
+
+
+def server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The flags of a server: each one a setting."""
+    options = (
+        db_option,
+        config_option,
+        click.option("--host", help="The address to listen on; default 127.0.0.1."),
+        click.option("--port", type=PORT, help="The port to listen on; default 8400, 0 for a free one."),
+        click.option("--base-url", metavar="URL", help="The public https:// address of this server."),
+        click.option("--log-style", type=click.Choice(["auto", "json", "text"]), help="How log lines look."),
+        click.option("--log-requests/--no-log-requests", default=None, help="Log each request."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def loaded(config: Path | None = None, **flags: Any) -> Loaded:

@@ -1,19 +1,23 @@
 """`assent settings`: the effective settings and where each came from."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
-from assent.cli.options import config_option, json_option, loaded, print_json
+from assent.cli.options import json_option, loaded, print_json, server_options
 
 
 @click.command()
-@config_option
+@server_options
 @json_option
-def settings(config: Path | None, as_json: bool) -> None:
-    """Show the effective settings and where each came from."""
-    found = loaded(config)
+def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
+    """Show the effective settings and where each came from.
+
+    The flags are those of `assent serve`. What is printed is a valid assent.toml.
+    """
+    found = loaded(config, **flags)
     values = msgspec.to_builtins(found.settings)
     if as_json:
         print_json({name: {"value": values[name], "origin": found.origins[name]} for name in values})

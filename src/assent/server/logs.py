@@ -54,14 +54,16 @@ class TextFormatter(logging.Formatter):
         return redact(line)
 
 
-def configure_logs(*, style: Literal["json", "text"], level: str) -> None:
-    """Send all logs to standard error in one style."""
+def configure_logs(*, style: Literal["auto", "json", "text"], level: str) -> None:
+    """Send all logs to standard error in one style; `auto` is text at a terminal and JSON elsewhere."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    for_a_person = style == "text" or (style == "auto" and sys.stderr.isatty())
+    handler.setFormatter(TextFormatter() if for_a_person else JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
+    logging.getLogger("uvicorn.error").setLevel(max(root.level, logging.WARNING))  # we say what it would
     logging.getLogger("uvicorn.access").disabled = True  # it would write review links with their tokens

@@ -1,8 +1,11 @@
 """Runs an app under uvicorn: binds first, so that port 0 is known; ends streams first when it stops."""
 
 import asyncio
+import signal
 import socket
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -13,14 +16,36 @@ from assent.server.tracing import TracedApp
 STOP_WITHIN_S = 10
 
 ServedApp = AssentApp | TracedApp
+Ready = Callable[[], None]
 
 
 class PatientServer(uvicorn.Server):
-    """A server that closes its event streams before it waits for the rest."""
+    """A server that closes its event streams before it waits for the rest, and ends well when told to."""
 
-    def __init__(self, config: uvicorn.Config, app: ServedApp) -> None:
+    def __init__(self, config: uvicorn.Config, app: ServedApp, ready: Ready) -> None:
         super().__init__(config)
         self._app = app
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so once it is true."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM stop the server in order; the base class would have them kill it afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop: streams end, requests under way finish, accepted writes reach the disk."""
@@ -44,18 +69,25 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(listener: socket.socket, make_app: Callable[[], Awaitable[ServedApp]]) -> None:
-    """Serve until SIGINT or SIGTERM; the app is made inside the loop it will run in."""
+def run(
+    listener: socket.socket, make_app: Callable[[], Awaitable[ServedApp]], *, ready: Ready = lambda: None
+) -> None:
+    """Serve until SIGINT or SIGTERM; the app is made inside the loop it will run in.
+
+    `ready` is called once the server listens. Raises SettingsError when it could not start.
+    """
 
     async def main() -> None:
-        app = await make_app()
-        await server_for(app).serve(sockets=[listener])
+        server = server_for(await make_app(), ready)
+        await server.serve(sockets=[listener])
+        if not server.started:
+            raise SettingsError("The server could not start; the log says why.")
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(main())
 
 
-def server_for(app: ServedApp) -> PatientServer:
+def server_for(app: ServedApp, ready: Ready = lambda: None) -> PatientServer:
     """A uvicorn server for this app."""
     config = uvicorn.Config(
         app,
@@ -68,7 +100,7 @@ def server_for(app: ServedApp) -> PatientServer:
         timeout_keep_alive=75,
         backlog=2048,
     )
-    return PatientServer(config, app)
+    return PatientServer(config, app, ready)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

@@ -8,6 +8,8 @@ from assent.ports.store import KeyStore
 from assent.signing.jws_signer import JwsSigner
 from assent.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
 
+DEFAULT_ALGORITHM = "ES256"
+
 
 class StoredSigner:
     """Signs with the current key of the store; `refresh` notices a rotation by another process."""
@@ -53,8 +55,10 @@ async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
 
 
 async def rotate_keys(store: KeyStore, *, now: datetime, algorithm: str | None = None) -> KeyRing:
-    """Replace the current key; earlier ones stay published without their private half."""
+    """Replace the current key, or make the first; earlier ones stay published without their private half."""
     keys = [load_key(text) for text in await store.signing_keys()]
+    if not keys:
+        return await add_key(store, algorithm or DEFAULT_ALGORITHM, now)
     return await _save(store, KeyRing.of(keys).rotate(now=now, algorithm=algorithm))
 
 

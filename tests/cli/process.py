@@ -1,0 +1,93 @@
+"""The command line as its users have it: each command in a process of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.waiting import PATIENCE_S, eventually
+
+COMMAND = str(Path(sys.executable).with_name("assent"))
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without settings of Assent, and with these."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    return {**inherited, **(extra or {})}
+
+
+def assent(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in this folder to its end."""
+    return subprocess.run(
+        [COMMAND, *arguments],
+        cwd=folder,
+        env=environment(env),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S * 2,
+        check=False,
+    )
+
+
+class ServerProcess:
+    """`assent serve` or `assent demo`, started in a folder; its output goes to files there."""
+
+    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        number = len(list(folder.glob("stdout-*")))
+        self._stdout = folder / f"stdout-{number}"
+        self._stderr = folder / f"stderr-{number}"
+        with self._stdout.open("wb") as out, self._stderr.open("wb") as err:
+            self.process = subprocess.Popen(
+                [COMMAND, *arguments], cwd=folder, env=environment(env), stdout=out, stderr=err
+            )
+
+    @property
+    def stdout(self) -> str:
+        return self._stdout.read_text()
+
+    @property
+    def stderr(self) -> str:
+        return self._stderr.read_text()
+
+    def url(self) -> str:
+        """Where it serves, once it does."""
+        found = eventually(lambda: re.search(r"(?:serving|running at) (http://\S+)", self._said()))
+        return found[1]
+
+    def _said(self) -> str:
+        text = self.stderr + self.stdout
+        assert self.process.poll() is None, f"the server ended with {self.process.returncode}: {text}"
+        return text
+
+    def client(self, credential: str | None = None, **options: Any) -> httpx.Client:
+        """A client that presents this credential, or none."""
+        headers = {"Authorization": f"Bearer {credential}"} if credential else {}
+        return httpx.Client(base_url=self.url(), headers=headers, timeout=PATIENCE_S, **options)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end; returns its exit code."""
+        self.process.send_signal(how)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def serving(
+    folder: Path, *arguments: str, command: str = "serve", env: Mapping[str, str] | None = None
+) -> Iterator[ServerProcess]:
+    """A server on a free port with its database in this folder; killed at the end if it still runs."""
+    server = ServerProcess(folder, command, "--port", "0", "--db", "cases.db", *arguments, env=env)
+    try:
+        yield server
+    finally:
+        server.process.kill()
+        server.process.wait(PATIENCE_S)

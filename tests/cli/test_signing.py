@@ -1,0 +1,125 @@
+"""`assent signing` and `assent verify`: keys that rotate, results that stay provable."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tests.cli.process import ServerProcess, assent, serving
+from tests.server.running import PRESSED
+from tests.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("signing")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[ServerProcess]:
+    with serving(folder) as server:
+        server.url()
+        yield server
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[httpx.Client]:
+    with server.client(server.stdout.strip()) as client:
+        yield client
+
+
+def answered(client: httpx.Client) -> dict[str, Any]:
+    """The `hitl` object of a case that was confirmed inline."""
+    draft = {"type": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
+    hitl: dict[str, Any] = client.post("/v1/cases", json=draft).json()["hitl"]
+    token = {"Authorization": f"Bearer {hitl['submit_token']}"}
+    reply = client.post(hitl["submit_url"], json={"action": "confirm", **PRESSED}, headers=token)
+    assert reply.status_code == 200
+    return hitl
+
+
+def kids(client: httpx.Client) -> list[str]:
+    return [key["kid"] for key in client.get("/.well-known/jwks.json").json()["keys"]]
+
+
+def test_a_result_verifies_from_its_file_and_from_its_address(
+    folder: Path, server: ServerProcess, client: httpx.Client
+) -> None:
+    hitl = answered(client)
+    (folder / "result.json").write_bytes(client.get(hitl["poll_url"]).content)
+    by_file = assent(folder, "verify", "result.json")
+    assert by_file.returncode == 0, by_file.stderr
+    assert by_file.stdout.startswith(f"Valid: confirm on {hitl['case_id']}, signed ")
+    by_url = assent(folder, "verify", hitl["poll_url"], "--json", env={"ASSENT_KEY": server.stdout.strip()})
+    assert msgspec.json.decode(by_url.stdout)["action"] == "confirm"
+    by_pipe = assent(folder, "verify", "-", stdin=(folder / "result.json").read_text())
+    assert by_pipe.returncode == 0
+
+
+def test_it_verifies_without_the_server_from_keys_that_were_kept(folder: Path, client: httpx.Client) -> None:
+    hitl = answered(client)
+    (folder / "kept.json").write_bytes(client.get(hitl["poll_url"]).content)
+    (folder / "jwks.json").write_bytes(client.get("/.well-known/jwks.json").content)
+    assert assent(folder, "verify", "kept.json", "--jwks", "jwks.json").returncode == 0
+
+
+def test_a_result_that_was_tampered_with_does_not_verify(folder: Path, client: httpx.Client) -> None:
+    poll = client.get(answered(client)["poll_url"]).json()
+    poll["result"]["action"] = "cancel"
+    run = assent(folder, "verify", "-", stdin=msgspec.json.encode(poll).decode())
+    assert run.returncode == 1
+    assert run.stdout == ""
+
+
+def test_after_a_rotation_old_results_verify_and_the_running_server_signs_with_the_new_key(
+    folder: Path, client: httpx.Client
+) -> None:
+    before = client.get(answered(client)["poll_url"]).content
+    old = kids(client)
+    rotated = assent(folder, "signing", "rotate", "--algorithm", "EdDSA", "--db", "cases.db")
+    assert rotated.returncode == 0
+    assert "(EdDSA)" in rotated.stderr
+    new = eventually(lambda: [kid for kid in kids(client) if kid not in old])
+    after = client.get(answered(client)["poll_url"]).json()
+    assert after["result"]["signature"]["algorithm"] == "EdDSA"
+    listed = assent(folder, "signing", "list", "--db", "cases.db").stdout
+    assert all(kid in listed for kid in (*old, *new))
+    (folder / "before.json").write_bytes(before)
+    (folder / "after.json").write_bytes(msgspec.json.encode(after))
+    assert assent(folder, "verify", "before.json").returncode == 0
+    assert assent(folder, "verify", "after.json").returncode == 0
+
+
+def test_the_first_key_can_be_made_before_the_first_start(tmp_path: Path) -> None:
+    assent(tmp_path, "migrate", "--db", "new.db")
+    assert assent(tmp_path, "signing", "list", "--db", "new.db").stderr == "There are no signing keys yet.\n"
+    assert "(ES256)" in assent(tmp_path, "signing", "rotate", "--db", "new.db").stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "stdin", "complaint"),
+    [
+        ("missing.json", "", "missing.json cannot be read: No such file or directory."),
+        ("-", "not json", "- is not JSON"),
+        ("-", "[1, 2]", "- is not a JSON object."),
+        ("-", '{"status": "pending"}', "not a completed case with a signed result"),
+        ("-", '{"result": {"signature": {"signer": 7}}}', "not a completed case with a signed result"),
+        (
+            "-",
+            '{"result": {"signature": {"signer": "http://assent.example/jwks"}}}',
+            "not fetched over plain http",
+        ),
+        ("http://assent.example/poll", "", "not fetched over plain http"),
+        ("https://127.0.0.1:1/poll", "", "could not be fetched"),
+    ],
+)
+def test_what_cannot_be_verified_is_said_in_one_sentence(
+    tmp_path: Path, source: str, stdin: str, complaint: str
+) -> None:
+    run = assent(tmp_path, "verify", source, stdin=stdin)
+    assert run.returncode == 1
+    assert complaint in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,17 @@
+"""Waiting for what another thread or process does, never longer than it may take."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+PATIENCE_S = 15.0
+T = TypeVar("T")
+
+
+def eventually(look: Callable[[], T | None], *, within: float = PATIENCE_S) -> T:
+    """The first thing that `look` finds; fails when it finds nothing in time."""
+    last = time.monotonic() + within
+    while not (found := look()):
+        assert time.monotonic() < last, f"nothing came of it within {within} seconds"
+        time.sleep(0.01)
+    return found
