@@ -8,7 +8,7 @@ from assent.cases.case import Case
 from assent.cases.commands import Expire
 from assent.cases.deadlines import SYSTEM
 from assent.cases.wire import poll_response
-from assent.desk.access import require_owner
+from assent.desk.access import require_owner, require_scope
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import CaseConflict
 from assent.ports.identity import Principal
@@ -42,11 +42,12 @@ class StatusPoll:
             headers += self._pace(case)
             headers.append((b"x-ratelimit-limit", b"%d" % self._limiter.per_minute))
             headers.append((b"x-ratelimit-remaining", b"%d" % remaining))
-        body = b"" if scope["method"] == "HEAD" else _encode(poll_response(case))
-        await reply(send, 200, headers, body)
+        await reply(send, 200, headers, _encode(poll_response(case)), head=scope["method"] == "HEAD")
 
     async def current(self, case_id: str, principal: Principal) -> Case:
         """The owner's case; one past its deadline is expired here if the sweep has not come by yet."""
+        if principal.name is not None:  # nobody has no scopes, and may follow what nobody opened
+            require_scope(principal, "cases:read")
         case = require_owner(await self._desk.store.case(case_id), principal)
         if case.live and self._desk.now() >= case.expires_at:
             try:

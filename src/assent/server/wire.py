@@ -44,7 +44,7 @@ class Disconnected(Exception):
 async def read_body(scope: Scope, receive: Receive, *, limit: int) -> bytes:
     """The request's body; raises BodyTooLarge beyond the limit, before reading it all."""
     declared = header(scope, b"content-length")
-    if declared is not None and declared.isdigit() and int(declared) > limit:
+    if declared is not None and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise BodyTooLarge(f"The body is larger than {limit} bytes.")
     message = await receive()
     body: bytes = message.get("body", b"")
@@ -88,11 +88,12 @@ def bearer_token(scope: Scope) -> str | None:
     return token.strip()
 
 
-async def reply(send: Send, status: int, headers: list[Header], body: bytes) -> None:
-    """Send one whole response."""
-    length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": body})
+async def reply(send: Send, status: int, headers: list[Header], body: bytes, *, head: bool = False) -> None:
+    """Send one whole response; to a HEAD the body's length without the body."""
+    if status != 304:  # RFC 9110, 8.6: a 304 would have to give the length of the 200
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else body})
 
 
 async def reply_json(send: Send, status: int, body: bytes, *extra: Header) -> None:
