@@ -9,6 +9,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from scripts import packages
+
 COMMANDS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 APPLICATIONS = (
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
@@ -63,14 +65,7 @@ def install() -> None:
 
 
 def _install_from_system() -> None:
-    if not shutil.which("apt-get"):
-        return
-    apt = ["apt-get"] if os.geteuid() == 0 else ["sudo", "-n", "apt-get"]
-    if not shutil.which(apt[0]):
-        return
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        subprocess.run([*apt, *arguments], env=environment, check=False)
+    packages.install("chromium")
 
 
 def _install_from_playwright() -> None:

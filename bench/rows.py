@@ -1,0 +1,84 @@
+"""What is measured, how good it has to be, and what keeps it from being better."""
+
+from msgspec import Struct
+
+GROWTH_BOUND = 1.3
+STREAMS = 5_000
+LISTENERS = 1_000
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One line of the table. A ratio has a bound from below, a size one from above."""
+
+    name: str
+    title: str
+    limit: str
+    unit: str = "/s"
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether the value is within the bound, if there is one."""
+        if self.at_least is not None:
+            return value >= self.at_least
+        return self.at_most is None or value <= self.at_most
+
+    @property
+    def bound(self) -> str:
+        """The bound as the table shows it."""
+        if self.at_least is not None:
+            return f">= {self.at_least:.2f}"
+        return "-" if self.at_most is None else f"<= {self.at_most:g}"
+
+
+ROWS = {
+    row.name: row
+    for row in (
+        Row(
+            name="streams",
+            title=f"idle event stream, {STREAMS:,} open",
+            unit="KiB",
+            at_most=15.0,
+            limit="memory: the connection's buffers and parser in uvicorn and uvloop, then one task and one "
+            "stream object of ours",
+        ),
+        Row(
+            name="fan_out",
+            title=f"one event to {LISTENERS:,} streams, p99",
+            unit="ms",
+            limit="one core: each stream reads the log and writes to its own socket",
+        ),
+        Row(
+            name="poll",
+            title="poll 200",
+            at_least=0.45,
+            limit="Python on one core: the key's digest, a point read of SQLite, decoding the case, "
+            "writing JSON",
+        ),
+        Row(
+            name="not_modified",
+            title="poll 304",
+            at_least=0.50,
+            limit="Python on one core: as a poll, but for writing JSON",
+        ),
+        Row(
+            name="page",
+            title="review page",
+            limit="Python on one core: the templates",
+        ),
+        Row(
+            name="create",
+            title="create, durable",
+            at_least=0.20,
+            limit="Python on one core: validation, tokens and their digests, then the rows of a case, its "
+            "offer and its first event; one sync of the disk serves all who wait",
+        ),
+        Row(
+            name="respond",
+            title="inline respond, durable, signed",
+            at_least=0.20,
+            limit="Python on one core: the ES256 signature, judging the answer, a read and two written rows; "
+            "one sync of the disk serves all who wait",
+        ),
+    )
+}

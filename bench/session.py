@@ -1,0 +1,107 @@
+"""One size of store, measured: fill it, then one server process after the other answers for its rows."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.figures import Figure
+from bench.measure import compare
+from bench.process import Server, running
+from bench.rows import LISTENERS, ROWS, STREAMS
+from bench.stock import Stock, fill
+from bench.streams import spread, weigh
+from bench.traffic import Pair, Requests
+
+KNOWN = 20_000  # open cases whose ids the bench is told
+STREAM_ROWS = ("streams", "fan_out")
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How long to look at each row."""
+
+    rounds: int
+    seconds: int
+
+
+Say = Callable[[str], None]
+
+
+class Session:
+    """Measures rows on one database."""
+
+    def __init__(self, folder: Path, stored: int, pace: Pace, say: Say) -> None:
+        self._folder = folder
+        self._db = folder / "bench.db"
+        self._stored = stored
+        self._pace = pace
+        self._say = say
+
+    def fill(self) -> Stock:
+        """Store the cases."""
+        stock = fill(self._db, cases=self._stored, known=KNOWN)
+        size = self._db.stat().st_size / 2**20
+        self._say(f"{self._stored:,} cases stored in {stock.seconds:.0f} s, {size:,.0f} MiB")
+        return stock
+
+    def measure(self, stock: Stock, rows: Sequence[str]) -> Iterator[Figure]:
+        """The rows in the order of the table; streams have a process to themselves, to weigh them fresh."""
+        requests = Requests(self._folder, self._db, stock)
+        streaming = [name for name in rows if name in STREAM_ROWS]
+        if streaming:
+            with running(self._db) as server:
+                yield from (self._told(self._stream_row(server, name, stock)) for name in streaming)
+        answering = [name for name in rows if name not in STREAM_ROWS]
+        if answering:
+            with running(self._db) as server:
+                yield from (self._told(self._request_row(server, name, requests)) for name in answering)
+
+    def _stream_row(self, server: Server, name: str, stock: Stock) -> Figure:
+        if name == "fan_out":
+            value = asyncio.run(spread(server, stock.key, LISTENERS)).p99_ms
+        else:
+            ids = [one.case_id for one in stock.open_cases]
+            value = asyncio.run(weigh(server, stock.key, ids, STREAMS))
+        return Figure(row=name, stored=self._stored, value=value)
+
+    def _request_row(self, server: Server, name: str, requests: Requests) -> Figure:
+        pair = self._pair(server, name, requests)
+        before = server.statuses()
+        found = compare(server, pair.real, pair.bare, rounds=self._pace.rounds, seconds=self._pace.seconds)
+        odd = _odd_answers(before, server.statuses(), pair.answered)
+        trouble = f"unexpected answers: {odd}" if odd else None
+        if found.broken:
+            trouble = f"{found.broken} requests failed or were refused"
+        return Figure(row=name, stored=self._stored, value=found.ratio, comparison=found, trouble=trouble)
+
+    def _pair(self, server: Server, name: str, requests: Requests) -> Pair:
+        if name == "respond":
+            return requests.respond(server, rounds=self._pace.rounds, seconds=self._pace.seconds)
+        if name == "page":
+            return requests.page(server)
+        pair: Pair = getattr(requests, name)()
+        return pair
+
+    def _told(self, figure: Figure) -> Figure:
+        row, found = ROWS[figure.row], figure.comparison
+        if found is None:
+            self._say(f"  {row.title}: {figure.value:.1f} {row.unit}")
+        else:
+            self._say(f"  {row.title}: {found.per_second:,.0f}/s, {figure.value:.2f} of bare")
+        return figure
+
+
+def _odd_answers(
+    before: dict[tuple[str, str], int], after: dict[tuple[str, str], int], expected: tuple[str, str]
+) -> str:
+    """What the server answered meanwhile besides what was expected, by its own count."""
+    window = "/bench", "/metrics", "/healthz"
+    odd = {
+        key: count - before.get(key, 0)
+        for key, count in after.items()
+        if key != expected and key[0] not in window and count > before.get(key, 0)
+    }
+    if after.get(expected, 0) == before.get(expected, 0):
+        return f"not one {expected[1]} on {expected[0]}"
+    return ", ".join(f"{count} × {status} on {route}" for (route, status), count in odd.items())

@@ -1,0 +1,171 @@
+"""Fills a database with cases, in a process of its own: half of them open, half of them answered."""
+
+import argparse
+import asyncio
+import random
+import secrets
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from assent.bootstrap import Parts, build
+from assent.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
+from assent.cases.commands import Respond
+from assent.cases.deadlines import due_at
+from assent.cases.events import Event
+from assent.cases.machine import apply, begin
+from assent.cases.tokens import token_digest
+from assent.desk import clock, minting
+from assent.desk.api_keys import create_key
+from assent.desk.draft import draft_from
+from assent.ports.identity import Principal
+from assent.ports.store import Filing
+from assent.protocol.inline_submit import SubmitRequest
+from assent.settings import Settings
+from bench.drafts import ANSWER, DRAFT
+
+OWNER = "bench"
+CHUNK = 2_000
+WINDOW = 1_000  # people answer what was asked lately, in about the order it was asked
+FILL_WITHIN_S = 1800
+
+
+class Openable(Struct, frozen=True):
+    """An open case and the token that answers it."""
+
+    case_id: str
+    submit_token: str
+
+
+class Stock(Struct, frozen=True, kw_only=True):
+    """What a database was filled with, as far as the bench has to know."""
+
+    key: str
+    cases: int
+    seconds: float
+    open_cases: list[Openable]
+
+
+def fill(db: Path, *, cases: int, known: int, seed: int = 1, all_open: bool = False) -> Stock:
+    """Add so many cases to a database; of up to `known` open ones, chosen at random, the tokens are told."""
+    command = [sys.executable, "-m", "bench.stock", str(db), str(cases), str(known), "--seed", str(seed)]
+    told = subprocess.run(
+        [*command, *(["--all-open"] if all_open else [])],
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=FILL_WITHIN_S,
+    )
+    return msgspec.json.decode(told.stdout, type=Stock)
+
+
+class Mould:
+    """Makes cases after one that the desk itself opened and one that it closed."""
+
+    def __init__(self, sample: Case, offer: Offer, decision: Decision, created: Event) -> None:
+        self._sample = replace(sample, version=0, chain=NO_EVENT)
+        self._offer = offer
+        self._decision = decision
+        self._created: dict[str, Any] = msgspec.json.decode(created.data or b"")
+
+    def open(self, submit_token: str, *, dice: random.Random) -> Filing:
+        """A case that waits for an answer under this token; deadlines are spread over a week."""
+        case_id = minting.case_id()
+        case = replace(
+            self._sample,
+            id=case_id,
+            expires_at=self._sample.expires_at - timedelta(seconds=dice.random() * 500_000),
+            offer_digest=offer_digest(case_id, self._offer),
+            review_digests=(secrets.token_hex(32),),
+            submit_digest=token_digest(submit_token),
+        )
+        created = {**self._created, "case_id": case_id, "offer_digest": case.offer_digest}
+        filed, event = begin(case, created, actor=f"key:{case.owner}", salt=minting.salt())
+        return self._filing(filed, (event,))
+
+    def closed(self, owner: str, *, dice: random.Random) -> Filing:
+        """A case that was answered some time in its life."""
+        filing = self.open("", dice=dice)
+        case = replace(filing.case, owner=owner)
+        answered_at = case.created_at + timedelta(seconds=dice.random() * 1000)
+        command = Respond(actor="inline:telegram", decision=self._decision)
+        step = apply(case, command, now=answered_at, salt=minting.salt())
+        return self._filing(step.case, (*filing.events, *step.events))
+
+    def _filing(self, case: Case, events: tuple[Event, ...]) -> Filing:
+        due = due_at(case, keep_for=timedelta(days=30))
+        return Filing(case=case, offer=self._offer, events=events, due_at=due)
+
+
+async def mould(parts: Parts) -> Mould:
+    """From two cases taken through the desk."""
+    principal = Principal(name=OWNER, scopes=frozenset({"admin"}))
+    opened = [await parts.desk.open(draft_from(DRAFT), principal) for _ in range(2)]
+    token = msgspec.json.decode(opened[0].body)["hitl"]["submit_token"]
+    await parts.desk.submit_inline(opened[0].case_id, token, msgspec.convert(ANSWER, SubmitRequest))
+    answered = await parts.desk.owned(opened[0].case_id, principal)
+    sample, offer = await parts.desk.shown(opened[1].case_id)
+    (created,) = await parts.desk.events(sample.id)
+    assert answered.decision is not None
+    return Mould(sample, offer, answered.decision, created)
+
+
+async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -> Stock:
+    """Fill the database through the store's own port."""
+    began = time.monotonic()
+    parts = await build(Settings(db=db))
+    key = await create_key(parts.store, OWNER, now=clock.now())
+    form, dice = await mould(parts), random.Random(seed)
+    told = set(range(0, cases, 1 if all_open else 2))
+    if known < len(told):
+        told = set(dice.sample(sorted(told), known))
+    open_cases: list[Openable] = []
+
+    def filing(number: int) -> Filing:
+        if number % 2 and not all_open:
+            return form.closed(f"service-{number % 50}", dice=dice)
+        token = minting.token() if number in told else ""
+        made = form.open(token, dice=dice)
+        if token:
+            open_cases.append(Openable(made.case.id, token))
+        return made
+
+    for first in range(0, cases, CHUNK):
+        chunk = range(first, min(first + CHUNK, cases))
+        await asyncio.gather(*(parts.store.create(filing(number)) for number in chunk))
+    await parts.stop()
+    disorder(open_cases, dice, within=len(open_cases) if not all_open else WINDOW)
+    return Stock(key=key, cases=cases, seconds=time.monotonic() - began, open_cases=open_cases)
+
+
+def disorder(cases: list[Openable], dice: random.Random, *, within: int) -> None:
+    """Shuffle in place, each window by itself."""
+    for first in range(0, len(cases), within):
+        window = cases[first : first + within]
+        dice.shuffle(window)
+        cases[first : first + within] = window
+
+
+def main() -> None:
+    """Fill, and tell on standard output what was filled."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("db")
+    parser.add_argument("cases", type=int)
+    parser.add_argument("known", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--all-open", action="store_true")
+    options = parser.parse_args()
+    made = stock(
+        options.db, cases=options.cases, known=options.known, seed=options.seed, all_open=options.all_open
+    )
+    sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(made)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The process that is measured: the real server with the bare app beside it, and a window for the bench."""
+
+import argparse
+import cProfile
+import os
+import resource
+import subprocess
+import time
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+
+from assent.bootstrap import build
+from assent.server.app import AssentApp
+from assent.server.logs import configure_logs
+from assent.server.serving import bind, run
+from assent.server.wire import Receive, Scope, Send, reply_json
+from assent.settings import Settings
+from bench import bare
+
+WINDOW = "/bench/"
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What the process has used so far."""
+
+    cpu_s: float
+    loop_cpu_s: float
+    wall_s: float
+    rss_kib: int
+
+
+class Window:
+    """What the bench may see of the process and ask of it; not part of the server."""
+
+    def __init__(self, profile_to: Path) -> None:
+        self._profile_to = profile_to
+        self._profile: cProfile.Profile | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`usage` tells, `profile/start` and `profile/stop` do as they say."""
+        match scope["path"].removeprefix(WINDOW):
+            case "profile/start":
+                self._profile = cProfile.Profile()
+                self._profile.enable()
+            case "profile/stop" if self._profile is not None:
+                self._profile.disable()
+                self._profile.dump_stats(self._profile_to)
+        await reply_json(send, 200, msgspec.json.encode(usage()))
+
+
+class Beside:
+    """Assent with the bare app and the window beside it."""
+
+    def __init__(self, app: AssentApp, window: Window) -> None:
+        self.streams = app.streams
+        self._app = app
+        self._window = window
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request with the app its path names."""
+        path = scope.get("path", "")
+        if path.startswith(bare.PREFIX):
+            await bare.bare(scope, receive, send)
+        elif path.startswith(WINDOW):
+            await self._window(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def usage() -> Usage:
+    """Of this process, now."""
+    return Usage(
+        cpu_s=time.process_time(), loop_cpu_s=time.thread_time(), wall_s=time.monotonic(), rss_kib=rss_kib()
+    )
+
+
+def rss_kib() -> int:
+    """Resident memory of this process."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize() // 1024
+    return int(subprocess.check_output(["ps", "-o", "rss=", "-p", str(os.getpid())], text=True))
+
+
+def main() -> None:
+    """Serve on a free port of the loopback address, told on standard output, until SIGTERM."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("db")
+    parser.add_argument("--profile-to", type=Path, default=Path("target.prof"))
+    options = parser.parse_args()
+    raise_file_limit()
+    configure_logs(style="text", level="warning")
+    listener = bind("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    settings = Settings(db=options.db, port=port, polls_per_minute=0, signing="ES256")
+
+    async def make_app() -> AssentApp:
+        parts = await build(settings)
+        print(port, flush=True)
+        return cast(AssentApp, Beside(cast(AssentApp, parts.app), Window(options.profile_to)))
+
+    run(listener, make_app)
+
+
+def raise_file_limit() -> None:
+    """Every open stream is an open file: take as many as the system grants."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Draws the HTTP API from the table that the OpenAPI document is made of."""
+
+from functools import cache
+
+from assent.pages.api_docs import ApiDocs, Model, Operation, Row, read_api
+from assent.server.openapi import openapi_document
+from assent.server.openapi.route import Route
+from assent.server.openapi.routes import ROUTES, TAGS
+from scripts.drawing import code, table
+
+CREDENTIALS = {
+    "apiKey": "an API key",
+    "submitToken": "the case's `submit_token`",
+    "apiKeyOrNone": "the API key that opened the case; none for a case that was opened without one",
+    "none": "none",
+}
+
+
+def draw_routes() -> str:
+    """Every route under its topic."""
+    return "\n\n".join(
+        "\n\n".join([f"## {tag}", about, *(_route(route) for route in ROUTES if route.tag == tag)])
+        for tag, about in TAGS.items()
+    )
+
+
+def draw_shapes() -> str:
+    """Every JSON object that travels, property by property."""
+    return "\n\n".join(_shape(model) for model in _api().models)
+
+
+@cache
+def _api() -> ApiDocs:
+    return read_api(openapi_document("https://assent.example"))
+
+
+def _operation(route: Route) -> Operation:
+    wanted = (route.method.upper(), route.path)
+    return next(one for one in _api().operations if (one.method, one.path) == wanted)
+
+
+def _route(route: Route) -> str:
+    operation = _operation(route)
+    parts = [
+        f"### {route.method.upper()} {route.path}",
+        f"**{route.summary}** {route.about}",
+        f"Credential: {CREDENTIALS[route.credential]}.",
+    ]
+    if route.parameters:
+        rows = [(code(row.name), row.place, row.description) for row in operation.parameters]
+        parts.append(table(("Parameter", "In", "Meaning"), rows))
+    if route.body:
+        needed = "" if route.body.required else " May be left out."
+        parts.append(f"Body: {_type(operation.body)}. {route.body.about}{needed}")
+    parts.append(table(("Status", "Body", "Meaning"), [*_replies(operation, route), *_refusals(route)]))
+    return "\n\n".join(parts)
+
+
+def _replies(operation: Operation, route: Route) -> list[tuple[str, str, str]]:
+    succeeding = {str(reply.status) for reply in route.replies}
+    return [
+        (row.name, _type(row.type), row.description) for row in operation.responses if row.name in succeeding
+    ]
+
+
+def _refusals(route: Route) -> list[tuple[str, str, str]]:
+    errors = sorted(dict.fromkeys(route.errors), key=lambda error: error.status)
+    statuses = dict.fromkeys(error.status for error in errors)
+    return [
+        (str(status), "[Error](#error)", ", ".join(code(one.code) for one in errors if one.status == status))
+        for status in statuses
+    ]
+
+
+def _shape(model: Model) -> str:
+    parts = [f"### {model.name}", model.description]
+    if model.properties:
+        rows = [(code(row.name), _type(row.type), _about(row)) for row in model.properties]
+        parts.append(table(("Property", "Type", "Meaning"), rows))
+    else:
+        parts.append(_type(model.type))
+    return "\n\n".join(parts)
+
+
+def _about(row: Row) -> str:
+    return " ".join(part for part in ("Required." if row.required else "", row.description) if part)
+
+
+def _type(words: tuple[object, ...]) -> str:
+    return "".join(_word(word) for word in words)
+
+
+def _word(word: object) -> str:
+    model, text = getattr(word, "model", None), getattr(word, "text", "")
+    return f"[{model}](#{model.lower()})" if model else text

@@ -1,0 +1,60 @@
+"""Redraws what the docs say about the code: `python -m scripts.draw_docs`, or `--check` to only compare."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from scripts import (
+    draw_api,
+    draw_commands,
+    draw_errors,
+    draw_limits,
+    draw_protocol,
+    draw_python,
+    draw_settings,
+    draw_tree,
+)
+from scripts.drawing import ROOT, part_names, redrawn
+
+DRAWINGS: Mapping[str, Callable[[], str]] = {
+    "settings": draw_settings.draw,
+    "wire-errors": draw_errors.draw_wire,
+    "local-errors": draw_errors.draw_local,
+    "commands": draw_commands.draw,
+    "routes": draw_api.draw_routes,
+    "shapes": draw_api.draw_shapes,
+    "limits": draw_limits.draw,
+    "windows": draw_protocol.draw_windows,
+    "schedule": draw_protocol.draw_schedule,
+    "field-problems": draw_protocol.draw_field_problems,
+    "python": draw_python.draw,
+    "tree": draw_tree.draw_tree,
+    "layers": draw_tree.draw_layers,
+    "decisions": draw_tree.draw_decisions,
+}
+
+
+def drawn_pages() -> list[Path]:
+    """The pages that have a drawn part."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in pages if part_names(page.read_text("utf-8"))]
+
+
+def redraw(page: Path) -> str:
+    """The page as the code would have it now."""
+    text = page.read_text("utf-8")
+    return redrawn(text, {name: DRAWINGS[name]() for name in part_names(text)})
+
+
+def main() -> None:
+    stale = [page for page in drawn_pages() if page.read_text("utf-8") != redraw(page)]
+    for page in stale:
+        print(f"{'stale' if '--check' in sys.argv else 'redrawn'}: {page.relative_to(ROOT)}")
+        if "--check" not in sys.argv:
+            page.write_text(redraw(page), "utf-8")
+    if stale and "--check" in sys.argv:
+        sys.exit("Run `python -m scripts.draw_docs`.")
+
+
+if __name__ == "__main__":
+    main()

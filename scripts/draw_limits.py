@@ -1,0 +1,155 @@
+"""Draws the table of limits from the constants that enforce them."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from assent.cases.tokens import TOKEN_LENGTH
+from assent.cli.serve import serve
+from assent.desk.draft import CaseDraft
+from assent.desk.limits import Limits
+from assent.desk.remarks import LONGEST_REMARK
+from assent.desk.replays import MAX_KEY_LENGTH
+from assent.desk.review_desk import MAX_LINKS
+from assent.protocol import callback, duration, fields, form_rules, forms, hitl_object, improvement, patterns
+from assent.protocol.addresses import LONGEST_URL
+from assent.reviews import limits as answers
+from assent.reviews.confirmation.kind import LONGEST_WORD
+from assent.reviews.input.kind import MAX_ANSWERS
+from assent.reviews.listed import LONGEST_ID
+from assent.server import polling, prefill, sessions, streams
+from assent.server.case_api import MAX_PAGE
+from assent.server.keyring import TRUST_FOR
+from assent.server.serving import STOP_WITHIN_S
+from assent.settings import Settings
+from scripts.drawing import code, table
+
+Row = tuple[str, object, str]
+
+
+def draw() -> str:
+    """The limits by topic."""
+    topics = {
+        "Opening a case": _opening(),
+        "Forms": _forms(),
+        "Answers": _answers(),
+        "Following a case": _following(),
+        "Callbacks": _callbacks(),
+        "Server": _server(),
+    }
+    return "\n\n".join(f"## {topic}\n\n{_table(rows)}" for topic, rows in topics.items())
+
+
+def _table(rows: Sequence[Row]) -> str:
+    return table(("What", "Limit", "Change it with"), rows)
+
+
+def _opening() -> list[Row]:
+    limits = Limits()
+    return [
+        ("Request body", _size(limits.max_body_bytes), code("max_body_bytes")),
+        ("`context`, as JSON", _size(limits.max_context_bytes), code("max_context_bytes")),
+        ("Nesting of `context`", f"{limits.max_context_depth} levels", ""),
+        ("`prompt`", f"{hitl_object.MAX_PROMPT} characters", ""),
+        ("`message`", f"{_longest('message')} characters", ""),
+        ("`service`, `agent`", f"{_longest('service')} characters each", ""),
+        ("`timeout` unless you say", Settings().default_timeout, code("default_timeout")),
+        ("`timeout` at most", Settings().max_timeout, code("max_timeout")),
+        ("Any duration", f"{duration.LONGEST.days} days", ""),
+        ("`reminder_at`", f"{_most('reminder_at')} moments", ""),
+        ("`actions`, `inline_actions`", f"{_most('actions')} each", ""),
+        ("Options or items listed in `context`", f"{answers.MAX_IDS:,}", ""),
+        ("Id of an option or item", f"{LONGEST_ID} characters", ""),
+        ("`confirm_word`", f"{LONGEST_WORD} characters", ""),
+        ("Any URL", f"{LONGEST_URL:,} characters", ""),
+        ("`Idempotency-Key`", f"{MAX_KEY_LENGTH} printable characters", ""),
+        ("An `Idempotency-Key` is remembered", f"{limits.replay_for.days} days, or until the deadline", ""),
+        ("Links to one case, passed on included", MAX_LINKS, ""),
+    ]
+
+
+def _forms() -> list[Row]:
+    return [
+        ("Fields of a form", forms.MAX_FIELDS, ""),
+        ("Steps of a form", forms.MAX_STEPS, ""),
+        ("Options of a field", fields.MAX_OPTIONS, ""),
+        ("Label, title, option", f"{form_rules.LONGEST_LABEL} characters", ""),
+        ("Hint, placeholder, description", f"{form_rules.LONGEST_HINT:,} characters", ""),
+        ("Answer to a text field", f"{fields.LONGEST_TEXT:,} characters", "`validation.maxLength`"),
+        ("`validation.maxLength`", f"{form_rules.LONGEST_MAX_LENGTH:,}", ""),
+        ("Answer to a field with a pattern", f"{fields.LONGEST_PATTERNED_TEXT:,} characters", ""),
+        ("`validation.pattern`", f"{patterns.LONGEST_PATTERN} characters of RE2", ""),
+        ("Numbers", "±(2^53 - 1)", ""),
+        ("`default_ref`: waiting for it", f"{prefill.WAIT_FOR.seconds} s", ""),
+        ("`default_ref`: its size", _size(prefill.LARGEST), ""),
+    ]
+
+
+def _answers() -> list[Row]:
+    return [
+        ("`data` of an answer, as JSON", _size(answers.MAX_BYTES), ""),
+        ("Nesting of `data`", f"{answers.MAX_DEPTH} levels", ""),
+        ("Feedback, note, reason in an answer", f"{answers.MAX_TEXT:,} characters", ""),
+        ("Reason of a withdrawal, note on a passed-on link", f"{LONGEST_REMARK:,} characters", ""),
+        ("Selected or confirmed ids", f"{answers.MAX_IDS:,}", ""),
+        ("Answers to an input without a form", MAX_ANSWERS, ""),
+        ("Session of a review page", _hours(sessions.LAST_FOR), ""),
+        ("Improvement cycles", improvement.MAX_CYCLES, ""),
+    ]
+
+
+def _following() -> list[Row]:
+    pace = ", ".join(f"{seconds} s while {code(status)}" for status, seconds in polling.RETRY_AFTER.items())
+    return [
+        (
+            "Polls of one open case by one principal",
+            f"{Settings().polls_per_minute} a minute",
+            code("polls_per_minute"),
+        ),
+        ("`Retry-After` of a poll", pace, ""),
+        ("Cases or deliveries in one list", MAX_PAGE, ""),
+        ("Comment that keeps an idle stream alive", f"every {streams.HEARTBEAT_EVERY:.0f} s", ""),
+    ]
+
+
+def _callbacks() -> list[Row]:
+    limits = Limits()
+    return [
+        ("Attempts", len(callback.RETRY_SCHEDULE), ""),
+        ("Old secret signs along after a rotation", _hours(limits.rotation_for), ""),
+        ("Secret", f"{callback.SHORTEST_SECRET} to {callback.LONGEST_SECRET} bytes; ours have 32", ""),
+    ]
+
+
+def _server() -> list[Row]:
+    port = next(param for param in serve.params if param.name == "port")
+    return [
+        ("Content of a closed case is kept", Settings().retention, code("retention")),
+        ("Review and submit tokens", f"{TOKEN_LENGTH} characters, 256 bits", ""),
+        ("A revoked key may still work", f"{TRUST_FOR.seconds} s", ""),
+        ("A stopping server waits for requests", f"{STOP_WITHIN_S} s", ""),
+        ("Port", Settings().port, code(port.opts[0])),
+    ]
+
+
+def _longest(field: str) -> int:
+    return _schema(field)["maxLength"]
+
+
+def _most(field: str) -> int:
+    return _schema(field)["maxItems"]
+
+
+def _schema(field: str) -> dict[str, int]:
+    found = msgspec.json.schema_components((CaseDraft,))[1]["CaseDraft"]["properties"][field]
+    choices = found.get("anyOf", [found])
+    return next(one for one in choices if "maxLength" in one or "maxItems" in one)
+
+
+def _size(count: int) -> str:
+    return f"{count // 1024} KiB" if count < 1024 * 1024 else f"{count // (1024 * 1024)} MiB"
+
+
+def _hours(duration: timedelta) -> str:
+    return f"{int(duration.total_seconds() // 3600)} hours"

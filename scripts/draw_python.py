@@ -1,0 +1,47 @@
+"""Draws the public Python names: each with its signature and what it promises."""
+
+import inspect
+from typing import Any
+
+import assent
+from scripts.drawing import table
+
+METHODS_OF = ("Assent", "AssentClient")
+
+
+def draw() -> str:
+    """Every name of `assent.__all__`, and the methods of the classes that one works with."""
+    names = [name for name in assent.__all__ if name != "__version__"]
+    rows = [(f"`{name}`", f"`{_module(name)}`", _sentence(getattr(assent, name))) for name in names]
+    parts = [table(("Name", "Defined in", "What it is"), rows)]
+    parts += [_methods(name) for name in METHODS_OF]
+    return "\n\n".join(parts)
+
+
+def _module(name: str) -> str:
+    return assent._EXPORTS[name]
+
+
+def _methods(name: str) -> str:
+    kind = getattr(assent, name)
+    rows = [
+        (f"`{method}{_parameters(value)}`", _sentence(value))
+        for method, value in vars(kind).items()
+        if not method.startswith("_") and callable(value)
+    ]
+    return f"### Methods of `{name}`\n\n{table(('Method', 'What it does'), rows)}"
+
+
+def _parameters(value: Any) -> str:
+    parameters = list(inspect.signature(value).parameters.values())[1:]
+    return f"({', '.join(_parameter(one) for one in parameters)})"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    prefix = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+    optional = "=…" if parameter.default is not parameter.empty else ""
+    return f"{prefix}{parameter.name}{optional}"
+
+
+def _sentence(value: Any) -> str:
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
