@@ -141,20 +141,6 @@ async def test_a_writer_that_nobody_waits_for_still_writes(store: Store) -> None
     assert await store.case(filing.case.id) == filing.case
 
 
-async def test_a_listener_that_fails_is_reported_and_harms_nobody(store: Store) -> None:
-    def clumsy(case_id: str | None) -> None:
-        raise ZeroDivisionError
-
-    reported: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
-    heard: list[str | None] = []
-    store.on_change(clumsy)
-    store.on_change(heard.append)
-    filing = await opened(store)
-    assert heard == [filing.case.id]
-    assert [type(error) for error in reported] == [ZeroDivisionError]
-
-
 async def test_listeners_hear_that_another_process_wrote(store: Store, path: Path) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     store.on_change(heard.put_nowait)

@@ -1,5 +1,6 @@
 """Everything in this process's memory, for tests and try-outs: the same rules, and gone when it ends."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
@@ -324,4 +325,8 @@ class MemoryStore:
     def _announce(self, changed: Iterable[str]) -> None:
         for case_id in changed:
             for listener in self._listeners:
-                listener(case_id)
+                try:
+                    listener(case_id)
+                except Exception as error:
+                    context = {"message": "a listener to the store failed", "exception": error}
+                    asyncio.get_running_loop().call_exception_handler(context)

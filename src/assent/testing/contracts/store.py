@@ -52,6 +52,18 @@ class StoreContract(CaseStoreContract, ErasureContract, OutboxStoreContract, Key
         case = (await opened(store)).case
         assert first == second == [case.id]
 
+    async def test_a_listener_that_fails_is_reported_and_harms_nobody(self, store: Store) -> None:
+        reported: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        heard: list[str | None] = []
+        store.on_change(_stumble)
+        store.on_change(heard.append)
+        case = (await opened(store)).case
+        loop.set_exception_handler(None)
+        assert heard == [case.id]
+        assert [type(error) for error in reported] == [ZeroDivisionError]
+
     async def test_an_open_store_is_ready(self, store: Store) -> None:
         await store.ready()
 
@@ -70,3 +82,7 @@ class StoreContract(CaseStoreContract, ErasureContract, OutboxStoreContract, Key
     async def test_closing_twice_is_the_same_as_once(self, store: Store) -> None:
         await store.aclose()
         await store.aclose()
+
+
+def _stumble(case_id: str | None) -> None:
+    raise ZeroDivisionError(case_id)
