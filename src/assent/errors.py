@@ -12,8 +12,6 @@ AssentError
 │   ├── AlreadyClosed          409  duplicate_submission
 │   │   └── ContentChanged     409  content_changed
 │   ├── CaseExpired            410  case_expired
-│   ├── BodyTooLarge           413  VALIDATION_ERROR
-│   ├── UnsupportedMediaType   415  VALIDATION_ERROR
 │   ├── RateLimited            429  rate_limited
 │   └── BadRequest             400
 │       ├── InvalidJson        400  invalid_json
@@ -24,7 +22,8 @@ AssentError
 │       ├── InvalidForm        400  invalid_form
 │       ├── ChoiceRequired     400  HITL_CHOICE_REQUIRED
 │       └── ValidationFailed   400  VALIDATION_ERROR
-├── CaseConflict               409  two writers met; the desk looks again and decides
+│           └── BodyTooLarge   413  VALIDATION_ERROR
+├── CaseConflict               409  conflict: two writers met; the desk looks again and decides
 ├── Unavailable                503  unavailable
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it

@@ -1,0 +1,52 @@
+"""Every error says who can fix it: the tree in the docstring is the tree of the classes."""
+
+import re
+
+import msgspec
+import pytest
+
+from assent import errors
+from assent.errors import AssentError
+
+LINE = re.compile(r"(?P<indent>[ │├└─]*)(?P<name>[A-Z]\w+)(?:\s+(?P<status>[0-9]{3})\s+(?P<code>\w+))?")
+
+
+def all_errors(root: type[AssentError] = AssentError) -> list[type[AssentError]]:
+    return [root, *(found for child in root.__subclasses__() for found in all_errors(child))]
+
+
+def drawn() -> list[tuple[int, str, str | None, str | None]]:
+    tree = (errors.__doc__ or "").partition("\n\n")[2]
+    lines = [LINE.match(line) for line in tree.splitlines()]
+    return [
+        (len(line["indent"]) // 4, line["name"], line["status"], line["code"])
+        for line in lines
+        if line is not None
+    ]
+
+
+def test_the_tree_names_every_error_and_no_other() -> None:
+    assert sorted(name for _, name, _, _ in drawn()) == sorted(error.__name__ for error in all_errors())
+
+
+def test_each_error_hangs_where_the_tree_shows_it() -> None:
+    branch: list[str] = []
+    for depth, name, _, _ in drawn():
+        branch = [*branch[:depth], name]
+        parent = getattr(errors, name).__bases__[0].__name__
+        assert depth == 0 or parent == branch[depth - 1], name
+
+
+def test_each_error_has_the_status_and_code_the_tree_shows() -> None:
+    for _, name, status, code in drawn():
+        error = getattr(errors, name)
+        assert status in (None, str(error.status)), name
+        assert code in (None, error.code), name
+
+
+@pytest.mark.parametrize("error", all_errors(), ids=lambda error: error.__name__)
+def test_an_error_travels_as_a_flat_object_with_words_for_a_person(error: type[AssentError]) -> None:
+    body = error(case_id="review_1").body()
+    assert list(body) == ["error", "message", "case_id"]
+    assert body["message"].endswith(".")
+    assert msgspec.json.decode(msgspec.json.encode(body)) == body
