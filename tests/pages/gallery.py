@@ -158,16 +158,18 @@ def every_page() -> dict[str, str]:
     return {**open_pages(), **wizard_pages(), **troubled_pages(), **closed_pages(), **other_pages()}
 
 
+EARLIER = Round(
+    asked_at=NOW - timedelta(days=1),
+    prompt="May this reply go out?",
+    action="edit",
+    recap=(("feedback", "Softer, please.\nAnd shorter."),),
+)
+
+
 def open_pages() -> dict[str, str]:
     pages = {f"open-{name}": RENDERER.review(review_view(offer)) for name, offer in examples().items()}
     approval = examples()["approval"]
-    earlier = Round(
-        asked_at=NOW - timedelta(days=1),
-        prompt="May this reply go out?",
-        action="edit",
-        recap=(("feedback", "Softer, please.\nAnd shorter."),),
-    )
-    pages["open-approval-second-round"] = RENDERER.review(review_view(approval, rounds=(earlier,)))
+    pages["open-approval-second-round"] = RENDERER.review(review_view(approval, rounds=(EARLIER,)))
     bare = Offer(
         type="input", prompt="Where shall we meet?", message="Where shall we meet?", actions=("submit",)
     )
@@ -243,7 +245,7 @@ def closed_pages() -> dict[str, str]:
     }
     approval = offers["approval"]
     others = {
-        "expired": closed_view(approval, Status.EXPIRED),
+        "expired": closed_view(approval, Status.EXPIRED, rounds=(EARLIER,)),
         "cancelled": closed_view(approval, Status.CANCELLED, case={"reason": "Sorted out by phone."}),
         "followed": closed_view(approval, Status.CANCELLED, case={"next_case_id": "review_2"}),
         "erased": closed_view(None, Status.COMPLETED, case={"erased_at": NOW}),

@@ -18,12 +18,12 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def look(value: Any) -> str:
     """The name of the macro that shows this value."""
-    if value is None or value in ("", [], {}, ()) or (isinstance(value, str) and value.isspace()):
-        return "nothing"
-    if isinstance(value, bool):
-        return "yes_no"
     if isinstance(value, str):
         return _look_of_text(value)
+    if isinstance(value, bool):
+        return "yes_no"
+    if value is None or value in ([], {}, ()):
+        return "nothing"
     if isinstance(value, Mapping):
         return "facts"
     return _look_of_list(value) if isinstance(value, list | tuple) else "text"
@@ -78,10 +78,14 @@ def _parsed(kind: Any, text: str) -> Any:
 
 
 def _look_of_text(text: str) -> str:
-    if "\n" in text or len(text) > LONG_LINE:
-        return "link" if is_link(text) else "lines"
+    if not text or text.isspace():
+        return "nothing"
     if is_link(text):
         return "link"
+    if len(text) > LONG_LINE or "\n" in text:
+        return "lines"
+    if not "0" <= text[0] <= "9":
+        return "text"
     if as_day(text):
         return "day"
     return "moment" if as_moment(text) else "text"

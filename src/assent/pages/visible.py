@@ -19,8 +19,10 @@ _EMOJI_STYLE = "\ufe0e\ufe0f"
 
 def visible(text: object) -> str:
     """The text with every hidden character replaced by its number in brackets, such as ⟦U+202E⟧."""
-    plain = str(text).replace("\r\n", "\n").replace("\r", "\n")
-    return _HIDDEN.sub(_marked, plain)
+    plain = str(text)
+    if plain.isascii() and plain.replace("\n", "").isprintable():
+        return plain
+    return _HIDDEN.sub(_marked, plain.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def is_plain(text: str) -> bool:

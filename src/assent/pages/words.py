@@ -98,7 +98,7 @@ NOTICES: Mapping[str, str] = {
 }
 
 # Messages whose next step is the page of the question.
-LEADS_BACK = frozenset({"answered_elsewhere", "content_changed", "too_busy", "not_recorded"})
+LEADS_BACK = frozenset({"answered_elsewhere", "too_late", "content_changed", "too_busy", "not_recorded"})
 
 # Title, what happened, and the one thing to do next.
 MESSAGES: Mapping[str, tuple[str, str, str]] = {
@@ -120,8 +120,13 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
     ),
     "answered_elsewhere": (
         "Someone else was first",
-        "This question was answered while you had it open. Your answer was not recorded.",
-        "See what was answered.",
+        "This question was answered or withdrawn while you had it open. Your answer was not recorded.",
+        "See what became of it.",
+    ),
+    "too_late": (
+        "This came too late",
+        "The time for this question ran out before your answer arrived. It was not recorded.",
+        "See what happens now.",
     ),
     "content_changed": (
         "This is not what you were shown",
