@@ -38,10 +38,8 @@ class StatusPoll:
             return
         headers = [JSON, NO_STORE, NOSNIFF, (b"etag", etag)]
         if case.live:
-            remaining = self._limiter.spend(principal.name, case_id)
+            headers += self._budget(principal, case_id)
             headers += self._pace(case)
-            headers.append((b"x-ratelimit-limit", b"%d" % self._limiter.per_minute))
-            headers.append((b"x-ratelimit-remaining", b"%d" % remaining))
         await reply(send, 200, headers, _encode(poll_response(case)), head=scope["method"] == "HEAD")
 
     async def current(self, case_id: str, principal: Principal) -> Case:
@@ -55,6 +53,13 @@ class StatusPoll:
             except CaseConflict:
                 return await self._desk.owned(case_id, principal)
         return case
+
+    def _budget(self, principal: Principal, case_id: str) -> list[tuple[bytes, bytes]]:
+        remaining = self._limiter.spend(principal.name, case_id)
+        if remaining is None:
+            return []
+        limit = (b"x-ratelimit-limit", b"%d" % self._limiter.per_minute)
+        return [limit, (b"x-ratelimit-remaining", b"%d" % remaining)]
 
     def _pace(self, case: Case) -> list[tuple[bytes, bytes]]:
         if not case.live:

@@ -16,10 +16,10 @@ class PollLimiter:
         self._monotonic = monotonic
         self._full_at: dict[tuple[str | None, str], float] = {}
 
-    def spend(self, principal: str | None, case_id: str) -> int:
-        """Take one poll; returns how many remain, raises RateLimited when none does. 0 a minute: no limit."""
+    def spend(self, principal: str | None, case_id: str) -> int | None:
+        """Take one poll; returns how many remain, None without a limit; raises RateLimited when none does."""
         if not self.per_minute:
-            return 0
+            return None
         now = self._monotonic()
         key = (principal, case_id)
         full_at = max(self._full_at.get(key, now), now) + 1 / self._rate

@@ -21,6 +21,7 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 HEARTBEAT_EVERY = 15.0
+LEAVE_WITHIN_S = 2.0  # a caller that does not read cannot hold up the end
 
 
 class Stream:
@@ -49,6 +50,7 @@ class EventStreams:
         self._desk = desk
         self._streams: dict[str, set[Stream]] = defaultdict(set)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending = False
         desk.store.on_change(self.wake)
 
     def __len__(self) -> int:
@@ -66,7 +68,7 @@ class EventStreams:
         try:
             await stream.write(b"retry: 2000\n\n")
             await self._tell(stream)
-            if not case.live and not stream.closed:  # the caller has seen the end already
+            if not stream.closed and (self._ending or not case.live):  # nothing more will come
                 await stream.write(b"", more=False)
             while not stream.closed and (await receive())["type"] != "http.disconnect":
                 pass
@@ -84,19 +86,24 @@ class EventStreams:
         """Keep idle streams alive through proxies, for as long as the server runs."""
         while True:
             await asyncio.sleep(HEARTBEAT_EVERY)
-            for streams in tuple(self._streams.values()):
-                for stream in tuple(streams):
-                    if not stream.busy and not stream.closed:
-                        self._spawn(stream.write(HEARTBEAT))
+            self.beat()
+
+    def beat(self) -> None:
+        """One comment to every stream that is idle."""
+        for stream in self._open():
+            if not stream.busy:
+                self._spawn(stream.write(HEARTBEAT))
 
     async def close(self) -> None:
         """End every stream so that a stopping server need not wait; callers come back with Last-Event-ID."""
-        for streams in tuple(self._streams.values()):
-            for stream in tuple(streams):
-                if not stream.closed:
-                    self._spawn(stream.write(b"", more=False))
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._ending = True
+        for stream in self._open():
+            self._spawn(stream.write(b"", more=False))
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_WITHIN_S)
+
+    def _open(self) -> list[Stream]:
+        return [stream for streams in self._streams.values() for stream in streams if not stream.closed]
 
     async def _tell(self, stream: Stream) -> None:
         """Write what is new. One writer per stream: who comes meanwhile leaves word to look again."""

@@ -1,0 +1,52 @@
+"""A caller of an event stream, as an agent would be one."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from tests.server.running import events_of
+from tests.waiting import PATIENCE_S
+
+Event = tuple[int, str, dict[str, Any]]
+
+
+class Listener:
+    """An open stream: what has come so far, and waiting for more."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.response = response
+        self.text = ""
+        self._chunks = response.iter_text()
+
+    def until(self, words: str) -> str:
+        """Read until these words have come; fails when the stream ends or stays silent."""
+        while words not in self.text:
+            self.text += next(self._chunks)
+        return self.text
+
+    def rest(self) -> list[Event]:
+        """Read to the end of the stream; all events that came."""
+        self.text += "".join(self._chunks)
+        return events_of(self.text)
+
+
+@contextmanager
+def listening(client: httpx.Client, url: str, last_event_id: str | None = None) -> Iterator[Listener]:
+    headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+    with client.stream("GET", url, headers=headers, timeout=PATIENCE_S) as response:
+        yield Listener(response)
+
+
+def raw_request(url: str, head: bytes, *, body: bytes = b"") -> bytes:
+    """What the server answers to exactly these bytes; `head` ends in an empty line."""
+    target = urlsplit(url)
+    with socket.create_connection(
+        (target.hostname or "", target.port or 80), timeout=PATIENCE_S
+    ) as connection:
+        connection.sendall(head + body)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
