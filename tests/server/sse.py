@@ -1,10 +1,8 @@
 """A caller of an event stream, as an agent would be one."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -39,14 +37,3 @@ def listening(client: httpx.Client, url: str, last_event_id: str | None = None) 
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
     with client.stream("GET", url, headers=headers, timeout=PATIENCE_S) as response:
         yield Listener(response)
-
-
-def raw_request(url: str, head: bytes, *, body: bytes = b"") -> bytes:
-    """What the server answers to exactly these bytes; `head` ends in an empty line."""
-    target = urlsplit(url)
-    with socket.create_connection(
-        (target.hostname or "", target.port or 80), timeout=PATIENCE_S
-    ) as connection:
-        connection.sendall(head + body)
-        connection.shutdown(socket.SHUT_WR)
-        return b"".join(iter(lambda: connection.recv(65536), b""))

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,17 +78,16 @@ def test_a_caller_that_has_seen_the_end_is_told_so_at_once(
 
 
 @pytest.mark.parametrize(
-    "bogus", ["0", "-1", "99", "1.5", "evt_init", "9" * 40, "१", "1; DROP", "null", " 2", "+2", "0x2"]
+    "bogus", ["0", "-1", "99", "1.5", "evt_init", "9" * 40, "१", "1; DROP", "null", "+2", "0x2"]
 )
 def test_an_id_that_is_none_of_ours_hears_everything(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any], bogus: str
 ) -> None:
     open_page(server, hitl)
     server.press(hitl, "confirm")
-    headers = [(b"Last-Event-ID", bogus.strip().encode())]
+    headers = [(b"Last-Event-ID", bogus.encode())]
     events = events_of(client.get(hitl["events_url"], headers=headers).text)
-    assert [name for _, name, _ in events][-1] == "review.completed"
-    assert len(events) == (2 if bogus != " 2" else 1)
+    assert [name for _, name, _ in events] == ["review.opened", "review.completed"]
 
 
 @pytest.mark.parametrize(("order", "name"), [("expire", "review.expired"), ("cancel", "review.cancelled")])
@@ -107,15 +107,13 @@ def test_every_end_ends_the_stream(
 
 
 def test_reminders_are_told(server: RunningServer, client: httpx.Client) -> None:
-    soon = server.clock().timestamp() + 60
-    from datetime import UTC, datetime
-
-    hitl = server.open(client, reminder_at=datetime.fromtimestamp(soon, UTC).isoformat())
+    reminder_at = server.clock() + timedelta(minutes=1)
+    hitl = server.open(client, reminder_at=reminder_at.isoformat())
     with listening(client, hitl["events_url"]) as stream:
         stream.until("retry")
         server.advance(minutes=2)
         server.sweep()
-        assert '"reminder_at"' in stream.until("event: review.reminder\n") or stream.until('"reminder_at"')
+        stream.until("event: review.reminder\n")
     assert "reminder_sent_at" in client.get(hitl["poll_url"]).json()
 
 
@@ -193,9 +191,8 @@ async def test_many_streams_at_once_each_hear_their_own_case(server: RunningServ
         timeout=PATIENCE_S,
     ) as client:
         draft = {"type": "confirmation", "prompt": "Go?", **INLINE}
-        opened = [
-            (await client.post(f"{server.url}/v1/cases", json=draft)).json()["hitl"] for _ in range(MANY)
-        ]
+        answers = [await client.post(f"{server.url}/v1/cases", json=draft) for _ in range(MANY)]
+        opened = [answer.json()["hitl"] for answer in answers]
         streams = await asyncio.gather(*(_open_stream(server, hitl) for hitl in opened))
         assert len(server.parts.streams) >= MANY
         for hitl in opened:
