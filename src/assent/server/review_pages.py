@@ -19,6 +19,7 @@ from assent.errors import (
     AlreadyClosed,
     AssentError,
     BadRequest,
+    CaseConflict,
     CaseExpired,
     CaseNotFound,
     ContentChanged,
@@ -351,7 +352,8 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (CaseNotFound, "not_found"),
     (ContentChanged, "content_changed"),
     (AlreadyClosed, "answered_elsewhere"),
-    (CaseExpired, "answered_elsewhere"),
+    (CaseExpired, "too_late"),
+    (CaseConflict, "answered_elsewhere"),
     (RateLimited, "too_busy"),
     (Unavailable, "not_recorded"),
 )
