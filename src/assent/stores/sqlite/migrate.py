@@ -12,7 +12,10 @@ from msgspec import Struct
 from assent.errors import MigrationError, SettingsError
 from assent.stores.sqlite.batch import BEGIN, COMMIT, roll_back
 from assent.stores.sqlite.connection import BUSY_FOR_MS, PAGE_SIZE
+from assent.stores.sqlite.queries import QUERIES
 
+SELECT_STATE = QUERIES["select_state"]
+SWITCH_ATTEMPTS = 20
 APPLICATION_ID = 0x41736E74  # "Asnt", so that `file` and we recognise our own
 
 
@@ -60,8 +63,7 @@ def migrate(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> Sch
     _create_private(path)
     with _opened(path) as connection:
         before = _state(connection, path, known=max(scripts))
-        connection.pragma("page_size", PAGE_SIZE)
-        connection.pragma("journal_mode", "wal")
+        _keep_log(connection)
         for number, sql in scripts.items():
             _run(connection, number, sql)
         return before
@@ -80,17 +82,31 @@ def prepare(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:
 
 
 def _state(connection: apsw.Connection, path: Path, *, known: int) -> SchemaState:
-    state = SchemaState(version=int(connection.pragma("user_version")), known=known)
-    ours = connection.pragma("application_id") == APPLICATION_ID
-    blank = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
-    if not ours and not (blank and state.empty):
+    version: int
+    version, application_id, tables = connection.execute(SELECT_STATE).get
+    state = SchemaState(version=version, known=known)
+    if application_id != APPLICATION_ID and (version, tables) != (0, 0):
         raise MigrationError(f"{path} is an SQLite database, but not one of Assent's.")
-    if state.version > known:
+    if version > known:
         raise MigrationError(
-            f"{path} has schema {state.version}, written by a newer version of Assent; "
+            f"{path} has schema {version}, written by a newer version of Assent; "
             f"this one knows {known}. Upgrade Assent, or restore a backup."
         )
     return state
+
+
+def _keep_log(connection: apsw.Connection) -> None:
+    """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
+    connection.pragma("page_size", PAGE_SIZE)
+    for _ in range(SWITCH_ATTEMPTS):
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            connection.execute(BEGIN)
+            connection.execute(COMMIT)
+        else:
+            return
+    raise apsw.BusyError("the database is locked")
 
 
 def _run(connection: apsw.Connection, number: int, sql: str) -> None:
@@ -110,7 +126,9 @@ def _run(connection: apsw.Connection, number: int, sql: str) -> None:
 def _create_private(path: Path) -> None:
     """The file appears readable by its owner alone; SQLite gives the files beside it the same rights."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return  # untouched: closing it here would drop the locks this process holds on it
     except OSError as error:
         raise SettingsError(f"The database {path} cannot be used: {error.strerror}.") from error
 
@@ -122,6 +140,8 @@ def _opened(path: Path) -> Iterator[apsw.Connection]:
     except apsw.CantOpenError as error:
         raise SettingsError(f"The database {path} cannot be opened: {error}.") from error
     try:
+        if connection.readonly("main"):
+            raise SettingsError(f"The database {path} cannot be used: it is read-only for this user.")
         connection.set_busy_timeout(BUSY_FOR_MS)
         yield connection
     except apsw.NotADBError as error:

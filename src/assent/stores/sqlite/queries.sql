@@ -16,6 +16,11 @@ RELEASE operation
 -- name: undo
 ROLLBACK TO operation
 
+-- name: select_state
+-- One statement, one moment: another process may be creating the schema right now.
+SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
+FROM pragma_user_version, pragma_application_id
+
 -- name: data_version
 PRAGMA data_version
 
