@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # UV_PYTHON would outrank the virtual environment.
 unexport UV_PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench faults lock clean setup-base setup-test browser
+.PHONY: help demo test lint format bench faults lock clean setup-base setup-test browser load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -30,10 +30,10 @@ format: setup-test ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
 
-bench: setup-test ## Measure throughput and latency
+bench: setup-test load-generator ## Measure against a bare app, with few and with a million cases
 	$(BIN)/python -m bench
 
-faults: setup-test ## Kill it, cut it off, and see that no answer is lost
+faults: setup-test ## Kill the server under load and see that no answer is lost
 	$(BIN)/python -m bench.faults
 
 lock: setup-base ## Regenerate requirements/; UPGRADE=--upgrade moves to the newest versions
@@ -44,7 +44,7 @@ lock: setup-base ## Regenerate requirements/; UPGRADE=--upgrade moves to the new
 
 clean: ## Remove the virtual environment, caches and built files
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
-	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-base:
 	@scripts/setup base $(PYTHON)
@@ -54,3 +54,6 @@ setup-test:
 
 browser: setup-test
 	@$(BIN)/python -m scripts.browser
+
+load-generator: setup-test
+	@$(BIN)/python -m scripts.wrk
