@@ -12,7 +12,8 @@ LINE = re.compile(r"(?P<indent>[ │├└─]*)(?P<name>[A-Z]\w+)(?:\s+(?P<stat
 
 
 def all_errors(root: type[AssentError] = AssentError) -> list[type[AssentError]]:
-    return [root, *(found for child in root.__subclasses__() for found in all_errors(child))]
+    own = [child for child in root.__subclasses__() if child.__module__ == errors.__name__]
+    return [root, *(found for child in own for found in all_errors(child))]
 
 
 def drawn() -> list[tuple[int, str, str | None, str | None]]:
