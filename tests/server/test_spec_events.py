@@ -85,7 +85,7 @@ def test_withdrawal_is_told_with_its_reason(server, client):
     assert data.keys() == {"case_id", "cancelled_at", "reason"}
 
 
-@pytest.mark.spec("8.5-reminder", "6-reminder-resend")
+@pytest.mark.spec("8.5-reminder")
 def test_a_reminder_is_told_while_the_person_has_not_begun(server, client):
     due = server.clock() + timedelta(minutes=5)
     hitl = server.open(client, reminder_at=due.isoformat())

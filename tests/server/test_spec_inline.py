@@ -178,7 +178,6 @@ def test_an_answer_after_the_deadline_is_late_even_if_no_timer_has_run(server, c
     assert client.get(late["poll_url"]).json()["status"] == "expired"
 
 
-@pytest.mark.spec("7.5-repeat")
 def test_the_same_press_sent_twice_gets_the_first_receipt(server, hitl):
     headers = {"Authorization": f"Bearer {hitl['submit_token']}", "Idempotency-Key": "press-1"}
     body = {"action": "confirm", **PRESSED}

@@ -70,14 +70,14 @@ def test_an_unknown_version_is_refused_by_name(client, version):
     assert repr(version) in response.json()["message"]
 
 
-@pytest.mark.spec("6-case-id")
+@pytest.mark.spec("6-case-id", "6-case-id-form")
 def test_case_ids_are_unique_and_safe_in_urls(server, client):
     ids = [server.open(client)["case_id"] for _ in range(20)]
     assert len(set(ids)) == 20
     assert all(re.fullmatch(r"review_[A-Za-z0-9_-]{22,}", one) for one in ids)
 
 
-@pytest.mark.spec("6-review-url", "7-structure", "13.1-token-in-url")
+@pytest.mark.spec("6-review-url", "6-review-url-token", "7-generation", "13.1-token-in-url")
 def test_the_review_link_is_absolute_and_carries_its_own_token(server, client):
     first, second = server.open(client), server.open(client)
     for hitl in (first, second):

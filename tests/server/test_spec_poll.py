@@ -151,7 +151,7 @@ def test_nothing_moves_a_case_that_has_ended(server, client, ending):
     assert after.headers["etag"] == before.headers["etag"]
 
 
-@pytest.mark.spec("8-states")
+@pytest.mark.spec("8-status-field")
 def test_the_six_states_have_the_specs_names():
     names = {"pending", "opened", "in_progress", "completed", "expired", "cancelled"}
     assert {status.value for status in Status} == names

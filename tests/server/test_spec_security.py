@@ -78,7 +78,7 @@ def test_an_answer_cannot_be_edited_however_soon(server, client):
     assert follow_up["previous_case_id"] == hitl["case_id"]
 
 
-@pytest.mark.spec("13.3-https", "13.3-no-http", "7-https", "0.7-https-loopback")
+@pytest.mark.spec("13.3-https", "13.3-no-http", "7-https", "7-no-http", "0.7-https-loopback")
 @pytest.mark.parametrize(
     ("base_url", "sound"),
     [
@@ -102,7 +102,7 @@ def test_a_server_that_would_hand_out_plain_http_links_does_not_start(base_url, 
             check(settings)
 
 
-@pytest.mark.spec("13.3-https")
+@pytest.mark.spec("13.3-https", "7.5-https")
 def test_every_address_handed_out_is_under_the_public_one(tmp_path):
     public = "https://decide.example/assent"
     with running(tmp_path, base_url=public) as server, server.client(server.api_key) as client:
@@ -167,7 +167,7 @@ def test_the_page_shows_no_ids_tokens_or_callback_addresses(server, client):
         assert hidden not in shown
 
 
-@pytest.mark.spec("13-audit", "13.7-who-responded")
+@pytest.mark.spec("13.7-who-responded")
 def test_the_log_says_who_did_what_in_a_chain_that_cannot_be_rewritten(server, client):
     hitl = server.open(client, inline_actions=["confirm"])
     with server.page(hitl) as page:
@@ -199,7 +199,7 @@ def test_what_is_logged_carries_no_token_and_no_answer(tmp_path, caplog):
         assert secret not in lines
 
 
-@pytest.mark.spec("0.9-anonymous")
+@pytest.mark.spec("0.9-owner-only")
 def test_a_case_that_was_opened_anonymously_can_be_polled_so_and_no_other(tmp_path):
     with running(tmp_path) as server:
         server.parts.add_demo()

@@ -95,7 +95,7 @@ def test_a_custom_type_declares_its_actions_and_takes_no_other(server, client):
     assert client.get(hitl["poll_url"]).json()["result"]["action"] == "left"
 
 
-@pytest.mark.spec("10.3.1-declared")
+@pytest.mark.spec("10.3.1-declared", "10.3.1-placeholder", "10.3.1-hint")
 def test_a_form_is_declared_in_the_context_and_drawn_from_it(server, client):
     declared = form(field(label="Your full name", hint="As in your passport", placeholder="Ada Lovelace"))
     hitl = server.open(client, type="input", context=declared)
@@ -105,7 +105,7 @@ def test_a_form_is_declared_in_the_context_and_drawn_from_it(server, client):
             assert words in page.text
 
 
-@pytest.mark.spec("10.3.1-custom-type")
+@pytest.mark.spec("10.3.1-custom-type", "10.3.1-fallback")
 def test_a_field_of_an_unknown_type_is_a_line_of_text(server, client):
     hitl = server.open(client, type="input", context=form(field(type="x-colour-picker")))
     with server.page(hitl) as page:
@@ -137,7 +137,7 @@ def test_a_default_stands_in_the_field_until_something_else_is_typed(server, cli
         assert 'value="Ada"' in page.text
 
 
-@pytest.mark.spec("10.3.1-sensitive")
+@pytest.mark.spec("10.3.1-sensitive", "10.3.4-progress")
 def test_a_sensitive_field_is_masked_and_its_saved_value_never_comes_back(server, client):
     steps = [
         {"title": "One", "fields": [field(key="pin", label="PIN", sensitive=True, required=True)]},
@@ -182,7 +182,7 @@ def test_an_answer_outside_its_rules_is_refused_by_the_server(server, client, ru
     assert client.get(hitl["poll_url"]).json()["status"] == "pending"
 
 
-@pytest.mark.spec("10.3.2-steps", "10.3.2-session", "10.3.2-service-owned")
+@pytest.mark.spec("10.3.2-steps", "10.3.2-description", "10.3.2-session", "10.3.2-service-owned")
 def test_a_form_in_steps_is_filled_in_piece_by_piece_and_can_be_taken_up_again(server, client):
     steps = [
         {"title": "You", "description": "Who are you?", "fields": [field(required=True)]},
@@ -241,7 +241,7 @@ def test_a_condition_on_a_later_field_is_refused(client):
     assert client.post("/v1/cases", json=draft).json()["error"] == "invalid_form"
 
 
-@pytest.mark.spec("10.3.4-progress-optional")
+@pytest.mark.spec("10.3.4-progress-optional", "8-in-progress")
 def test_work_on_a_case_without_steps_has_no_progress_to_report(server, client):
     hitl = server.open(client)
     server.run(server.parts.desk.work(hitl["case_id"], actor="link:test", values={}, step=0, progress=None))
