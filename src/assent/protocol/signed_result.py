@@ -96,11 +96,14 @@ def parse_signature(raw: object) -> ResultSignature:
 def _text(name: str, value: object) -> bytes:
     if not isinstance(value, str):
         raise ValidationFailed(f"{name} must be text.")
-    return _canonical(name, value)
+    try:
+        return _encode(value)
+    except ValueError:
+        raise ValidationFailed(f"{name} has a lone surrogate.") from None
 
 
 def _canonical(name: str, value: Any) -> bytes:
-    """RFC 8785. Text without numbers, which most answers are, has the same form in the faster encoder."""
+    """RFC 8785. Without numbers, which most answers are, the faster encoder writes the same bytes."""
     try:
         return _encode(value) if _is_wordy(value) else rfc8785.dumps(value)
     except rfc8785.IntegerDomainError:

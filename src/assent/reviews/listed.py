@@ -43,6 +43,14 @@ def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
     return listed
 
 
+def listed_ids(context: Mapping[str, Any], name: str) -> list[str]:
+    """The ids alone, of a list that was read when its case was opened."""
+    return [
+        entry if isinstance(entry, str) else str(entry[spelling(entry, ID_SPELLINGS)])
+        for entry in context[name]
+    ]
+
+
 def _read_one(entry: object, path: str) -> Listed:
     if isinstance(entry, str):
         return Listed(id=_checked_id(entry, path), title=entry)

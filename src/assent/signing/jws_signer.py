@@ -1,6 +1,6 @@
 """Signs results with a key held in this process."""
 
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from typing import Any
 
 import msgspec
@@ -9,6 +9,8 @@ from assent.errors import SettingsError
 from assent.protocol.signed_result import ProtectedHeader
 from assent.signing.algorithms import ALGORITHMS
 from assent.signing.keys import KeyRing
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class JwsSigner:
@@ -45,4 +47,4 @@ class JwsSigner:
 
 
 def _base64url(data: bytes) -> bytes:
-    return urlsafe_b64encode(data).rstrip(b"=")
+    return b2a_base64(data, newline=False).rstrip(b"=").translate(_URL_SAFE)

@@ -8,7 +8,7 @@ from assent.errors import InvalidSubmission, ValidationFailed
 from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from assent.reviews.base import BaseKind, without
 from assent.reviews.confirmation.example import EXAMPLE
-from assent.reviews.listed import Listed, read_listed, spelling
+from assent.reviews.listed import Listed, listed_ids, read_listed
 from assent.reviews.page_form import Pairs, every, last
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
@@ -98,12 +98,15 @@ def confirm_word(context: Mapping[str, Any]) -> str | None:
 
 
 def _items_name(context: Mapping[str, Any]) -> str | None:
-    lists = {name: context[name] for name in ITEM_SPELLINGS if isinstance(context.get(name), list | tuple)}
-    return spelling(lists, ITEM_SPELLINGS)
+    for name in ITEM_SPELLINGS:
+        if isinstance(context.get(name), list | tuple):
+            return name
+    return None
 
 
 def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str] | None:
-    known = [item.id for item in items_of(context)]
+    name = _items_name(context)
+    known = listed_ids(context, name) if name else []
     given = data.get("confirmed_items")
     if given is None:
         return known or None
