@@ -9,6 +9,7 @@ from scripts import (
     draw_commands,
     draw_errors,
     draw_limits,
+    draw_machine,
     draw_protocol,
     draw_python,
     draw_settings,
@@ -37,12 +38,14 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 def drawn_pages() -> list[Path]:
     """The pages that have a drawn part."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in pages if part_names(page.read_text("utf-8"))]
+    return [page for page in pages if page == draw_machine.PAGE or part_names(page.read_text("utf-8"))]
 
 
 def redraw(page: Path) -> str:
     """The page as the code would have it now."""
     text = page.read_text("utf-8")
+    if page == draw_machine.PAGE:
+        return draw_machine.redraw(text)
     return redrawn(text, {name: DRAWINGS[name]() for name in part_names(text)})
 
 
