@@ -1,0 +1,71 @@
+"""A Django project in one file with Assent beside it: it asks which flight to book, and books that one.
+
+python -m examples.django_app
+"""
+
+import json
+from typing import Any
+
+import django
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from django.test import Client
+from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+
+from assent import AssentClient
+from examples.stage import answer, assent_server
+
+settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="only-for-this-example", ALLOWED_HOSTS=["*"])
+django.setup()
+
+
+def assent() -> AssentClient:
+    """One client for each process, made from your settings."""
+    client: AssentClient = settings.ASSENT_CLIENT
+    return client
+
+
+@csrf_exempt
+@require_POST
+def find_flights(request: HttpRequest) -> JsonResponse:
+    flights = json.loads(request.body)["flights"]
+    asked = assent().open(
+        "selection",
+        "Which flight shall be booked?",
+        context={"options": flights, "multiple": False},
+        timeout="2h",
+    )
+    return JsonResponse(asked, status=202)
+
+
+@require_GET
+def booking(request: HttpRequest, case_id: str) -> JsonResponse:
+    poll = assent().status(case_id)
+    chosen = poll["result"]["data"]["selected"] if poll["status"] == "completed" else []
+    return JsonResponse({"booked": chosen})
+
+
+urlpatterns = [path("flights", find_flights), path("bookings/<str:case_id>", booking)]
+
+FLIGHTS = [
+    {"id": "early", "title": "07:10, direct", "price": "190 EUR"},
+    {"id": "late", "title": "19:45, one stop", "price": "120 EUR"},
+]
+
+
+def main() -> None:
+    agent: Any = Client()
+    with assent_server() as (url, key), AssentClient(url, key) as client:
+        settings.ASSENT_CLIENT = client
+        asked = agent.post("/flights", json.dumps({"flights": FLIGHTS}), content_type="application/json")
+        assert asked.status_code == 202
+        hitl = asked.json()["hitl"]
+        answer(hitl["review_url"], "select", {"selected": "late"})
+        assert agent.get(f"/bookings/{hitl['case_id']}").json() == {"booked": ["late"]}
+    print("chosen and booked")
+
+
+if __name__ == "__main__":
+    main()

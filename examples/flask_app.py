@@ -1,0 +1,62 @@
+"""A Flask app with Assent beside it: it opens a case, hands the 202 on, and acts on the answer.
+
+python -m examples.flask_app
+"""
+
+from typing import Any
+
+from flask import Flask, current_app, request
+
+from assent import AssentClient, ServerRefused
+from examples.stage import answer, assent_server
+
+app = Flask(__name__)
+
+
+def assent() -> AssentClient:
+    """One client for the whole app; it keeps its connections."""
+    client: AssentClient = current_app.extensions["assent"]
+    return client
+
+
+@app.errorhandler(ServerRefused)
+def refused(error: ServerRefused) -> Any:
+    return {"error": error.refusal, "message": error.message, **error.details}, error.http_status
+
+
+@app.post("/backups/deletion")
+def delete_backups() -> Any:
+    names = request.get_json()["names"]
+    return assent().open(
+        "confirmation",
+        f"Delete {len(names)} backups?",
+        context={"items": [{"id": name, "title": name} for name in names], "irreversible": True},
+        default_action="abort",
+    ), 202
+
+
+@app.get("/backups/deletion/<case_id>")
+def deletion(case_id: str) -> Any:
+    poll = assent().status(case_id)
+    confirmed = poll["status"] == "completed" and poll["result"]["action"] == "confirm"
+    return {"deleted": poll["result"]["data"]["confirmed_items"] if confirmed else []}
+
+
+def main() -> None:
+    with assent_server() as (url, key), AssentClient(url, key) as client:
+        app.extensions["assent"] = client
+        agent = app.test_client()
+        asked = agent.post("/backups/deletion", json={"names": ["2019", "2020"]})
+        assert asked.status_code == 202
+        hitl = asked.get_json()["hitl"]
+        assert agent.get(f"/backups/deletion/{hitl['case_id']}").get_json() == {"deleted": []}
+
+        answer(hitl["review_url"], "confirm", {"confirmed_items": ["2019", "2020"]})
+
+        assert agent.get(f"/backups/deletion/{hitl['case_id']}").get_json() == {"deleted": ["2019", "2020"]}
+        assert agent.get("/backups/deletion/review_unknown").status_code == 404
+    print("confirmed and deleted")
+
+
+if __name__ == "__main__":
+    main()

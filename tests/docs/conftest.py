@@ -1,0 +1,14 @@
+"""A server such as a reader of the docs would start, for all tests of a file."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from examples.stage import assent_server
+
+
+@pytest.fixture(scope="module")
+def live_server() -> Iterator[tuple[str, str]]:
+    """Its address and a key."""
+    with assent_server() as told:
+        yield told

@@ -1,0 +1,83 @@
+"""The examples run, and find what they expect."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from examples.stage import PATIENCE_S, answer
+from tests.docs.markdown import ROOT
+
+BESIDE = ["multi_round", "callback_receiver", "flask_app", "django_app"]
+ALONE = ["service_fastapi"]
+WITH_A_URL = ["agent_polling"]
+SHARED = ["stage"]
+
+
+def command(example: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", f"examples.{example}", *arguments]
+
+
+def test_every_example_is_run():
+    found = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert found == {*BESIDE, *ALONE, *WITH_A_URL, *SHARED}
+
+
+@pytest.mark.parametrize("example", [*BESIDE, *ALONE])
+def test_an_example_finds_what_it_expects(example: str, live_server):
+    url, key = live_server
+    outcome = subprocess.run(
+        command(example),
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "ASSENT_URL": url, "ASSENT_KEY": key},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert outcome.returncode == 0, outcome.stderr
+
+
+@pytest.fixture
+def demo(tmp_path) -> Iterator[str]:
+    """The address of a running demo."""
+    demo_command = [os.path.join(os.path.dirname(sys.executable), "assent"), "demo", "--port", "0"]
+    with subprocess.Popen(
+        [*demo_command, "--db", str(tmp_path / "demo.db")], text=True, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            yield _address(process)
+        finally:
+            process.terminate()
+            process.communicate(timeout=PATIENCE_S)
+
+
+def _address(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    told = ""
+    for line in process.stdout:
+        told += line
+        if "Ctrl+C stops" in line:
+            break
+    found = re.search(r"running at (\S+)", told)
+    assert found is not None, told
+    return found[1]
+
+
+def test_the_polling_agent_waits_for_a_person(demo: str):
+    with subprocess.Popen(
+        command("agent_polling", f"{demo}/api/demo?type=selection"),
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+    ) as agent:
+        assert agent.stdout is not None
+        prompt, link = agent.stdout.readline(), agent.stdout.readline().strip()
+        assert prompt.strip()
+        answer(link, "select", {"selected": "garden-room"})
+        rest, _ = agent.communicate(timeout=PATIENCE_S)
+    assert agent.returncode == 0
+    assert "completed {'action': 'select', 'data': {'selected': ['garden-room']}" in rest
