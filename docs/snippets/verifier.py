@@ -1,0 +1,92 @@
+from assent import Assent
+from assent.cases.case import Case
+from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+
+
+class PasskeyVerifier:
+    """Asks your own passkey service whether a proof holds."""
+
+    paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
+
+    async def verify(
+        self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
+    ) -> VerifiedEvidence | None:
+        if evidence.provider != "passkeys.example":
+            return None
+        proof = await ask_passkey_service(evidence.presentation)
+        return VerifiedEvidence(
+            proof_type=evidence.proof_type,
+            provider=evidence.provider,
+            assurance_level="high",
+            bound_to_case=proof["case_id"] == case.id,
+            bound_to_action=proof["action"] == action,
+            fresh=proof["age_seconds"] <= policy.binding.freshness_seconds,
+        )
+
+
+assent = Assent(base_url="http://127.0.0.1:8000/assent", verifier=PasskeyVerifier())
+
+POLICY = {
+    "mode": "required",
+    "required_for": ["inline_submit"],
+    "requirements": {
+        "any_of": [{"all_of": [{"proof_type": "proof_of_human", "provider": "passkeys.example"}]}]
+    },
+    "binding": {"case_id": True, "action": True, "freshness_seconds": 300, "single_use": True},
+    "fallback": {"on_missing": "browser_review", "on_invalid": "reject"},
+}
+
+
+async def ask_to_pay(amount: str):
+    return await assent.confirmation(
+        f"Pay {amount}?", inline_actions=["confirm", "cancel"], verification_policy=POLICY, owner="shop"
+    )
+
+
+# What follows is for the tests.
+import asyncio  # noqa: E402
+from typing import Any  # noqa: E402
+
+import httpx  # noqa: E402
+import msgspec  # noqa: E402
+
+
+async def ask_passkey_service(presentation: Any) -> dict[str, Any]:
+    return presentation
+
+
+async def main() -> None:
+    hitl = msgspec.json.decode((await ask_to_pay("40 EUR")).body)["hitl"]
+    proof = {"case_id": hitl["case_id"], "action": "confirm", "age_seconds": 4}
+    evidence = {
+        "proof_type": "proof_of_human",
+        "provider": "passkeys.example",
+        "format": "provider_opaque",
+        "presentation": proof,
+        "binding": {"case_id": hitl["case_id"], "action": "confirm"},
+    }
+    pressed = {
+        "action": "confirm",
+        "submitted_via": "telegram_inline_button",
+        "submitted_by": {"platform": "telegram", "platform_user_id": "7"},
+    }
+    headers = {"Authorization": f"Bearer {hitl['submit_token']}"}
+    address = hitl["submit_url"].replace("/assent/", "/")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(assent)) as agent:
+        bare = await agent.post(address, json=pressed, headers=headers)
+        assert bare.json()["error"] == "verification_required"
+        stale = {**evidence, "presentation": {**proof, "age_seconds": 301}}
+        old = await agent.post(address, json={**pressed, "verification_evidence": [stale]}, headers=headers)
+        assert old.json()["error"] == "verification_failed"
+        good = await agent.post(
+            address, json={**pressed, "verification_evidence": [evidence]}, headers=headers
+        )
+        assert good.status_code == 200, good.text
+    poll = await assent.status(hitl["case_id"], owner="shop")
+    assert poll.submission_context is not None
+    assert poll.submission_context.verification_result is not None
+    assert poll.submission_context.verification_result.satisfied
+    await assent.aclose()
+
+
+asyncio.run(main())

@@ -1,0 +1,29 @@
+import os
+
+import httpx
+
+from assent import AssentClient, verify_result
+from assent.errors import SignatureInvalid
+
+URL = os.environ["ASSENT_URL"]
+KEY = os.environ["ASSENT_KEY"]
+
+
+def proven(poll: dict) -> bool:
+    keys = httpx.get(f"{URL}/.well-known/jwks.json").json()  # fetch once, from a server you trust
+    try:
+        verified = verify_result(poll, keys)
+    except SignatureInvalid as error:
+        print("not proven:", error)
+        return False
+    print(verified.action, "on", verified.case_id, "at", verified.signed_at)
+    return True
+
+
+# What follows is for the tests.
+with AssentClient(URL, KEY) as assent:
+    hitl = assent.open("confirmation", "Restart the mail server?")["hitl"]
+    httpx.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "confirm"})
+    poll = assent.status(hitl["case_id"])
+assert proven(poll)
+assert not proven({**poll, "result": {**poll["result"], "action": "cancel"}})
