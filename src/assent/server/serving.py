@@ -8,9 +8,11 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from assent.errors import SettingsError
+from assent.errors import SettingsError, ValidationFailed
 from assent.server.app import AssentApp
 from assent.server.tracing import TracedApp
 
@@ -18,6 +20,17 @@ STOP_WITHIN_S = 10
 
 ServedApp = AssentApp | TracedApp
 Ready = Callable[[], None]
+
+
+class FlatHttp(HttpToolsProtocol):
+    """HTTP that refuses what is no HTTP in the words of every other error."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Say so and hang up."""
+        body = msgspec.json.encode(ValidationFailed("This is not a valid HTTP request.").body())
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
+        self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{head}\r\n".encode() + body)
+        self.transport.close()
 
 
 class PatientServer(uvicorn.Server):
@@ -93,6 +106,7 @@ def server_for(app: ServedApp, ready: Ready = lambda: None) -> PatientServer:
     """A uvicorn server for this app."""
     config = uvicorn.Config(
         app,
+        http=FlatHttp,
         log_config=None,
         access_log=False,
         server_header=False,
