@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from assent.cases.case import Case
 from assent.cases.events import broken_link
 from assent.errors import ValidationFailed
-from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase
+from assent.stores.memory import MemoryStore
+from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -126,3 +128,24 @@ async def test_a_follow_up_under_an_idempotency_key_is_linked_once(kit: DeskForT
     first = await edited(kit)
     await asyncio.gather(*(kit.open(previous_case_id=first.id, idempotency_key="again") for _ in range(8)))
     assert [event.type for event in await kit.desk.events(first.id)].count("review.linked") == 1
+
+
+class Forgetful(MemoryStore):
+    """A store that has lost a case, as a store never should."""
+
+    lost: str | None = None
+
+    async def case(self, case_id: str) -> Case | None:
+        return None if case_id == self.lost else await super().case(case_id)
+
+
+async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:
+    store = Forgetful()
+    kit = desk_for_tests(store=store)
+    rounds = [await kit.open()]
+    for _ in range(4):
+        rounds.append(await kit.open(previous_case_id=rounds[-1].id))
+    first, second, _, fourth, last = [await kit.desk.owned(opened.id, ACME) for opened in rounds]
+    store.lost = rounds[2].id
+    assert await kit.desk.rounds(first) == await kit.desk.rounds(second) == [first, second]
+    assert await kit.desk.rounds(last) == [fourth, last]

@@ -1,0 +1,122 @@
+"""Two writers at once: whoever loses looks again, and a store that never agrees is unavailable."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from assent.cases.case import Case
+from assent.errors import AlreadyClosed, CaseConflict, CaseExpired, Unavailable
+from assent.ports.store import Commitment, Draft, Filing
+from assent.protocol.poll import Progress
+from assent.stores.memory import MemoryStore
+from assent.testing.desk import ACME, DeskForTests, desk_for_tests
+
+pytestmark = pytest.mark.anyio
+
+
+class NeverAgrees(MemoryStore):
+    """A store in which somebody else was always quicker."""
+
+    async def create(self, filing: Filing) -> None:
+        if filing.replay is not None or filing.link is not None:
+            raise CaseConflict
+        await super().create(filing)
+
+    async def commit(self, commitment: Commitment) -> None:
+        raise CaseConflict
+
+
+async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded() -> None:
+    kit = desk_for_tests(store=NeverAgrees())
+    opened = await kit.open(inline_actions=["approve"])
+    human = kit.human(opened)
+    for attempt in (
+        kit.open(idempotency_key="k"),
+        kit.open(previous_case_id=opened.id),
+        human.read(),
+        human.type({}),
+        human.answer("approve"),
+        human.press("approve"),
+        human.pass_on(),
+        human.decline(),
+        kit.desk.cancel(opened.id, ACME, reason=None),
+    ):
+        with pytest.raises(Unavailable) as refusal:
+            await attempt
+        assert refusal.value.status == 503
+    assert (await kit.poll(opened.id))["status"] == "pending"
+    assert len(await kit.store.cases_of("acme")) == 1
+
+
+async def test_an_unlucky_id_is_a_conflict_and_never_somebody_elses_case() -> None:
+    class Taken(MemoryStore):
+        async def create(self, filing: Filing) -> None:
+            raise CaseConflict
+
+    with pytest.raises(CaseConflict):
+        await desk_for_tests(store=Taken()).open()
+
+
+@pytest.mark.parametrize(("end", "error"), [("answer", AlreadyClosed), ("expiry", CaseExpired)])
+async def test_what_is_typed_while_the_case_closes_is_not_kept(end: str, error: type[Exception]) -> None:
+    """The page saves, and between its two writes the case comes to its end."""
+
+    class ClosesMeanwhile(MemoryStore):
+        async def save_draft(self, draft: Draft) -> None:
+            if end == "answer":
+                await kit.human(opened).answer("approve")
+            else:
+                kit.clock.advance(timedelta(days=8))
+                await kit.sweep.once()
+            await super().save_draft(draft)
+
+    kit = desk_for_tests(store=ClosesMeanwhile())
+    opened = await kit.open()
+    with pytest.raises(error):
+        await kit.human(opened).type({"feedback": "unfinished"})
+    assert await kit.store.draft(opened.id) is None
+
+
+async def test_people_at_once_do_not_lose_each_others_steps(kit: DeskForTests) -> None:
+    opened = await kit.open()
+    human = kit.human(opened)
+    await asyncio.gather(
+        human.read(),
+        human.pass_on(),
+        human.type({"feedback": "a"}, progress=Progress(completed_fields=1)),
+        human.pass_on(),
+        kit.open(previous_case_id=opened.id),
+    )
+    names = [event.type for event in await kit.desk.events(opened.id)]
+    assert names.count("review.passed_on") == 2
+    assert names.count("review.linked") == 1
+    assert names.count("review.opened") == names.count("review.in_progress") == 1
+    case = await kit.desk.owned(opened.id, ACME)
+    assert case.version == len(names)
+    assert len(case.review_digests) == 3
+
+
+async def test_whoever_watches_hears_of_every_step_once_it_is_written(kit: DeskForTests) -> None:
+    seen: list[Commitment] = []
+    kit.desk.observe = seen.append
+    opened = await kit.open(callback_url="https://agent.example/hooks")
+    human = kit.human(opened)
+    await human.read()
+    await human.read()
+    await human.answer("approve")
+    assert [one.step.events[-1].type for one in seen] == ["review.opened", "review.completed"]
+    assert [len(one.deliveries) for one in seen] == [0, 1]
+
+
+async def test_a_sweep_that_finds_nothing_to_do_stops() -> None:
+    """A store may think a case due that the clock of this process does not."""
+
+    class Hasty(MemoryStore):
+        async def due(self, now: datetime, *, limit: int) -> Sequence[Case]:
+            return await self.cases_of("acme")
+
+    kit = desk_for_tests(store=Hasty())
+    await kit.open()
+    assert await kit.sweep.once() == 0
