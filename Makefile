@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # UV_PYTHON would outrank the virtual environment.
 unexport UV_PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench faults lock clean setup-base setup-test browser load-generator
+.PHONY: help demo test lint format docs bench faults lock clean setup-base setup-test browser load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -29,6 +29,9 @@ lint: setup-test ## Check style, types and layers
 format: setup-test ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
+
+docs: setup-test ## Redraw what the docs say about the code
+	$(BIN)/python -m scripts.draw_docs
 
 bench: setup-test load-generator ## Measure against a bare app, with few and with a million cases
 	$(BIN)/python -m bench

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.settings import settings_from
+from assent.settings import Settings, settings_from
 from tests.docs.markdown import PAGES, blocks, named
 
 SHOWN = [(page, json.loads(text)) for page in PAGES for text in blocks(page, "json")]
@@ -29,4 +29,4 @@ def test_a_question_shown_in_the_docs_can_be_asked(page: Path, draft: dict[str, 
 
 @pytest.mark.parametrize(("page", "text"), SETTINGS, ids=ids(SETTINGS))
 def test_settings_shown_in_the_docs_are_settings(page: Path, text: str):
-    assert settings_from(tomllib.loads(text))
+    assert isinstance(settings_from(tomllib.loads(text)), Settings)

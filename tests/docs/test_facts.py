@@ -1,0 +1,93 @@
+"""Facts that people wrote into the reference, held against what the code does."""
+
+import re
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from assent.cases.commands import COMMANDS, Expire
+from assent.cases.events import EVENT_TYPES, Event
+from assent.cases.machine import apply
+from assent.errors import AssentError, InvalidForm
+from assent.protocol.callback import sign_callback
+from assent.protocol.fields import FIELD_TYPES
+from assent.protocol.forms import parse_form
+from assent.protocol.poll import Status
+from assent.protocol.signed_result import ProtectedHeader
+from tests.cases.orders import ENDS_AT, ORDERS, REMINDS_AT, standing
+from tests.docs.markdown import ROOT
+
+EVENTS = (ROOT / "docs" / "reference" / "events.md").read_text("utf-8")
+FIELDS = (ROOT / "docs" / "reference" / "form-fields.md").read_text("utf-8")
+CALLBACKS = (ROOT / "docs" / "reference" / "callbacks.md").read_text("utf-8")
+SIGNED = (ROOT / "docs" / "reference" / "signed-results.md").read_text("utf-8")
+PRODUCTION = (ROOT / "docs" / "howto" / "production.md").read_text("utf-8")
+
+RULES: dict[str, Any] = {"minLength": 1, "maxLength": 5, "pattern": "[a-z]+", "min": 1, "max": 3}
+DATES = {"min": "2026-01-01", "max": "2026-12-31"}
+OPTIONS = [{"value": "a", "label": "A"}]
+
+
+def possible_events() -> list[Event]:
+    """What every order makes of a case in every status."""
+    steps = []
+    for status in Status:
+        for command in COMMANDS:
+            case, _ = standing(status)
+            now = ENDS_AT if command is Expire else REMINDS_AT
+            try:
+                steps.append(apply(case, ORDERS[command], now=now, salt="grain"))
+            except AssentError:
+                continue
+    return [event for step in steps for event in step.events]
+
+
+@pytest.mark.parametrize("event", possible_events(), ids=lambda event: event.type)
+def test_what_an_event_carries_stands_below_its_heading(event: Event):
+    section = EVENTS.partition(f"### `{event.type}`\n")[2].partition("\n#")[0]
+    carried = msgspec.json.decode(event.data or b"{}").keys() - {"case_id"}
+    assert [name for name in carried if f"`{name}`" not in section] == []
+
+
+def test_every_event_but_the_first_comes_from_an_order():
+    assert {event.type for event in possible_events()} == {*EVENT_TYPES} - {"review.created"}
+
+
+@pytest.mark.parametrize("type", FIELD_TYPES)
+def test_a_field_takes_the_bounds_that_its_row_lists(type: str):
+    row = next(line for line in FIELDS.splitlines() if line.startswith(f"| `{type}` |"))
+    listed = set(re.findall(r"`(\w+)`", row.split("|")[3]))
+    values = {**RULES, **(DATES if type == "date" else {})}
+    taken = {name for name in RULES if takes(type, {name: values[name]})}
+    both = {"min", "max"} if takes(type, {"min": values["min"], "max": values["max"]}) else set()
+    assert taken | both == listed
+
+
+def takes(type: str, validation: dict[str, Any]) -> bool:
+    field = {"key": "a", "label": "A", "type": type, "validation": validation}
+    with_options = {**field, "options": OPTIONS} if type in ("select", "multiselect") else field
+    try:
+        parse_form({"fields": [with_options]})
+    except InvalidForm:
+        return False
+    return True
+
+
+def test_every_header_of_a_callback_is_listed():
+    secret = "whsec_MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA="
+    for name in sign_callback(b"{}", secrets=[secret], message_id="msg_1", at=REMINDS_AT):
+        assert f"| `{name}` |" in CALLBACKS
+
+
+def test_every_member_of_the_signed_header_is_listed():
+    listed = SIGNED.partition("The protected header")[2].partition("The payload")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == {*ProtectedHeader.__struct_fields__}
+
+
+def test_every_metric_is_listed(live_server):
+    url, _ = live_server
+    served = set(re.findall(r"^# TYPE (\w+) ", httpx.get(f"{url}/metrics").text, re.MULTILINE))
+    listed = set(re.findall(r"^\| `(assent_\w+)` \|", PRODUCTION, re.MULTILINE))
+    assert served == listed
