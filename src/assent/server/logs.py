@@ -12,7 +12,7 @@ STRUCK = "[redacted]"
 _SECRETS = re.compile(
     r"(?P<keep>(?:token|csrf|assent_case)=|Bearer\s+)[^\s&;\"',}]+"
     r"|\b(?:whsec_|assent_)[A-Za-z0-9+/=_-]{16,}"
-    # Any 43 characters of base64url may be a token, unless they are the id of a case, which has that length too.
+    # 43 characters of base64url are a token, unless they are the id of a case, which has that length too.
     r"|(?<![A-Za-z0-9_-])(?!review_[0-9a-f]{36})[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
     re.IGNORECASE,
 )
