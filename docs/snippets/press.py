@@ -1,0 +1,30 @@
+import httpx
+
+
+def press(hitl: dict, action: str, user_id: str) -> httpx.Response:
+    """Send what the user pressed; only after they pressed it."""
+    return httpx.post(
+        hitl["submit_url"],
+        headers={"Authorization": f"Bearer {hitl['submit_token']}", "Idempotency-Key": f"{user_id} {action}"},
+        json={
+            "action": action,
+            "submitted_via": "telegram_inline_button",
+            "submitted_by": {"platform": "telegram", "platform_user_id": user_id},
+        },
+    )
+
+
+# What follows is for the tests.
+import os  # noqa: E402
+
+from assent import AssentClient  # noqa: E402
+
+with AssentClient(os.environ["ASSENT_URL"], os.environ["ASSENT_KEY"]) as assent:
+    hitl = assent.open("confirmation", "Restart?", inline_actions=["confirm", "cancel"])["hitl"]
+    assert press(hitl, "retry", "7").json()["error"] == "invalid_action"
+    assert press(hitl, "confirm", "7").status_code == 200
+    assert press(hitl, "confirm", "7").status_code == 200
+    assert press(hitl, "cancel", "8").json()["error"] == "duplicate_submission"
+    poll = assent.status(hitl["case_id"])
+    assert poll["submission_context"]["submitted_by"]["platform_user_id"] == "7"
+    assert "responded_by" not in poll
