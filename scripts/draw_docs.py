@@ -8,6 +8,7 @@ from scripts import (
     draw_api,
     draw_commands,
     draw_errors,
+    draw_ledger,
     draw_limits,
     draw_machine,
     draw_protocol,
@@ -35,17 +36,24 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 }
 
 
+# Pages with a drawing of their own.
+WHOLE: Mapping[Path, Callable[[str], str]] = {
+    draw_machine.PAGE: draw_machine.redraw,
+    ROOT / draw_ledger.PAGE: lambda _: draw_ledger.draw(),
+}
+
+
 def drawn_pages() -> list[Path]:
-    """The pages that have a drawn part."""
+    """The pages that are drawn, or have a drawn part."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in pages if page == draw_machine.PAGE or part_names(page.read_text("utf-8"))]
+    return [page for page in pages if page in WHOLE or part_names(page.read_text("utf-8"))]
 
 
 def redraw(page: Path) -> str:
     """The page as the code would have it now."""
     text = page.read_text("utf-8")
-    if page == draw_machine.PAGE:
-        return draw_machine.redraw(text)
+    if page in WHOLE:
+        return WHOLE[page](text)
     return redrawn(text, {name: DRAWINGS[name]() for name in part_names(text)})
 
 
