@@ -15,7 +15,7 @@ HANDOVER_S = 0.00005  # how long it stands aside when it expects the errand to t
 NUDGE_EVERY_S = 0.002
 SLOW_SPELL = 32  # errands not waited for after one that took longer
 
-Work = Callable[[], None]
+Work = Callable[[], object]
 Then = Callable[[Exception | None], None]
 
 
