@@ -28,9 +28,14 @@ def assent_server() -> Iterator[tuple[str, str]]:
         return
     command = [str(Path(sys.executable).with_name("assent")), "serve", "--port", "0"]
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"ASSENT_DB": f"{folder}/assent.db", "ASSENT_ALLOW_LOOPBACK": "true"}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
         server = subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            cwd=folder,
+            env={**inherited, "ASSENT_ALLOW_LOOPBACK": "true"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         try:
             yield _told(server)
