@@ -1,6 +1,7 @@
 """Draws the package's tree from its own words, its layers from their contract, and the list of decisions."""
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def draw_decisions() -> str:
 
 def _title(path: Path) -> str:
     first = path.read_text("utf-8").lstrip().splitlines()[0]
-    return first.lstrip("# ").removeprefix(path.stem[:4]).lstrip(".:– ")
+    return re.sub(r"^#\s*(\d+[.:]?\s+)?", "", first)
 
 
 def _is_code(path: Path) -> bool:
