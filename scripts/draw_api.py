@@ -43,7 +43,7 @@ def _route(route: Route) -> str:
     operation = _operation(route)
     parts = [
         f"### {route.method.upper()} {route.path}",
-        f"**{route.summary}** {route.about}",
+        f"**{route.summary.rstrip('.')}{'' if route.summary.endswith('?') else '.'}** {route.about}",
         f"Credential: {CREDENTIALS[route.credential]}.",
     ]
     if route.parameters:
