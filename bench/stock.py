@@ -76,7 +76,7 @@ class Mould:
 
     def open(self, submit_token: str, *, dice: random.Random) -> Filing:
         """A case that waits for an answer under this token; deadlines are spread over a week."""
-        case_id = minting.case_id()
+        case_id = minting.case_id(clock.now())
         case = replace(
             self._sample,
             id=case_id,

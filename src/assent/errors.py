@@ -65,6 +65,10 @@ class InvalidToken(RequestError):
     status = 401
 
 
+class SessionEnded(InvalidToken):
+    """Open your link again; this page no longer knows that you came by it."""
+
+
 class NotPermitted(RequestError):
     """This key does not carry the scope that the request needs."""
 

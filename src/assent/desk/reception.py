@@ -120,15 +120,12 @@ class Reception:
         check_policy(draft.verification_policy, self._verifiable)
         kind = self._kind(draft.type)
         offer = prepare_offer(draft, kind, limits=self._limits, service=self._service_name)
-        minted = Minted(case_id=minting.case_id(), review_token=minting.token(), submit_token=minting.token())
+        now = self._now()
+        minted = Minted(
+            case_id=minting.case_id(now), review_token=minting.token(), submit_token=minting.token()
+        )
         case = build_case(
-            draft,
-            offer,
-            minted,
-            owner=principal.name,
-            subject=subject,
-            now=self._now(),
-            limits=self._limits,
+            draft, offer, minted, owner=principal.name, subject=subject, now=now, limits=self._limits
         )
         return case, offer, minted
 

@@ -13,7 +13,7 @@ _SECRETS = re.compile(
     r"(?P<keep>(?:token|csrf|assent_case)=|Bearer\s+)[^\s&;\"',}]+"
     r"|\b(?:whsec_|assent_)[A-Za-z0-9+/=_-]{16,}"
     # 43 characters of base64url are a token, unless they are the id of a case, which has that length too.
-    r"|(?<![A-Za-z0-9_-])(?!review_[0-9a-f]{36})[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
+    r"|(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
     re.IGNORECASE,
 )
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}

@@ -27,11 +27,13 @@ from assent.errors import (
     InvalidSubmission,
     InvalidToken,
     RateLimited,
+    SessionEnded,
     Unavailable,
 )
 from assent.pages.renderer import PageRenderer
 from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round
 from assent.protocol.inline_submit import ActionName
+from assent.protocol.poll import Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
@@ -177,7 +179,7 @@ class ReviewPages:
             replay_digest=replays.digest(visit.case.id, key) if key else None,
         )
         try:
-            await self._desk.answer(visit.case.id, answer, shown=visit.value("shown"))
+            await self._desk.answer(visit.case.id, answer, shown=visit.value("shown") or "")
         except (InvalidInput, BadRequest) as error:
             return await self._again(visit, turn, status=error.status, error=error)
         return self._replies.go(visit.case.id)
@@ -263,7 +265,7 @@ class ReviewPages:
             idempotency_key=visit.value("idempotency_key"),
         )
 
-    async def _closed(self, case: Case, offer: Offer) -> Response:
+    async def _closed(self, case: Case, offer: Offer, *, status: int = 200) -> Response:
         decision = case.decision
         recap = self._kind(case.type).recap(offer, decision.result.data) if decision else []
         view = ClosedView(
@@ -274,7 +276,7 @@ class ReviewPages:
             recap=tuple(recap),
             rounds=await self._rounds(case),
         )
-        return self._replies.page(self._renderer.closed(view))
+        return self._replies.page(self._renderer.closed(view), status=status)
 
     async def _rounds(self, case: Case) -> tuple[Round, ...]:
         if case.previous_case_id is None:
@@ -332,6 +334,8 @@ class ReviewPages:
             case_id = request.path_params["case_id"]
             try:
                 return await serve(request)
+            except AlreadyClosed as error:
+                return await self._beaten(case_id, error)
             except AssentError as error:
                 name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
                 if name is None:
@@ -340,9 +344,13 @@ class ReviewPages:
 
         return guarded
 
-
-class SessionEnded(InvalidToken):
-    """Open your link again; this page no longer knows that you came by it."""
+    async def _beaten(self, case_id: str, error: AlreadyClosed) -> Response:
+        """The question was closed under the person's hands: by another answer, or withdrawn."""
+        case, offer = await self._desk.shown(case_id)
+        if case.status is Status.CANCELLED:
+            return await self._closed(case, offer, status=error.status)
+        name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"
+        return self._message(name, error.status, case_id)
 
 
 # The first match names the page; what is not here is ours to answer for and is logged.
@@ -350,8 +358,6 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (SessionEnded, "session_ended"),
     (InvalidToken, "wrong_link"),
     (CaseNotFound, "not_found"),
-    (ContentChanged, "content_changed"),
-    (AlreadyClosed, "answered_elsewhere"),
     (CaseExpired, "too_late"),
     (CaseConflict, "answered_elsewhere"),
     (RateLimited, "too_busy"),
