@@ -3,6 +3,7 @@
 AssentError
 ├── RequestError               the caller can fix it
 │   ├── InvalidToken           401  invalid_token
+│   │   └── SessionEnded       401  invalid_token
 │   ├── NotPermitted           403  not_permitted
 │   ├── ActionNotInline        403  action_not_inline
 │   ├── VerificationRequired   403  verification_required

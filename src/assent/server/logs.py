@@ -12,7 +12,7 @@ STRUCK = "[redacted]"
 _SECRETS = re.compile(
     r"(?P<keep>(?:token|csrf|assent_case)=|Bearer\s+)[^\s&;\"',}]+"
     r"|\b(?:whsec_|assent_)[A-Za-z0-9+/=_-]{16,}"
-    # 43 characters of base64url are a token, unless they are the id of a case, which has that length too.
+    # 43 characters of base64url are a token.
     r"|(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
     re.IGNORECASE,
 )
