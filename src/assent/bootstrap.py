@@ -18,7 +18,7 @@ from assent.desk.review_desk import ReviewDesk
 from assent.desk.sweep import Sweep
 from assent.pages.renderer import STATIC, PageRenderer
 from assent.ports.identity import Principal
-from assent.ports.store import Commitment, Store
+from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
 from assent.reviews import BUILT_IN, CUSTOM
@@ -115,7 +115,7 @@ class Parts:
 
     def _rest(self, cases: CaseApi) -> Router:
         folder = self.settings.templates
-        renderer = PageRenderer(template_dirs=[Path(folder)] if folder else [])
+        self.renderer = renderer = PageRenderer(template_dirs=[Path(folder)] if folder else [])
         public = PublicDocuments(
             desk=self.desk,
             card=service_card(self.settings),
@@ -139,16 +139,19 @@ class Parts:
 
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""
-        door = DemoDoor(desk=self.desk, example=_example)
+        door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer)
         self.router.routes.extend(door.routes)
         return door
 
     def _openapi(self) -> dict[str, Any]:
         return openapi_document(self.settings.public_url)
 
-    def _observe(self, commitment: Commitment) -> None:
-        self.meter.saw_events(commitment.step.events)
-        if commitment.deliveries:
+    def _observe(self, written: Commitment | Filing) -> None:
+        if isinstance(written, Filing):
+            self.meter.saw_events(written.events)
+            return
+        self.meter.saw_events(written.step.events)
+        if written.deliveries:
             self.clockwork.owe()
 
     def _foreign_change(self, case_id: str | None) -> None:

@@ -1,12 +1,12 @@
 """The cases API against what is wrong, huge, nested or hostile: a flat error, and nothing written."""
 
 import socket
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
+import apsw
 import httpx
 import msgspec
 import pytest
@@ -20,13 +20,14 @@ MIB = 1024 * 1024
 
 def written(server: RunningServer) -> dict[str, int]:
     """How many rows each table holds."""
-    with closing(sqlite3.connect(server.parts.settings.db)) as connection:
+    # apsw, like the server: two copies of SQLite in one process would break each other's locks.
+    with closing(apsw.Connection(server.parts.settings.db)) as connection:
         tables = [
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
             if not name.startswith("sqlite_")
         ]
-        return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
+        return {name: connection.execute(f"SELECT count(*) FROM {name}").get for name in tables}
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import msgspec
 from assent.bootstrap import Parts
 from assent.cases.events import CREATED
 from assent.desk import clock
+from assent.pages.view import DemoLink
 from assent.reviews import BUILT_IN
 from assent.server.demo import DemoDoor
 
@@ -37,7 +38,7 @@ class DemoTour:
     async def begin(self) -> None:
         """Open the samples, print their links, and watch."""
         base = self._parts.settings.public_url
-        click.echo(f"\n  Assent is running at {base}\n  Each of these questions waits for you:\n")
+        click.echo(f"\n  Assent is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for type in BUILT_IN:
             await self._open(type)
         click.echo("  Point any agent at it:")
@@ -50,6 +51,7 @@ class DemoTour:
     async def _open(self, type: str) -> None:
         hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
         self._types[hitl["case_id"]] = type
+        self._demo.doors.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
         click.echo(f"  {click.style(type, bold=True)}: {hitl['prompt']}\n    {hitl['review_url']}\n")
 
     def _changed(self, case_id: str | None) -> None:
@@ -63,17 +65,20 @@ class DemoTour:
             if event.seq <= self._seen[case_id]:
                 continue
             self._seen[case_id] = event.seq
-            if event.type != CREATED and event.data is not None:
-                self._say(case_id, event.type, msgspec.json.decode(event.data))
+            if event.data is not None:
+                self._report(case_id, event.type, msgspec.json.decode(event.data))
 
-    def _say(self, case_id: str, name: str, data: dict[str, Any]) -> None:
-        action = data.get("result", {}).get("action")
-        words = SAYS.get(name, name) + (f": {action}" if action else "")
-        click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {self._name(case_id)}  {words}")
+    def _report(self, case_id: str, name: str, data: dict[str, Any]) -> None:
+        if name != CREATED:
+            action = data.get("result", {}).get("action")
+            self._say(case_id, SAYS.get(name, name) + (f": {action}" if action else ""))
+        elif case_id not in self._types:
+            self._types[case_id] = data["type"]
+            self._say(case_id, "asked through the API")
 
     def _called_back(self, body: dict[str, Any]) -> None:
-        words = f"callback received and verified: {body.get('event')}"
-        click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {self._name(body['case_id'])}  {words}")
+        self._say(body["case_id"], f"callback received and verified: {body['event']}")
 
-    def _name(self, case_id: str) -> str:
-        return f"{self._types.get(case_id, 'case'):<12}  {case_id[:15]}…"
+    def _say(self, case_id: str, words: str) -> None:
+        name = f"{self._types.get(case_id, 'case'):<12}  …{case_id[-6:]}"
+        click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")

@@ -53,6 +53,7 @@ class Reception:
         verifiable: frozenset[str],
         check_callback: Callable[[str], Awaitable[None]] | None,
         service_name: str | None,
+        observe: Callable[[Filing], None] | None = None,
     ) -> None:
         self._store = store
         self._kind = kind
@@ -62,6 +63,7 @@ class Reception:
         self._verifiable = verifiable
         self._check_callback = check_callback
         self._service_name = service_name
+        self._observe = observe
 
     async def open(
         self, draft: CaseDraft, principal: Principal, *, idempotency_key: str | None, subject: Subject
@@ -110,6 +112,8 @@ class Reception:
             )
             try:
                 await self._store.create(filing)
+                if self._observe is not None:
+                    self._observe(filing)
                 return Opened(case_id=filed.id, body=body)
             except CaseConflict:
                 if repeatable is not None or filing.link is None:

@@ -31,7 +31,7 @@ from assent.errors import (
 )
 from assent.ports.identity import Principal
 from assent.ports.signer import Signer
-from assent.ports.store import Commitment, Draft, Store
+from assent.ports.store import Commitment, Draft, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from assent.protocol.poll import Progress, Result, Status
@@ -56,7 +56,7 @@ class ReviewDesk:
         verifier: EvidenceVerifier | None = None,
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
-        observe: Callable[[Commitment], None] | None = None,
+        observe: Callable[[Commitment | Filing], None] | None = None,
     ) -> None:
         self.store = store
         self.addresses = addresses
@@ -76,6 +76,7 @@ class ReviewDesk:
             verifiable=verifier.paths if verifier else frozenset(),
             check_callback=check_callback,
             service_name=service_name,
+            observe=observe,
         )
 
     def kind(self, type: str) -> ReviewKind:

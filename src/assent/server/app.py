@@ -30,6 +30,10 @@ Handler = Callable[[Scope, Receive, Send, str], Awaitable[None]]
 
 REVIEWS = "/v1/reviews/"
 CASES = "/v1/cases"
+# What requests are counted by; a path that nobody serves must not become a name of its own.
+TOPS = frozenset(
+    {".well-known", "api", "docs", "healthz", "metrics", "openapi.json", "readyz", "review", "static", "v1"}
+)
 access = logging.getLogger("assent.access")
 
 
@@ -97,7 +101,8 @@ class AssentApp:
         if path == CASES:
             return (self._open if method == "POST" else self._refuse), path, CASES
         if not path.startswith(REVIEWS):
-            return None, path, "/" + path[1:].partition("/")[0]
+            top = path[1:].partition("/")[0]
+            return None, path, f"/{top}" if top in TOPS else "other"
         case_id, _, verb = path[len(REVIEWS) :].partition("/")
         if verb not in self._verbs or not case_id:
             return None, path, REVIEWS

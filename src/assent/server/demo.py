@@ -13,33 +13,55 @@ from assent.desk.draft import draft_from
 from assent.desk.outbox import active_secrets
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import CaseNotFound, InvalidToken, SignatureInvalid, ValidationFailed
+from assent.pages.renderer import PageRenderer
+from assent.pages.view import DemoLink, HomeView
 from assent.ports.identity import Principal
 from assent.protocol.callback import verify_callback
+from assent.server.page_replies import PageReplies
 
 CALLBACKS = "/api/demo/callbacks"
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 DEMO = Principal(name=None)
 
 
 class DemoDoor:
     """Opens sample cases for whoever asks from this machine."""
 
-    def __init__(self, *, desk: ReviewDesk, example: Callable[[str], dict[str, Any] | None]) -> None:
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        example: Callable[[str], dict[str, Any] | None],
+        renderer: PageRenderer,
+    ) -> None:
         self._desk = desk
         self._example = example
+        self._renderer = renderer
+        self._replies = PageReplies(desk.addresses)
+        self.doors: list[DemoLink] = []
         self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
 
     @property
     def routes(self) -> list[Route]:
         """Where it is."""
         return [
+            Route("/", self.home),
             Route("/api/demo", self.open, methods=["POST"]),
             Route(CALLBACKS, self.receive, methods=["POST"]),
         ]
 
+    async def home(self, request: Request) -> Response:
+        """A page with the questions that wait, for whoever sits at this machine."""
+        _require_this_machine(request)
+        base = self._desk.addresses.base
+        view = HomeView(
+            static_url=f"{self._replies.prefix}/static", links=tuple(self.doors), docs_url=f"{base}/docs"
+        )
+        return self._replies.page(self._renderer.home(view))
+
     async def open(self, request: Request) -> Response:
         """A sample case of the type asked for, as any HITL service would answer."""
-        if not _from_this_machine(request):
-            raise CaseNotFound("The demo answers on loopback only.")
+        _require_this_machine(request)
         type = request.query_params.get("type", "selection")
         body = await self.sample(type)
         headers = {"cache-control": "no-store", "retry-after": "5"}
@@ -67,9 +89,13 @@ class DemoDoor:
         return Response(status_code=204)
 
 
-def _from_this_machine(request: Request) -> bool:
-    client = request.client
+def _require_this_machine(request: Request) -> None:
+    """Raises CaseNotFound for callers from elsewhere, those that a proxy brought included."""
+    host = request.client.host if request.client else ""
+    forwarded = any(name in request.headers for name in FORWARDED)
     try:
-        return client is not None and ipaddress.ip_address(client.host).is_loopback
+        here = ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
+        here = False
+    if forwarded or not here:
+        raise CaseNotFound("The demo answers on loopback only.")

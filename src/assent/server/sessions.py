@@ -46,7 +46,7 @@ class CaseSessions:
         if len(parts) != 3 or not (parts[1].isascii() and parts[1].isdigit() and len(parts[1]) < 13):
             return None
         link, ends, mac = parts
-        if not hmac.compare_digest(mac.encode(), self._mac("session", case.id, link, ends).encode()):
+        if not _same(mac, self._mac("session", case.id, link, ends)):
             return None
         held = next((digest for digest in case.review_digests if digest[:32] == link), None)
         if held is None or now >= datetime.fromtimestamp(int(ends), UTC):
@@ -55,7 +55,15 @@ class CaseSessions:
 
     def csrf_holds(self, session: CaseSession, presented: str) -> bool:
         """Whether a form came from a page we showed in this session."""
-        return hmac.compare_digest(session.csrf.encode(), presented.encode("utf-8", "surrogatepass"))
+        return _same(presented, session.csrf)
 
     def _mac(self, *parts: str) -> str:
-        return hmac.new(self._key, "\n".join(parts).encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, _bytes("\n".join(parts)), hashlib.sha256).hexdigest()
+
+
+def _same(presented: str, expected: str) -> bool:
+    return hmac.compare_digest(_bytes(presented), _bytes(expected))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
