@@ -28,31 +28,34 @@ SAYS = {
 class DemoTour:
     """One open case of each type, and a running commentary."""
 
-    def __init__(self, parts: Parts, demo: DemoDoor) -> None:
-        self._parts = parts
-        self._demo = demo
+    _parts: Parts
+    _demo: DemoDoor
+
+    def __init__(self) -> None:
         self._types: dict[str, str] = {}
         self._seen: dict[str, int] = defaultdict(int)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin(self) -> None:
-        """Open the samples, print their links, and watch."""
+    async def open(self, parts: Parts) -> None:
+        """Open a sample of each type on this server."""
+        self._parts, self._demo = parts, parts.add_demo()
+        for type in BUILT_IN:
+            hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
+            self._types[hitl["case_id"]] = type
+            self._demo.doors.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
+
+    def begin(self) -> None:
+        """Print the links, and watch."""
         base = self._parts.settings.public_url
         click.echo(f"\n  Assent is running at {base}\n  Open it in your browser, or one of its questions:\n")
-        for type in BUILT_IN:
-            await self._open(type)
+        for door in self._demo.doors:
+            click.echo(f"  {click.style(door.type, bold=True)}: {door.prompt}\n    {door.url}\n")
         click.echo("  Point any agent at it:")
         click.echo(f"    curl -s -X POST '{base}/api/demo?type=confirmation'\n")
         click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
         click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
         self._parts.store.on_change(self._changed)
         self._demo.on_callback = self._called_back
-
-    async def _open(self, type: str) -> None:
-        hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
-        self._types[hitl["case_id"]] = type
-        self._demo.doors.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
-        click.echo(f"  {click.style(type, bold=True)}: {hitl['prompt']}\n    {hitl['review_url']}\n")
 
     def _changed(self, case_id: str | None) -> None:
         if case_id is not None:

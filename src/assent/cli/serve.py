@@ -61,12 +61,14 @@ def demo(port: int, db: str | None) -> None:
     check(settings)
     configure_logs(style=settings.log_style, level=settings.log_level)
 
+    tour = DemoTour()
+
     async def make_app() -> ServedApp:
         parts = await build(settings)
-        await DemoTour(parts, parts.add_demo()).begin()
+        await tour.open(parts)
         return parts.app
 
-    run(listener, make_app)
+    run(listener, make_app, ready=tour.begin)
     click.echo(f"\nStopped. The cases are in {path}", err=True)
 
 
