@@ -16,7 +16,7 @@ from assent.errors import SettingsError, ValidationFailed
 from assent.server.app import AssentApp
 from assent.server.tracing import TracedApp
 
-STOP_WITHIN_S = 10
+STOP_WITHIN_S = 6  # longer than a write waits for another process, and all of the end within ten seconds
 
 ServedApp = AssentApp | TracedApp
 Ready = Callable[[], None]
