@@ -21,7 +21,8 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 def redact(text: str) -> str:
     """The text without anything that looks like a token, a key or a secret."""
-    return _SECRETS.sub(lambda found: (found["keep"] or "") + STRUCK, text)
+    writable = text.encode("utf-8", "replace").decode()
+    return _SECRETS.sub(lambda found: (found["keep"] or "") + STRUCK, writable)
 
 
 class JsonFormatter(logging.Formatter):
@@ -37,10 +38,10 @@ class JsonFormatter(logging.Formatter):
         }
         for name, value in vars(record).items():
             if name not in _STANDARD:
-                line[name] = redact(value) if isinstance(value, str) else value
+                line[name] = value if isinstance(value, int | float | None) else redact(str(value))
         if record.exc_info:
             line["error"] = redact(self.formatException(record.exc_info))
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        return msgspec.json.encode(line).decode()
 
 
 class TextFormatter(logging.Formatter):
