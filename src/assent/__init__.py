@@ -17,6 +17,7 @@ _EXPORTS: dict[str, str] = {
     "ReviewDesk": "assent.desk.review_desk",
     "ServerRefused": "assent.client",
     "Settings": "assent.settings",
+    "SignatureInvalid": "assent.errors",
     "Status": "assent.protocol.poll",
     "Suggestion": "assent.protocol.improvement",
     "improvement_suggestions": "assent.protocol.improvement",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from assent.embed import Assent as Assent
     from assent.errors import AssentError as AssentError
     from assent.errors import RequestError as RequestError
+    from assent.errors import SignatureInvalid as SignatureInvalid
     from assent.ports.identity import Principal as Principal
     from assent.protocol.callback import verify_callback as verify_callback
     from assent.protocol.choice import require_choice as require_choice

@@ -18,8 +18,8 @@ class ServerRefused(AssentError):
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
         super().__init__(str(body.get("message", f"The server answered {status}.")))
-        self.refusal = str(body.get("error", "unknown"))
-        self.http_status = status
+        self.code = str(body.get("error", "unknown"))
+        self.status = status
         self.details = {name: value for name, value in body.items() if name not in ("error", "message")}
 
 

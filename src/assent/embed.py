@@ -12,17 +12,17 @@ from starlette.responses import Response
 from assent.bootstrap import Parts, build
 from assent.cases.wire import poll_response
 from assent.desk.draft import draft_from
-from assent.errors import InvalidToken, SettingsError
+from assent.errors import InvalidToken, RequestError, SettingsError, Unavailable
 from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.poll import PollResponse
-from assent.server.wire import Receive, Scope, Send
+from assent.server.wire import Receive, Scope, Send, describe_error
 from assent.settings import settings_from
 
 Who = str | Principal | None
 Authenticator = Callable[[Request], Who | Awaitable[Who]]
-INHOUSE = Principal(name="in-house")
+IN_HOUSE = "in-house"
 
 
 class Assent:
@@ -122,7 +122,7 @@ class Assent:
         prompt: str,
         *,
         request: Request | None = None,
-        owner: str | None = None,
+        owner: str | None = IN_HOUSE,
         shown: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
@@ -148,25 +148,37 @@ class Assent:
 
     # Answers
 
-    async def status(self, case_id: str, *, owner: str | None = None) -> PollResponse:
-        """Where a case stands, as its owner sees it."""
+    async def status(
+        self, case_id: str, *, request: Request | None = None, owner: str | None = IN_HOUSE
+    ) -> PollResponse:
+        """Where a case stands, as its owner sees it; raises CaseNotFound for anyone else."""
         parts = await self.parts()
-        return poll_response(await parts.desk.owned(case_id, await self._principal(None, owner)))
+        return poll_response(await parts.desk.owned(case_id, await self._principal(request, owner)))
 
     async def cancel(
-        self, case_id: str, *, owner: str | None = None, reason: str | None = None
+        self,
+        case_id: str,
+        *,
+        request: Request | None = None,
+        owner: str | None = IN_HOUSE,
+        reason: str | None = None,
     ) -> PollResponse:
-        """Withdraw a case."""
+        """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
         parts = await self.parts()
-        principal = await self._principal(None, owner)
+        principal = await self._principal(request, owner)
         return poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
 
+    @property
+    def exception_handlers(self) -> dict[type[Exception], Callable[[Request, Exception], Response]]:
+        """For your app's `exception_handlers`: what Assent refuses in a handler becomes its flat error."""
+        return {RequestError: _flat_error, Unavailable: _flat_error}
+
     async def _principal(self, request: Request | None, owner: str | None) -> Principal:
-        if owner is not None:
-            return Principal(name=owner)
+        """Whose case it is: the request's sender, or the owner named; None is nobody, never in-house."""
         if request is None:
-            return INHOUSE
-        principal = await (await self.parts()).authenticate(request.scope)
+            principal = Principal(name=owner)
+        else:
+            principal = await (await self.parts()).authenticate(request.scope)
         if principal.name is None:
             raise InvalidToken("Nobody is known behind this request.")
         return principal
@@ -190,3 +202,9 @@ class Assent:
         await receive()
         await self.aclose()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _flat_error(request: Request, error: Exception) -> Response:
+    status, body, extra = describe_error(error)
+    headers = {"cache-control": "no-store", **{name.decode(): value.decode() for name, value in extra}}
+    return Response(body, status_code=status, media_type="application/json", headers=headers)

@@ -33,14 +33,14 @@ AssentError
 └── SignatureInvalid           a signed result or callback that does not hold
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 
 class AssentError(Exception):
     """Something went wrong in Assent."""
 
-    code: ClassVar[str] = "internal"
-    status: ClassVar[int] = 500
+    code: str = "internal"
+    status: int = 500
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]

@@ -18,6 +18,7 @@ CHANGES = {
     "surface": Surface(format="json-render"),
     "service": "Letters",
     "agent": "Helper",
+    "salt": "b7",
 }
 
 

@@ -61,6 +61,9 @@ def test_a_tag_that_does_not_is_answered_in_full(
 def test_how_soon_to_come_back_depends_on_the_state(server: RunningServer, client: httpx.Client) -> None:
     form = {"fields": [{"key": "name", "label": "Name", "type": "text", "required": True}]}
     hitl = server.open(client, type="input", context={"form": {"steps": [{"title": "One", **form}] * 1}})
+    fresh = client.get(hitl["poll_url"])
+    assert fresh.headers["retry-after"] == "2"  # a new question is often answered at once
+    server.advance(minutes=5)
     paces = {}
 
     def look() -> str:

@@ -194,6 +194,7 @@ def test_a_link_preview_opens_nothing(server, client, method):
 @pytest.mark.spec("8-retry-after")
 def test_a_live_case_says_when_to_ask_again_and_a_closed_one_does_not(server, client):
     hitl = server.open(client)
+    server.advance(minutes=5)
     waiting = int(client.get(hitl["poll_url"]).headers["retry-after"])
     with server.page(hitl) as page:
         page.post("opened", {})

@@ -36,6 +36,7 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     verification_policy: VerificationPolicy | None = None
     service: str | None = None
     agent: str | None = None
+    salt: str = ""  # erased with the rest, so that the digest that stays cannot be guessed back
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):

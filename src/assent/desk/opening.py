@@ -39,7 +39,9 @@ class Minted(Struct, frozen=True, kw_only=True):
     submit_token: str
 
 
-def prepare_offer(draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service: str | None) -> Offer:
+def prepare_offer(
+    draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service: str | None, salt: str
+) -> Offer:
     """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
     if not draft.prompt.strip():
         raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
@@ -60,6 +62,7 @@ def prepare_offer(draft: CaseDraft, kind: ReviewKind, *, limits: Limits, service
         verification_policy=draft.verification_policy,
         service=draft.service or service,
         agent=draft.agent,
+        salt=salt,
     )
 
 

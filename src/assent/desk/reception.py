@@ -123,7 +123,9 @@ class Reception:
     def _case(self, draft: CaseDraft, principal: Principal, subject: Subject) -> tuple[Case, Offer, Minted]:
         check_policy(draft.verification_policy, self._verifiable)
         kind = self._kind(draft.type)
-        offer = prepare_offer(draft, kind, limits=self._limits, service=self._service_name)
+        offer = prepare_offer(
+            draft, kind, limits=self._limits, service=self._service_name, salt=minting.salt()
+        )
         now = self._now()
         minted = Minted(
             case_id=minting.case_id(now), review_token=minting.token(), submit_token=minting.token()

@@ -17,6 +17,8 @@ from assent.server.rate import PollLimiter
 from assent.server.wire import JSON, NO_STORE, NOSNIFF, Scope, Send, header, reply
 
 RETRY_AFTER: Mapping[Status, int] = {Status.PENDING: 30, Status.OPENED: 10, Status.IN_PROGRESS: 5}
+# A fresh question is often answered at once: the wait grows with its age up to what its state suggests.
+SOONEST, PATIENCE = 2, 10
 
 _encode = msgspec.json.Encoder().encode
 
@@ -64,8 +66,11 @@ class StatusPoll:
     def _pace(self, case: Case) -> list[tuple[bytes, bytes]]:
         if not case.live:
             return []
-        left = int((case.expires_at - self._desk.now()).total_seconds()) + 1
-        return [(b"retry-after", b"%d" % max(1, min(RETRY_AFTER[case.status], left)))]
+        now = self._desk.now()
+        left = int((case.expires_at - now).total_seconds()) + 1
+        age = int((now - case.created_at).total_seconds())
+        pace = min(RETRY_AFTER[case.status], SOONEST + age // PATIENCE, left)
+        return [(b"retry-after", b"%d" % max(1, pace))]
 
 
 def matches(asked: bytes, etag: bytes) -> bool:
