@@ -16,6 +16,7 @@ from assent.stores.sqlite.operation import (
 )
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.reader import Reader
+from assent.stores.sqlite.recent import LARGEST_OFFER, RecentCases
 from assent.stores.sqlite.rows import micros, moment
 from assent.stores.sqlite.writer import Writer
 
@@ -40,26 +41,41 @@ class SqliteCaseStore:
 
     _reader: Reader
     _writer: Writer
+    _recent: RecentCases
 
     async def create(self, filing: Filing) -> None:
         """Write a new case; raises CaseConflict if its id, its replay key or its link's version is taken."""
-        await self._writer.submit(filing_operation(filing))
+        offer = rows.encode(filing.offer)
+        if filing.link is not None:
+            self._recent.drop(filing.link.case.id)
+        await self._writer.submit(filing_operation(filing, offer))
+        if len(offer) <= LARGEST_OFFER:
+            self._recent.keep(filing.case, filing.offer)
 
     async def commit(self, commitment: Commitment) -> None:
         """Write a step; raises CaseConflict unless the case is still at the expected version."""
+        case = commitment.step.case
+        offer = self._recent.drop(case.id)
         await self._writer.submit(commitment_operation(commitment))
+        if offer is not None:
+            self._recent.keep(case, offer)
 
     async def erase(self, commitment: Commitment) -> None:
         """Write an erasing step and remove content: the offer, event data, drafts, delivery bodies."""
+        self._recent.drop(commitment.step.case.id)
         await self._writer.submit(erasure_operation(commitment))
 
     async def case(self, case_id: str) -> Case | None:
         """Where a case stands."""
+        if recent := self._recent.get(case_id):
+            return recent[0]
         row = self._reader.row(SELECT_CASE, (case_id,))
         return rows.case_from(row[0]) if row else None
 
     async def case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
         """A case with what it shows."""
+        if recent := self._recent.get(case_id):
+            return recent
         row = self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
         return (rows.case_from(row[0]), rows.offer_from(row[1])) if row else None
 

@@ -38,12 +38,12 @@ class Operation(Struct, frozen=True):
     changed: tuple[str, ...] = ()
 
 
-def filing_operation(filing: Filing) -> Operation:
-    """The write that opens a case."""
+def filing_operation(filing: Filing, offer: bytes) -> Operation:
+    """The write that opens a case; `offer` is what it shows, encoded."""
     case, replay, link, endpoint = filing.case, filing.replay, filing.link, filing.endpoint
     opening = (case.id, case.owner, case.status, case.version, micros(filing.due_at), encode(case))
     guards: list[Statement] = [(INSERT_CASE, opening)]
-    statements = [(INSERT_OFFER, (case.id, encode(filing.offer))), *_appended(filing.events)]
+    statements = [(INSERT_OFFER, (case.id, offer)), *_appended(filing.events)]
     if replay is not None:
         guards.append((INSERT_REPLAY, (*rows.replay_row(replay), micros(case.created_at))))
     if link is not None:

@@ -14,6 +14,7 @@ from assent.stores.sqlite.operation import Operation, single
 from assent.stores.sqlite.outbox import SqliteOutboxStore
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.reader import Reader
+from assent.stores.sqlite.recent import RecentCases
 from assent.stores.sqlite.rows import micros
 from assent.stores.sqlite.writer import Writer
 
@@ -28,6 +29,8 @@ class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore):
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader = reader
         self._writer = writer
+        self._recent = RecentCases()
+        writer.on_change(self._forget)
         self._loop = asyncio.get_running_loop()
         self._look_around()
 
@@ -61,6 +64,10 @@ class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore):
         await self._writer.finish()
         self._reader.close()  # first: the last to close folds the log into the file, and a reader cannot
         self._writer.close()
+
+    def _forget(self, case_id: str | None) -> None:
+        if case_id is None:  # another process wrote; it may have moved any case
+            self._recent.clear()
 
     def _look_around(self) -> None:
         self._writer.look_around()
