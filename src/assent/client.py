@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -47,7 +48,7 @@ class AssentClient:
 
     def status(self, case_id: str) -> dict[str, Any]:
         """Where the case stands: the poll response."""
-        return self._call("GET", f"/v1/reviews/{case_id}/status")
+        return self._call("GET", f"/v1/reviews/{quote(case_id, safe='')}/status")
 
     def wait(
         self,
@@ -57,18 +58,28 @@ class AssentClient:
         at_most: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> dict[str, Any]:
-        """Poll until the case is closed, or until `at_most` seconds have passed; returns the last state."""
+        """Poll until the case is closed, or until `at_most` seconds have passed; returns the last state.
+
+        Told to slow down, it does; any other refusal is raised.
+        """
         waited = 0.0
         while True:
-            found = self.status(case_id)
-            if found["status"] in TERMINAL or (at_most is not None and waited >= at_most):
-                return found
-            sleep(interval)
-            waited += interval
+            pause = interval
+            try:
+                found = self.status(case_id)
+            except ServerRefused as refused:
+                if refused.status != 429 or (at_most is not None and waited >= at_most):
+                    raise
+                pause = max(interval, float(refused.details.get("retry_after", interval)))
+            else:
+                if found["status"] in TERMINAL or (at_most is not None and waited >= at_most):
+                    return found
+            sleep(pause)
+            waited += pause
 
     def cancel(self, case_id: str, *, reason: str | None = None) -> dict[str, Any]:
         """Withdraw the case."""
-        return self._call("POST", f"/v1/reviews/{case_id}/cancel", json={"reason": reason})
+        return self._call("POST", f"/v1/reviews/{quote(case_id, safe='')}/cancel", json={"reason": reason})
 
     def close(self) -> None:
         """Close connections."""
@@ -85,9 +96,10 @@ class AssentClient:
     def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         try:
             answer = self._http.request(method, self._base + path, **request)
-            body = answer.json()
         except httpx.HTTPError as error:
             raise Unavailable(f"The server at {self._base} cannot be reached: {error}.") from error
+        try:
+            body = answer.json()
         except ValueError as error:
             raise Unavailable(f"The server at {self._base} did not answer in JSON.") from error
         if answer.status_code >= 400 or not isinstance(body, dict):

@@ -6,13 +6,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from assent.bootstrap import Parts, build
 from assent.cases.wire import poll_response
 from assent.desk.draft import draft_from
-from assent.errors import InvalidToken, RequestError, SettingsError, Unavailable
+from assent.errors import (
+    AssentError,
+    CaseNotFound,
+    InvalidToken,
+    NotPermitted,
+    RateLimited,
+    RequestError,
+    SettingsError,
+    Unavailable,
+)
 from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.ports.verifier import EvidenceVerifier
@@ -23,6 +33,7 @@ from assent.settings import settings_from
 Who = str | Principal | None
 Authenticator = Callable[[Request], Who | Awaitable[Who]]
 IN_HOUSE = "in-house"
+REFUSALS: Mapping[int, type[AssentError]] = {403: NotPermitted, 404: CaseNotFound, 429: RateLimited}
 
 
 class Assent:
@@ -169,7 +180,7 @@ class Assent:
         return poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
 
     @property
-    def exception_handlers(self) -> dict[type[Exception], Callable[[Request, Exception], Response]]:
+    def exception_handlers(self) -> dict[Any, Any]:  # FastAPI and Starlette ask for different types
         """For your app's `exception_handlers`: what Assent refuses in a handler becomes its flat error."""
         return {RequestError: _flat_error, Unavailable: _flat_error}
 
@@ -187,11 +198,12 @@ class Assent:
         async def authenticate(scope: Scope) -> Principal:
             if self._authenticator is None:
                 raise SettingsError("There is no authenticate function.")
-            who = self._authenticator(Request(scope))
-            found = await who if inspect.isawaitable(who) else who
-            if isinstance(found, Principal):
-                return found
-            return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
+            try:
+                who = self._authenticator(Request(scope))
+                found = await who if inspect.isawaitable(who) else who
+            except HTTPException as error:
+                raise _refusal(error) from error
+            return _principal(found)
 
         return authenticate
 
@@ -202,6 +214,20 @@ class Assent:
         await receive()
         await self.aclose()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _principal(found: object) -> Principal:
+    if isinstance(found, Principal):
+        return found
+    if found is not None and not isinstance(found, str):
+        raise SettingsError("authenticate returns a name, a Principal, or None for nobody.")
+    return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
+
+
+def _refusal(error: HTTPException) -> AssentError:
+    """An authenticate function may refuse in the words of its framework."""
+    kind = REFUSALS.get(error.status_code, InvalidToken if error.status_code < 500 else Unavailable)
+    return kind(error.detail)
 
 
 def _flat_error(request: Request, error: Exception) -> Response:
