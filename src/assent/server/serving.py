@@ -126,7 +126,7 @@ def calm_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(50_000, 20, 100)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
