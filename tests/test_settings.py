@@ -1,0 +1,166 @@
+"""Settings: where they come from, which source wins, and what is refused."""
+
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.errors import SettingsError
+from assent.settings import Settings, load, settings_from
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here reads an assent.toml that happens to lie about."""
+    monkeypatch.chdir(tmp_path)
+
+
+def write(path: str, text: str) -> Path:
+    Path(path).write_text(text)
+    return Path(path)
+
+
+def test_without_anything_said_the_defaults_hold() -> None:
+    found = load(environ={})
+    assert found.settings == Settings()
+    assert set(found.origins.values()) == {"default"}
+    assert found.settings.public_url == "http://127.0.0.1:8400"
+
+
+def test_later_sources_win_and_each_is_named() -> None:
+    write("assent.toml", 'db = "file.db"\nport = 1\nretention = "1d"\n')
+    found = load(environ={"ASSENT_PORT": "2", "ASSENT_DB": "environment.db"}, flags={"port": 3, "host": None})
+    assert (found.settings.db, found.settings.port, found.settings.retention) == ("environment.db", 3, "1d")
+    assert found.origins["db"] == "environment ASSENT_DB"
+    assert found.origins["port"] == "flag"
+    assert found.origins["retention"] == "file assent.toml"
+    assert found.origins["host"] == "default"
+
+
+def test_a_file_is_found_where_it_lies_or_where_it_is_named() -> None:
+    write("assent.toml", "port = 1")
+    write("other.toml", "port = 2")
+    assert load(environ={}).settings.port == 1
+    assert load(environ={"ASSENT_CONFIG": "other.toml"}).settings.port == 2
+    assert load(environ={"ASSENT_CONFIG": "assent.toml"}, file=Path("other.toml")).settings.port == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("LOG_REQUESTS", "true", True),
+        ("LOG_REQUESTS", "0", False),
+        ("PORT", "0", 0),
+        ("POLLS_PER_MINUTE", "0", 0),
+        ("SERVICE_NAME", "8400", "8400"),
+        ("BASE_URL", "", None),
+        ("TEMPLATES", "", None),
+        ("SIGNING", "none", "none"),
+    ],
+)
+def test_the_environment_speaks_in_text(name: str, text: str, value: object) -> None:
+    assert getattr(load(environ={f"ASSENT_{name}": text}).settings, name.lower()) == value
+
+
+def test_what_the_environment_says_of_others_is_none_of_ours() -> None:
+    assert load(environ={"ASSENT_SERVICE_HOST": "10.0.0.1", "PORT": "1"}).settings == Settings()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"port": -1},
+        {"port": 65536},
+        {"port": "many"},
+        {"port": 80.5},
+        {"polls_per_minute": -1},
+        {"max_body_bytes": 0},
+        {"signing": "HS256"},
+        {"signing": "es256"},
+        {"log_level": "loud"},
+        {"log_style": "xml"},
+        {"default_timeout": ""},
+        {"default_timeout": "0s"},
+        {"max_timeout": "soon"},
+        {"default_timeout": "8d"},
+        {"retention": "-1d"},
+        {"db": None},
+        {"service_name": 7},
+        {"allow_loopback": "perhaps"},
+        {"base_url": "http://assent.example"},
+        {"base_url": "https://"},
+        {"base_url": "https://assent.example/#here"},
+        {"base_url": "https://assent.example?x=1"},
+        {"base_url": "https://user:word@assent.example"},
+        {"base_url": "ftp://assent.example"},
+        {"base_url": "https://assent.example\n"},
+        {"host": "0.0.0.0"},
+        {"host": "::"},
+        {"host": "assent.example"},
+    ],
+    ids=repr,
+)
+def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError):
+        settings_from(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "public_url"),
+    [
+        ({"host": "localhost", "port": 1}, "http://localhost:1"),
+        ({"host": "::1", "port": 1}, "http://[::1]:1"),
+        ({"base_url": "http://localhost:9/hitl/"}, "http://localhost:9/hitl"),
+        ({"base_url": "https://assent.example"}, "https://assent.example"),
+        ({"base_url": "https://assent.example", "host": "0.0.0.0"}, "https://assent.example"),
+    ],
+)
+def test_people_reach_the_server_where_it_says(values: dict[str, Any], public_url: str) -> None:
+    assert settings_from(values).public_url == public_url
+
+
+def test_limits_are_settings() -> None:
+    limits = settings_from({"max_timeout": "30d", "default_timeout": "PT36H", "retention": "1d"}).limits
+    assert limits.max_timeout_for == timedelta(days=30)
+    assert limits.default_timeout_for == timedelta(hours=36)
+    assert limits.keep_for == timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("port = 1\nport = 2", "not valid TOML"),
+        ("[server]\nport = 1", "there is no setting 'server'"),
+        ("prot = 1", "file assent.toml: there is no setting 'prot'."),
+        ("port = 'x'", "port does not fit: Expected `int`, got `str` (from file assent.toml)."),
+        ("\x00", "not valid TOML"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_by_its_name(text: str, complaint: str) -> None:
+    write("assent.toml", text)
+    with pytest.raises(SettingsError) as refused:
+        load(environ={})
+    assert complaint in refused.value.message
+
+
+def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    for file in (tmp_path / "bytes.toml", tmp_path / "nothing.toml", tmp_path):
+        with pytest.raises(SettingsError, match=file.name):
+            load(environ={}, file=file)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(Settings.__struct_fields__),
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=30), st.just([])),
+        max_size=4,
+    )
+)
+def test_whatever_is_set_there_are_settings_or_a_refusal(values: dict[str, Any]) -> None:
+    with suppress(SettingsError):
+        assert isinstance(settings_from(values), Settings)
