@@ -1,8 +1,8 @@
 """A thread that waits for the disk, so that the event loop does not have to.
 
 A thread that comes back from the disk needs the interpreter, and a loop that is never idle lets go of it for
-instants only: left to chance, that thread may wait for seconds. So the loop hands over by really waiting:
-briefly for every errand, since most are over by then, and now and again for one that takes longer.
+instants only: left to chance, that thread may wait for seconds. So while an errand is under way the loop hands
+over once in every turn by really waiting, for a moment that is short beside the work of a busy turn.
 """
 
 import asyncio
@@ -10,10 +10,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-PATIENCE_S = 0.001  # how long the loop waits for an errand before it turns to other work
-HANDOVER_S = 0.00005  # how long it stands aside when it expects the errand to take longer
-NUDGE_EVERY_S = 0.002
-SLOW_SPELL = 32  # errands not waited for after one that took longer
+HANDOVER_S = 0.00005
 
 Work = Callable[[], object]
 Then = Callable[[Exception | None], None]
@@ -28,8 +25,6 @@ class Errand:
         self.error: Exception | None = None
         self.over = threading.Lock()
         self.over.acquire()
-        self.left_alone = False
-        self.collected = False
 
 
 class ErrandThread:
@@ -37,7 +32,6 @@ class ErrandThread:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._slow = 0
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="assent-sqlite", daemon=True)
         self._thread.start()
@@ -46,32 +40,18 @@ class ErrandThread:
         """Have `work` done in the thread; `then` is never called before this returns."""
         errand = Errand(work, then)
         self._errands.put(errand)
-        patience = HANDOVER_S if self._slow else PATIENCE_S
-        self._slow = max(0, self._slow - 1)
-        if errand.over.acquire(timeout=patience):
-            self._loop.call_soon(self._collect, errand)
-            return
-        self._slow = self._slow or SLOW_SPELL
-        errand.left_alone = True
-        self._loop.call_soon(self._nudge, errand)
+        self._loop.call_soon(self._hand_over, errand)
 
     def stop(self) -> None:
         """End the thread once it has nothing left to do."""
         self._errands.put(None)
         self._thread.join()
 
-    def _nudge(self, errand: Errand) -> None:
-        if errand.collected:
-            return
+    def _hand_over(self, errand: Errand) -> None:
         if errand.over.acquire(timeout=HANDOVER_S):
-            self._collect(errand)
-        else:
-            self._loop.call_later(NUDGE_EVERY_S, self._nudge, errand)
-
-    def _collect(self, errand: Errand) -> None:
-        if not errand.collected:
-            errand.collected = True
             errand.then(errand.error)
+        else:
+            self._loop.call_soon(self._hand_over, errand)
 
     def _work(self) -> None:
         while (errand := self._errands.get()) is not None:
@@ -80,12 +60,3 @@ class ErrandThread:
             except Exception as error:
                 errand.error = error
             errand.over.release()
-            if errand.left_alone and not self._tell(errand):
-                return
-
-    def _tell(self, errand: Errand) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(self._collect, errand)
-        except RuntimeError:  # the loop was closed without closing the store
-            return False
-        return True
