@@ -1,4 +1,9 @@
-"""The yardstick: an app that does nothing, served by the same process and the same uvicorn as Assent."""
+"""The yardstick: an app that does next to nothing, served by the same process and uvicorn as Assent."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from assent.server.wire import Receive, Scope, Send
 
@@ -9,10 +14,32 @@ START = {"type": "http.response.start", "status": 200, "headers": HEADERS}
 END = {"type": "http.response.body", "body": BODY}
 
 
+class Posted(Struct):
+    """What a body may hold: the members of a draft and of an answer, with their types."""
+
+    type: str | None = None
+    prompt: str | None = None
+    timeout: str | None = None
+    default_action: str | None = None
+    inline_actions: list[str] = []
+    context: dict[str, Any] = {}
+    action: str | None = None
+    data: dict[str, Any] = {}
+    submitted_via: str | None = None
+    submitted_by: dict[str, str] = {}
+
+
+_decode = msgspec.json.Decoder(Posted).decode
+
+
 async def bare(scope: Scope, receive: Receive, send: Send) -> None:
-    """200 with 200 bytes; a POST's body is read to its end and not looked at."""
+    """200 with 200 bytes; a POST's body is read and checked against its types, as any app would."""
     if scope["method"] == "POST":
-        while (await receive()).get("more_body"):
-            pass
+        message = await receive()
+        body = message["body"]
+        while message["more_body"]:
+            message = await receive()
+            body += message["body"]
+        _decode(body)
     await send(START)
     await send(END)

@@ -23,6 +23,7 @@ from bench.stock import fill
 from bench.table import aligned
 from bench.traffic import Requests
 
+OPERATIONS = ("poll", "create", "respond")
 STORED = 1_000
 CALLS = 200_000
 TOP = 12
@@ -80,17 +81,15 @@ def measure(operation: str, *, seconds: int, folder: Path) -> Breakdown:
     """Load the server with one operation and see."""
     db = folder / "profile.db"
     stock = fill(db, cases=STORED, known=STORED)
-    requests = Requests(folder, db, stock)
+    requests = Requests(folder, db, stock, seconds=seconds)
     written = folder / "server.prof"
     with running(db, profile_to=written) as server:
-        if operation == "respond":
-            pair = requests.respond(server, rounds=2, seconds=seconds)
-        else:
-            pair = requests.poll() if operation == "poll" else requests.create()
+        pair = requests.pair(operation, server)
         bare = run(server, pair.bare(0), seconds)
         plain, plain_loop_us = _loop_cost(server, pair.real(0), seconds)
+        traffic = pair.real(1)
         server.start_profile()
-        profiled = run(server, pair.real(1), seconds).load.requests
+        profiled = run(server, traffic, seconds).load.requests
         server.stop_profile()
     stats: Mapping[Function, Entry] = pstats.Stats(str(written)).stats  # type: ignore[attr-defined]
     own = own_times(stats, toll(), requests=profiled)
@@ -211,12 +210,12 @@ def show(operation: str, found: Breakdown) -> str:
 def main() -> None:
     """Print the breakdown of the operations asked for."""
     parser = argparse.ArgumentParser(prog="bench.profile")
-    parser.add_argument("operations", nargs="*", default=["poll", "create", "respond"])
-    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("operations", nargs="*", default=OPERATIONS)
+    parser.add_argument("--seconds", type=int, default=1)
     options = parser.parse_args()
     for operation in options.operations:
-        if operation not in ("poll", "create", "respond"):
-            parser.error(f"{operation!r} is none of poll, create, respond")
+        if operation not in OPERATIONS:
+            parser.error(f"{operation!r} is none of {', '.join(OPERATIONS)}")
         folder = Path(tempfile.mkdtemp(prefix="assent-profile-"))
         try:
             print(show(operation, measure(operation, seconds=options.seconds, folder=folder)))

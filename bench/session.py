@@ -12,7 +12,7 @@ from bench.process import Server, running
 from bench.rows import LISTENERS, ROWS, STREAMS
 from bench.stock import Stock, fill
 from bench.streams import spread, weigh
-from bench.traffic import Pair, Requests
+from bench.traffic import Requests
 
 KNOWN = 20_000  # open cases whose ids the bench is told
 STREAM_ROWS = ("streams", "fan_out")
@@ -47,7 +47,7 @@ class Session:
 
     def measure(self, stock: Stock, rows: Sequence[str]) -> Iterator[Figure]:
         """The rows in the order of the table; streams have a process to themselves, to weigh them fresh."""
-        requests = Requests(self._folder, self._db, stock)
+        requests = Requests(self._folder, self._db, stock, seconds=self._pace.seconds)
         streaming = [name for name in rows if name in STREAM_ROWS]
         if streaming:
             with running(self._db) as server:
@@ -66,22 +66,14 @@ class Session:
         return Figure(row=name, stored=self._stored, value=value)
 
     def _request_row(self, server: Server, name: str, requests: Requests) -> Figure:
-        pair = self._pair(server, name, requests)
+        pair = requests.pair(name, server)
         before = server.statuses()
         found = compare(server, pair.real, pair.bare, rounds=self._pace.rounds, seconds=self._pace.seconds)
-        odd = _odd_answers(before, server.statuses(), pair.answered)
+        odd = _odd_answers(before, server.statuses(), pair.answers)
         trouble = f"unexpected answers: {odd}" if odd else None
         if found.broken:
             trouble = f"{found.broken} requests failed or were refused"
         return Figure(row=name, stored=self._stored, value=found.ratio, comparison=found, trouble=trouble)
-
-    def _pair(self, server: Server, name: str, requests: Requests) -> Pair:
-        if name == "respond":
-            return requests.respond(server, rounds=self._pace.rounds, seconds=self._pace.seconds)
-        if name == "page":
-            return requests.page(server)
-        pair: Pair = getattr(requests, name)()
-        return pair
 
     def _told(self, figure: Figure) -> Figure:
         row, found = ROWS[figure.row], figure.comparison
@@ -92,16 +84,13 @@ class Session:
         return figure
 
 
-def _odd_answers(
-    before: dict[tuple[str, str], int], after: dict[tuple[str, str], int], expected: tuple[str, str]
-) -> str:
+Statuses = dict[tuple[str, str], int]
+
+
+def _odd_answers(before: Statuses, after: Statuses, expected: frozenset[tuple[str, str]]) -> str:
     """What the server answered meanwhile besides what was expected, by its own count."""
-    window = "/bench", "/metrics", "/healthz"
-    odd = {
-        key: count - before.get(key, 0)
-        for key, count in after.items()
-        if key != expected and key[0] not in window and count > before.get(key, 0)
-    }
-    if after.get(expected, 0) == before.get(expected, 0):
-        return f"not one {expected[1]} on {expected[0]}"
+    given = {key: count - before.get(key, 0) for key, count in after.items() if key[0] != "/metrics"}
+    if not any(given.get(key) for key in expected):
+        return "none of those expected"
+    odd = {key: count for key, count in given.items() if count and key not in expected}
     return ", ".join(f"{count} × {status} on {route}" for (route, status), count in odd.items())

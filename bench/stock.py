@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import sys
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ from bench.drafts import ANSWER, DRAFT
 
 OWNER = "bench"
 CHUNK = 2_000
+LONG_AGO = timedelta(days=5)  # how far the stored cases go back
+OPEN_FOR = timedelta(days=7)
 WINDOW = 1_000  # people answer what was asked lately, in about the order it was asked
 FILL_WITHIN_S = 1800
 
@@ -74,13 +76,14 @@ class Mould:
         self._decision = decision
         self._created: dict[str, Any] = msgspec.json.decode(created.data or b"")
 
-    def open(self, submit_token: str, *, dice: random.Random) -> Filing:
-        """A case that waits for an answer under this token; deadlines are spread over a week."""
-        case_id = minting.case_id(clock.now())
+    def open(self, submit_token: str, *, at: datetime) -> Filing:
+        """A case opened at this moment that waits for an answer under this token."""
+        case_id = minting.case_id(at)
         case = replace(
             self._sample,
             id=case_id,
-            expires_at=self._sample.expires_at - timedelta(seconds=dice.random() * 500_000),
+            created_at=at,
+            expires_at=at + OPEN_FOR,
             offer_digest=offer_digest(case_id, self._offer),
             review_digests=(secrets.token_hex(32),),
             submit_digest=token_digest(submit_token),
@@ -89,11 +92,10 @@ class Mould:
         filed, event = begin(case, created, actor=f"key:{case.owner}", salt=minting.salt())
         return self._filing(filed, (event,))
 
-    def closed(self, owner: str, *, dice: random.Random) -> Filing:
-        """A case that was answered some time in its life."""
-        filing = self.open("", dice=dice)
+    def closed(self, owner: str, *, at: datetime, answered_at: datetime) -> Filing:
+        """A case opened at this moment and answered at that."""
+        filing = self.open("", at=at)
         case = replace(filing.case, owner=owner)
-        answered_at = case.created_at + timedelta(seconds=dice.random() * 1000)
         command = Respond(actor="inline:telegram", decision=self._decision)
         step = apply(case, command, now=answered_at, salt=minting.salt())
         return self._filing(step.case, (*filing.events, *step.events))
@@ -118,7 +120,7 @@ async def mould(parts: Parts) -> Mould:
 
 async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -> Stock:
     """Fill the database through the store's own port."""
-    began = time.monotonic()
+    began, began_at = time.monotonic(), clock.now() - LONG_AGO
     parts = await build(Settings(db=db))
     key = await create_key(parts.store, OWNER, now=clock.now())
     form, dice = await mould(parts), random.Random(seed)
@@ -128,10 +130,12 @@ async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -
     open_cases: list[Openable] = []
 
     def filing(number: int) -> Filing:
+        at = clock.now() if all_open else began_at + LONG_AGO * (number / cases)
         if number % 2 and not all_open:
-            return form.closed(f"service-{number % 50}", dice=dice)
+            answered_at = at + timedelta(hours=dice.random())
+            return form.closed(f"service-{number % 50}", at=at, answered_at=answered_at)
         token = minting.token() if number in told else ""
-        made = form.open(token, dice=dice)
+        made = form.open(token, at=at)
         if token:
             open_cases.append(Openable(made.case.id, token))
         return made

@@ -1,6 +1,6 @@
 """The requests of each row, written to files for wrk, with the bare counterpart of each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
@@ -9,24 +9,28 @@ from msgspec import Struct
 from bench.drafts import ANSWER_BODY, DRAFT, DRAFT_BODY
 from bench.measure import Traffic, TrafficOf, run
 from bench.process import Server
-from bench.stock import Openable, Stock, fill
+from bench.stock import Stock, fill
 
 WARM_UP = 15_000
-SPARE = 1.6  # how many more cases are made ready than the rate of the first slice asks for
+SPARE = 1.3  # how many more cases are made ready than the first slice could answer
+JSON = "Content-Type: application/json"
+
+Answerable = list[str]  # lines of a path and a token
 
 
 class Pair(Struct, frozen=True, kw_only=True):
-    """Real traffic, its bare counterpart, and the only answer that the real one may get."""
+    """Real traffic, its bare counterpart, and the only answers that may be given meanwhile."""
 
     real: TrafficOf
     bare: TrafficOf
-    answered: tuple[str, str]
+    answers: frozenset[tuple[str, str]]
 
 
 class Requests:
     """Makes the traffic of every row for one filled database."""
 
-    def __init__(self, folder: Path, db: Path, stock: Stock) -> None:
+    def __init__(self, folder: Path, db: Path, stock: Stock, *, seconds: int) -> None:
+        self._seconds = seconds
         self._folder = folder
         self._db = db
         self._stock = stock
@@ -34,25 +38,28 @@ class Requests:
         self._draft = self._file("draft.json", DRAFT_BODY)
         self._answer = self._file("answer.json", ANSWER_BODY)
 
-    def poll(self) -> Pair:
-        """Polls over many open cases."""
-        return self._polls((), "200")
+    def pair(self, row: str, server: Server) -> Pair:
+        """The traffic of this row."""
+        makers: dict[str, Callable[[Server], Pair]] = {
+            "poll": lambda _: self._polls((), "200"),
+            # An open case that nobody touched is at its first version.
+            "not_modified": lambda _: self._polls(('If-None-Match: "1"',), "304"),
+            "page": self._page,
+            "create": lambda _: self._creations(),
+            "respond": lambda server: self._answers_to(server, self._opened_here),
+            "respond_cold": lambda server: self._answers_to(server, self._opened_elsewhere),
+        }
+        return makers[row](server)
 
-    def not_modified(self) -> Pair:
-        """Polls by callers who have the newest version: an open case that nobody touched is at its first."""
-        return self._polls(('If-None-Match: "1"',), "304")
-
-    def create(self) -> Pair:
-        """One draft again and again, each time a new case."""
-        headers = (self._bearer, "Content-Type: application/json")
-
+    def _creations(self) -> Pair:
         def posts(path: str) -> TrafficOf:
-            traffic = Traffic(script="post", arguments=(path, self._draft), headers=headers)
+            traffic = Traffic(script="post", arguments=(path, self._draft), headers=(self._bearer, JSON))
             return lambda number: traffic
 
-        return Pair(real=posts("/v1/cases"), bare=posts("/bare/cases"), answered=("/v1/cases", "202"))
+        answers = frozenset({("/v1/cases", "202")})
+        return Pair(real=posts("/v1/cases"), bare=posts("/bare/cases"), answers=answers)
 
-    def page(self, server: Server) -> Pair:
+    def _page(self, server: Server) -> Pair:
         """One person's review page; the link is exchanged for a session first."""
         with httpx.Client(base_url=server.url, timeout=30) as client:
             opened = client.post(
@@ -64,21 +71,8 @@ class Requests:
         return Pair(
             real=self._gets("page", [path], headers),
             bare=self._gets("bare-page", [f"/bare{path}"], headers),
-            answered=("/review", "200"),
+            answers=frozenset({("/review", "200")}),
         )
-
-    def respond(self, server: Server, *, rounds: int, seconds: int) -> Pair:
-        """Each request answers a case of its own under that case's own token."""
-        first = self._answers("warm-up", self._fresh(WARM_UP))
-        rate = run(server, first, 1).load.per_second
-        each = int(rate * seconds * SPARE) + 100
-        cases = self._fresh(each * rounds)
-        slices = [
-            self._answers(f"answers-{number}", cases[number * each : (number + 1) * each])
-            for number in range(rounds)
-        ]
-        bare = self._answers("bare-answers", cases[:each], prefix="/bare", again=True)
-        return Pair(real=lambda number: slices[number], bare=lambda number: bare, answered=("respond", "200"))
 
     def _polls(self, headers: Sequence[str], status: str) -> Pair:
         ids = [one.case_id for one in self._stock.open_cases]
@@ -86,24 +80,51 @@ class Requests:
         return Pair(
             real=self._gets("polls", [f"/v1/reviews/{id}/status" for id in ids], headers),
             bare=self._gets("bare-polls", [f"/bare/reviews/{id}/status" for id in ids], headers),
-            answered=("status", status),
+            answers=frozenset({("status", status)}),
         )
+
+    def _answers_to(self, server: Server, ready: Callable[[Server, int], Answerable]) -> Pair:
+        """Each request answers a case of its own under that case's own token."""
+        first = ready(server, WARM_UP)
+        rate = run(server, self._answers("answers", first), 1).load.per_second
+        bare = self._answers("bare-answers", [f"/bare{line}" for line in first], again=True)
+
+        each = int(rate * self._seconds * SPARE) + 500
+        return Pair(
+            real=lambda number: self._answers("answers", ready(server, each)),
+            bare=lambda number: bare,
+            answers=frozenset({("respond", "200"), ("/v1/cases", "202")}),
+        )
+
+    def _opened_here(self, server: Server, count: int) -> Answerable:
+        """Cases that the server opened just now, as agents have them opened."""
+        written = self._folder / "opened"
+        opening = Traffic(
+            script="open",
+            arguments=("/v1/cases", self._draft, str(written)),
+            headers=(self._bearer, JSON),
+        )
+        lines: Answerable = []
+        while len(lines) < count:
+            run(server, opening, 1)
+            *whole, _ = written.read_text().split("\n")
+            lines += whole
+        return lines[-count:]
+
+    def _opened_elsewhere(self, server: Server, count: int) -> Answerable:
+        """Cases that another process opened just now: the server has yet to read them."""
+        cases = fill(self._db, cases=count, known=count, all_open=True).open_cases
+        return [f"/v1/reviews/{one.case_id}/respond {one.submit_token}" for one in cases]
 
     def _gets(self, name: str, paths: Sequence[str], headers: Sequence[str]) -> TrafficOf:
         listed = self._file(name, "".join(f"{path}\n" for path in paths).encode())
         traffic = Traffic(script="get", arguments=(listed,), headers=headers)
         return lambda number: traffic
 
-    def _answers(
-        self, name: str, cases: Sequence[Openable], *, prefix: str = "/v1", again: bool = False
-    ) -> Traffic:
-        lines = "".join(f"{prefix}/reviews/{one.case_id}/respond {one.submit_token}\n" for one in cases)
-        arguments = (self._file(name, lines.encode()), self._answer, *(["again"] if again else []))
-        return Traffic(script="post_once", arguments=arguments, headers=("Content-Type: application/json",))
-
-    def _fresh(self, count: int) -> list[Openable]:
-        """Cases opened just now, on top of those that are stored."""
-        return fill(self._db, cases=count, known=count, all_open=True).open_cases
+    def _answers(self, name: str, lines: Answerable, *, again: bool = False) -> Traffic:
+        listed = self._file(name, "".join(f"{line}\n" for line in lines).encode())
+        arguments = (listed, self._answer, *(["again"] if again else []))
+        return Traffic(script="post_once", arguments=arguments, headers=(JSON,))
 
     def _file(self, name: str, content: bytes) -> str:
         path = self._folder / name
