@@ -21,7 +21,7 @@ def assent() -> AssentClient:
 
 @app.errorhandler(ServerRefused)
 def refused(error: ServerRefused) -> Any:
-    return {"error": error.refusal, "message": error.message, **error.details}, error.http_status
+    return error.body(), error.status
 
 
 @app.post("/backups/deletion")

@@ -28,7 +28,7 @@ def withdraw(case_id: str) -> bool:
     try:
         assent.cancel(case_id, reason="The customer called in the meantime.")
     except ServerRefused as error:
-        print(error.http_status, error.refusal, error.message)
+        print(error.status, error.code, error.message)
         return False
     return True
 
