@@ -1,7 +1,6 @@
 from fastapi import FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse
 
-from assent import Assent, Principal, RequestError
+from assent import Assent, Principal
 
 KEYS = {"Bearer s3cret": "travel-agent"}
 
@@ -12,13 +11,8 @@ async def who(request: Request) -> Principal | None:
 
 
 assent = Assent(base_url="http://127.0.0.1:8000/assent", service_name="Fairwind", authenticate=who)
-app = FastAPI(lifespan=assent.lifespan)
+app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
 app.mount("/assent", assent)
-
-
-@app.exception_handler(RequestError)
-async def refuse(request: Request, error: RequestError):
-    return JSONResponse(error.body(), error.status)
 
 
 @app.post("/trips")
@@ -37,10 +31,7 @@ async def plan_trip(request: Request):
 
 @app.post("/trips/{case_id}/book")
 async def book_trip(request: Request, case_id: str):
-    agent = await who(request)
-    if agent is None:
-        raise HTTPException(401)
-    found = await assent.status(case_id, owner=agent.name)
+    found = await assent.status(case_id, request=request)
     if found.status != "completed" or found.result is None:
         raise HTTPException(409, f"The question is {found.status}.")
     return {"booked": found.result.data["selected"]}
