@@ -108,4 +108,5 @@ def test_ctrl_c_ends_a_server_in_order(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.url()
         assert server.stop(signal.SIGINT) == 0
+        assert "stopped" in server.stderr
         assert "Traceback" not in server.stderr

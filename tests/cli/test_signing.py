@@ -99,6 +99,13 @@ def test_the_first_key_can_be_made_before_the_first_start(tmp_path: Path) -> Non
     assert "(ES256)" in assent(tmp_path, "signing", "rotate", "--db", "new.db").stderr
 
 
+def test_an_address_that_refuses_is_quoted(folder: Path, client: httpx.Client) -> None:
+    address = str(client.base_url.join("/v1/reviews/review_nothing/status"))
+    run = assent(folder, "verify", address)
+    assert run.returncode == 1
+    assert run.stderr == f"assent: {address} answered 404: There is no such case for you.\n"
+
+
 @pytest.mark.parametrize(
     ("source", "stdin", "complaint"),
     [
@@ -114,6 +121,7 @@ def test_the_first_key_can_be_made_before_the_first_start(tmp_path: Path) -> Non
         ),
         ("http://assent.example/poll", "", "not fetched over plain http"),
         ("https://127.0.0.1:1/poll", "", "could not be fetched"),
+        ("https://127.0.0.1:port/poll", "", "not fetched over plain http"),
     ],
 )
 def test_what_cannot_be_verified_is_said_in_one_sentence(

@@ -41,6 +41,7 @@ def serve(config: Path | None, **flags: Any) -> None:
         return parts.app
 
     run(listener, make_app, ready=lambda: _announce(settings))
+    log.info("stopped")
 
 
 @click.command()

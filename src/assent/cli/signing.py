@@ -95,10 +95,19 @@ def _fetched(url: str, key: str | None) -> bytes:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         answer = httpx.get(url, headers=headers, timeout=10, follow_redirects=False)
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise AssentError(f"{url} could not be fetched: {error}.") from error
+    if answer.status_code != 200:
+        raise AssentError(f"{url} answered {answer.status_code}{_reason(answer)}")
     return answer.content
+
+
+def _reason(answer: httpx.Response) -> str:
+    """What an Assent server says about its refusal."""
+    try:
+        return f": {answer.json()['message']}"
+    except (ValueError, KeyError, TypeError):
+        return "."
 
 
 def _signer_of(poll: Mapping[str, Any]) -> str:

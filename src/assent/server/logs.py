@@ -49,7 +49,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        moment = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         line = f"{moment}  {record.levelname.lower():<7}  {record.getMessage()}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
