@@ -12,6 +12,7 @@ import uvicorn
 from assent.server.serving import bind, new_loop
 from tests.waiting import PATIENCE_S, eventually
 
+STOP_WITHIN_S = 1
 App = Callable[..., Any]
 
 
@@ -30,11 +31,17 @@ class Hosted:
 
 
 @contextmanager
-def hosting(make_app: Callable[[str], App], *, lifespan: str = "on") -> Iterator[Hosted]:
+def hosting(make_app: Callable[[str], App]) -> Iterator[Hosted]:
     """Serve the app that `make_app` builds for its own address."""
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    config = uvicorn.Config(make_app(url), log_config=None, access_log=False, lifespan=lifespan)  # type: ignore[arg-type]
+    config = uvicorn.Config(
+        make_app(url),
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
     server = uvicorn.Server(config)
 
     def serve() -> None:
@@ -51,3 +58,4 @@ def hosting(make_app: Callable[[str], App], *, lifespan: str = "on") -> Iterator
         server.should_exit = True
         thread.join(PATIENCE_S)
         listener.close()
+        assert not thread.is_alive(), "the app did not stop"

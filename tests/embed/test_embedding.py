@@ -1,6 +1,7 @@
 """Assent inside someone's own app: mounted, asked by its handlers, and answered through its pages."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.embed.apps import (
 from tests.embed.hosting import Hosted, hosting
 from tests.server.receiver import receiving
 from tests.server.running import PRESSED, ReviewPage, events_of
+from tests.server.sse import listening
 
 GO = {"how": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
 APPS = {
@@ -193,6 +195,16 @@ def test_callbacks_leave_from_an_embedded_server(service: Hosted) -> None:
         press(agent, hitl, "confirm")
         (received,) = receiver.wait("/hook")
         assert received.json["case_id"] == hitl["case_id"]
+
+
+def test_a_listening_agent_cannot_keep_the_app_from_stopping(tmp_path: Path) -> None:
+    with ExitStack() as stack, hosting(fastapi_app(tmp_path)) as hosted:
+        agent = stack.enter_context(hosted.caller("ada"))
+        hitl = ask(agent, **GO)
+        stream = stack.enter_context(listening(agent, hitl["events_url"]))
+        stream.until("retry")
+    with hosting(fastapi_app(tmp_path)) as again, again.caller("ada") as agent:
+        assert agent.get(f"{PREFIX}/v1/reviews/{hitl['case_id']}/status").json()["status"] == "pending"
 
 
 # Who is asking
