@@ -15,6 +15,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
     script: str
     arguments: Sequence[str]
     headers: Sequence[str] = ()
+    most: int | None = None
+    """How many requests there are, if they cannot be repeated."""
 
 
 class Slice(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,8 @@ def run(server: Server, traffic: Traffic, seconds: int) -> Slice:
     before = server.usage()
     load = drive(server.url, traffic.script, traffic.arguments, headers=traffic.headers, seconds=seconds)
     spent = server.usage().cpu_s - before.cpu_s
+    if traffic.most is not None and load.requests >= traffic.most:
+        raise RuntimeError(f"All {traffic.most:,} requests were sent before the time was up; use --seconds.")
     return Slice(load=load, cpu_us=spent / max(load.requests, 1) * 1e6, busy=spent / load.seconds)
 
 

@@ -12,7 +12,7 @@ from bench.process import Server
 from bench.stock import Stock, fill
 
 WARM_UP = 15_000
-SPARE = 1.3  # how many more cases are made ready than the first slice could answer
+SPARE = 2.5  # how many more cases are made ready than the first slice could answer
 JSON = "Content-Type: application/json"
 
 Answerable = list[str]  # lines of a path and a token
@@ -97,7 +97,7 @@ class Requests:
         )
 
     def _opened_here(self, server: Server, count: int) -> Answerable:
-        """Cases that the server opened just now, as agents have them opened."""
+        """Cases that the server opened just now, the newest first, as in an inbox."""
         written = self._folder / "opened"
         opening = Traffic(
             script="open",
@@ -109,7 +109,7 @@ class Requests:
             run(server, opening, 1)
             *whole, _ = written.read_text().split("\n")
             lines += whole
-        return lines[-count:]
+        return lines[: -count - 1 : -1]
 
     def _opened_elsewhere(self, server: Server, count: int) -> Answerable:
         """Cases that another process opened just now: the server has yet to read them."""
@@ -124,7 +124,8 @@ class Requests:
     def _answers(self, name: str, lines: Answerable, *, again: bool = False) -> Traffic:
         listed = self._file(name, "".join(f"{line}\n" for line in lines).encode())
         arguments = (listed, self._answer, *(["again"] if again else []))
-        return Traffic(script="post_once", arguments=arguments, headers=(JSON,))
+        most = None if again else len(lines)
+        return Traffic(script="post_once", arguments=arguments, headers=(JSON,), most=most)
 
     def _file(self, name: str, content: bytes) -> str:
         path = self._folder / name
