@@ -16,7 +16,7 @@ from assent.bootstrap import build
 from assent.server.app import AssentApp
 from assent.server.logs import configure_logs
 from assent.server.serving import bind, run
-from assent.server.wire import Receive, Scope, Send, reply_json
+from assent.server.wire import Receive, Scope, Send, json_reply, send_reply
 from assent.settings import Settings
 from bench import bare
 
@@ -48,7 +48,7 @@ class Window:
             case "profile/stop" if self._profile is not None:
                 self._profile.disable()
                 self._profile.dump_stats(self._profile_to)
-        await reply_json(send, 200, msgspec.json.encode(usage()))
+        await send_reply(send, json_reply(200, msgspec.json.encode(usage())))
 
 
 class Beside:

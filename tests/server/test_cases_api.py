@@ -54,7 +54,7 @@ def test_a_case_is_opened_with_all_that_an_agent_needs(server: RunningServer, cl
     response = client.post("/v1/cases", json=OK)
     assert response.status_code == 202
     assert response.headers["cache-control"] == "no-store"
-    assert response.headers["retry-after"] == "30"
+    assert response.headers["retry-after"] == "2"
     body = response.json()
     assert body["status"] == "human_input_required"
     assert body["message"] == OK["prompt"]

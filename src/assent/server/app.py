@@ -18,18 +18,23 @@ from assent.server.wire import (
     Disconnected,
     Message,
     Receive,
+    Reply,
     Scope,
     Send,
+    error_reply,
+    json_reply,
     read_body,
-    reply_error,
-    reply_json,
+    send_reply,
 )
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
-Handler = Callable[[Scope, Receive, Send, str], Awaitable[None]]
+Handler = Callable[[Scope, Receive, str], Awaitable[Reply]]
 
 REVIEWS = "/v1/reviews/"
 CASES = "/v1/cases"
+EVENTS = "events"
+COME_BACK = (b"retry-after", b"2")
+LEFT = 499  # the caller went away; nobody sees this but the metrics
 # What requests are counted by; a path that nobody serves must not become a name of its own.
 TOPS = frozenset(
     {".well-known", "api", "docs", "healthz", "metrics", "openapi.json", "readyz", "review", "static", "v1"}
@@ -64,11 +69,11 @@ class AssentApp:
         self._start = start
         self._stop = stop
         self.streams = streams
-        self._routes: dict[tuple[str, str], Handler] = {
+        self._routes: dict[tuple[str, str], Handler | None] = {
             ("GET", "status"): self._status,
             ("HEAD", "status"): self._status,
-            ("GET", "events"): self._events,
-            ("HEAD", "events"): self._events,
+            ("GET", EVENTS): None,
+            ("HEAD", EVENTS): None,
             ("POST", "respond"): self._respond,
             ("POST", "submit"): self._respond,
             ("POST", "cancel"): self._cancel,
@@ -86,18 +91,60 @@ class AssentApp:
         if scope["type"] != "http":
             await self._lifespan(scope, receive, send)
             return
+        began = time.perf_counter()
         path = route_path(scope)
         handler, argument, route = self._find(scope["method"], path)
-        if handler is None:
-            await self._measured(scope, receive, send, route, self._serve_rest, path)
+        if handler is not None:
+            status = await self._answer(handler, scope, receive, send, argument)
         else:
-            await self._measured(scope, receive, send, route, handler, argument)
+            status = await self._pass(scope, receive, send, argument if route == EVENTS else None)
+        took = time.perf_counter() - began
+        self._meter.saw_request(route, status, took)
+        if self._log_requests:
+            self._log(scope, route, status, took)
+
+    async def _answer(
+        self, handler: Handler, scope: Scope, receive: Receive, send: Send, argument: str
+    ) -> int:
+        """One request, one whole reply: whatever is refused or fails becomes its flat error."""
+        try:
+            reply = await handler(scope, receive, argument)
+        except Disconnected:
+            return LEFT
+        except Exception as error:
+            reply = error_reply(error)
+        await send_reply(send, reply)
+        return reply.status
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, streamed: str | None) -> int:
+        """What writes its own reply: the event streams, and everything behind the router."""
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            if streamed is not None:
+                await self._events(scope, receive, noting, streamed)
+            else:
+                await self._rest({**scope, "app": self}, receive, noting)
+        except Disconnected:
+            return LEFT
+        except Exception as error:
+            if status:  # the reply has begun: all that is left is to break it off
+                raise
+            await send_reply(noting, error_reply(error))
+        return status
 
     def route(self, method: str, path: str) -> str:
         """The name under which requests to this path are counted: no ids, no tokens."""
         return self._find(method, path)[2]
 
     def _find(self, method: str, path: str) -> tuple[Handler | None, str, str]:
+        """Who answers, about what, and under which name it is counted; None writes its own reply."""
         if path == CASES:
             return (self._open if method == "POST" else self._refuse), path, CASES
         if not path.startswith(REVIEWS):
@@ -108,32 +155,6 @@ class AssentApp:
             return None, path, REVIEWS
         return self._routes.get((method, verb), self._refuse), case_id, verb
 
-    async def _measured(
-        self, scope: Scope, receive: Receive, send: Send, route: str, handler: Handler, argument: str
-    ) -> None:
-        began = time.perf_counter()
-        status = 0
-
-        async def noting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await handler(scope, receive, noting, argument)
-        except Disconnected:
-            status = 499
-        except Exception as error:
-            if status:  # the reply has begun: all that is left is to break it off
-                raise
-            await reply_error(noting, error)
-        finally:
-            took = time.perf_counter() - began
-            self._meter.saw_request(route, status, took)
-            if self._log_requests:
-                self._log(scope, route, status, took)
-
     def _log(self, scope: Scope, route: str, status: int, took: float) -> None:
         access.info(
             "%s %s %d",
@@ -143,38 +164,32 @@ class AssentApp:
             extra={"route": route, "status": status, "ms": round(took * 1000, 2)},
         )
 
-    async def _open(self, scope: Scope, receive: Receive, send: Send, _: str) -> None:
+    async def _open(self, scope: Scope, receive: Receive, _: str) -> Reply:
         principal = await self._authenticate(scope)
         require_caller(principal, "cases:write")
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        answer = await self._cases.open(scope, body, principal)
-        await reply_json(send, 202, answer, (b"retry-after", b"30"))
+        return json_reply(202, await self._cases.open(scope, body, principal), COME_BACK)
 
-    async def _status(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
-        await self._poll(scope, send, case_id, await self._authenticate(scope))
+    async def _status(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
+        return await self._poll(scope, case_id, await self._authenticate(scope))
 
-    async def _events(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
-        case = await self._poll.current(case_id, await self._authenticate(scope))
-        await self.streams.serve(scope, receive, send, case)
-
-    async def _respond(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
+    async def _respond(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        receipt = await self._cases.submit(scope, body, case_id)
-        await reply_json(send, 200, msgspec.json.encode(receipt))
+        return json_reply(200, msgspec.json.encode(await self._cases.submit(scope, body, case_id)))
 
-    async def _cancel(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
+    async def _cancel(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
         principal = await self._authenticate(scope)
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        answer = await self._cases.cancel(body, case_id, principal)
-        await reply_json(send, 200, msgspec.json.encode(answer))
+        return json_reply(200, msgspec.json.encode(await self._cases.cancel(body, case_id, principal)))
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send, _: str) -> None:
+    async def _refuse(self, scope: Scope, receive: Receive, _: str) -> Reply:
         verb = route_path(scope).rpartition("/")[2]
         methods = [method for method, name in self._routes if name == verb] or ["POST"]
         raise MethodNotAllowed(allow=", ".join(methods))
 
-    async def _serve_rest(self, scope: Scope, receive: Receive, send: Send, _: str) -> None:
-        await self._rest({**scope, "app": self}, receive, send)
+    async def _events(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
+        case = await self._poll.current(case_id, await self._authenticate(scope))
+        await self.streams.serve(scope, receive, send, case)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":  # a websocket: nothing here speaks it

@@ -14,7 +14,7 @@ from assent.errors import CaseConflict
 from assent.ports.identity import Principal
 from assent.protocol.poll import Status
 from assent.server.rate import PollLimiter
-from assent.server.wire import JSON, NO_STORE, NOSNIFF, Scope, Send, header, reply
+from assent.server.wire import NO_STORE, Header, Reply, Scope, header, json_reply
 
 RETRY_AFTER: Mapping[Status, int] = {Status.PENDING: 30, Status.OPENED: 10, Status.IN_PROGRESS: 5}
 # A fresh question is often answered at once: the wait grows with its age up to what its state suggests.
@@ -30,19 +30,18 @@ class StatusPoll:
         self._desk = desk
         self._limiter = limiter
 
-    async def __call__(self, scope: Scope, send: Send, case_id: str, principal: Principal) -> None:
+    async def __call__(self, scope: Scope, case_id: str, principal: Principal) -> Reply:
         """200 with the state, or 304 if the caller has it already; a 304 and a closed case cost no budget."""
         case = await self.current(case_id, principal)
         etag = b'"%d"' % case.version
         asked = header(scope, b"if-none-match")
         if asked is not None and matches(asked, etag):
-            await reply(send, 304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
-            return
-        headers = [JSON, NO_STORE, NOSNIFF, (b"etag", etag)]
-        if case.live:
-            headers += self._budget(principal, case_id)
-            headers += self._pace(case)
-        await reply(send, 200, headers, _encode(poll_response(case)), head=scope["method"] == "HEAD")
+            # RFC 9110, 8.6: a 304 would have to give the length of the 200, so it gives none
+            return Reply(304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
+        budget = self._budget(principal, case_id) if case.live else ()
+        body = _encode(poll_response(case))
+        reply = json_reply(200, body, (b"etag", etag), *budget, *self._pace(case))
+        return reply if scope["method"] != "HEAD" else reply._replace(body=b"")
 
     async def current(self, case_id: str, principal: Principal) -> Case:
         """The owner's case; one past its deadline is expired here if the sweep has not come by yet."""
@@ -56,21 +55,21 @@ class StatusPoll:
                 return await self._desk.owned(case_id, principal)
         return case
 
-    def _budget(self, principal: Principal, case_id: str) -> list[tuple[bytes, bytes]]:
+    def _budget(self, principal: Principal, case_id: str) -> tuple[Header, ...]:
         remaining = self._limiter.spend(principal.name, case_id)
         if remaining is None:
-            return []
+            return ()
         limit = (b"x-ratelimit-limit", b"%d" % self._limiter.per_minute)
-        return [limit, (b"x-ratelimit-remaining", b"%d" % remaining)]
+        return limit, (b"x-ratelimit-remaining", b"%d" % remaining)
 
-    def _pace(self, case: Case) -> list[tuple[bytes, bytes]]:
+    def _pace(self, case: Case) -> tuple[Header, ...]:
         if not case.live:
-            return []
+            return ()
         now = self._desk.now()
         left = int((case.expires_at - now).total_seconds()) + 1
         age = int((now - case.created_at).total_seconds())
         pace = min(RETRY_AFTER[case.status], SOONEST + age // PATIENCE, left)
-        return [(b"retry-after", b"%d" % max(1, pace))]
+        return ((b"retry-after", b"%d" % max(1, pace)),)
 
 
 def matches(asked: bytes, etag: bytes) -> bool:

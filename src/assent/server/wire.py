@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -88,23 +88,29 @@ def bearer_token(scope: Scope) -> str | None:
     return token.strip()
 
 
-async def reply(send: Send, status: int, headers: list[Header], body: bytes, *, head: bool = False) -> None:
-    """Send one whole response; to a HEAD the body's length without the body."""
-    if status != 304:  # RFC 9110, 8.6: a 304 would have to give the length of the 200
-        headers = [*headers, (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if head else body})
+class Reply(NamedTuple):
+    """A whole response, ready to send."""
+
+    status: int
+    headers: list[Header]
+    body: bytes
 
 
-async def reply_json(send: Send, status: int, body: bytes, *extra: Header) -> None:
-    """Send JSON that nobody may store."""
-    await reply(send, status, [JSON, NO_STORE, NOSNIFF, *extra], body)
+def json_reply(status: int, body: bytes, *extra: Header) -> Reply:
+    """JSON that nobody may store."""
+    return Reply(status, [JSON, NO_STORE, (b"content-length", b"%d" % len(body)), *extra], body)
 
 
-async def reply_error(send: Send, error: Exception) -> None:
-    """Send an error as its flat body; what we did not foresee is logged and says nothing of itself."""
+def error_reply(error: Exception) -> Reply:
+    """An error as its flat body; what we did not foresee is logged and says nothing of itself."""
     status, body, extra = describe_error(error)
-    await reply_json(send, status, body, *extra)
+    return json_reply(status, body, *extra)
+
+
+async def send_reply(send: Send, reply: Reply) -> None:
+    """Send one whole response."""
+    await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+    await send({"type": "http.response.body", "body": reply.body})
 
 
 def describe_error(error: Exception) -> tuple[int, bytes, list[Header]]:
