@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ async def test_people_at_once_do_not_lose_each_others_steps(kit: DeskForTests) -
 
 
 async def test_whoever_watches_hears_of_every_step_once_it_is_written(kit: DeskForTests) -> None:
-    seen: list[Commitment] = []
+    seen: list[Any] = []
     kit.desk.observe = seen.append
     opened = await kit.open(callback_url="https://agent.example/hooks")
     human = kit.human(opened)
