@@ -1,8 +1,8 @@
 """A thread that waits for the disk, so that the event loop does not have to.
 
 A thread that comes back from the disk needs the interpreter, and a loop that is never idle lets go of it for
-instants only: left to chance, that thread may wait for seconds. So while an errand is under way the loop hands
-over once in every turn by really waiting, for a moment that is short beside the work of a busy turn.
+instants only: left to chance, that thread may wait for seconds. So while an errand is under way, the loop
+hands over once in every turn by really waiting, for a moment that is short beside the work of a busy turn.
 """
 
 import asyncio
