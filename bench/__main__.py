@@ -69,7 +69,8 @@ def measure(options: argparse.Namespace) -> Report:
         # to reach a disk.
         folder = Path(tempfile.mkdtemp(prefix="db-", dir=RESULTS))
         try:
-            session = Session(folder, stored, options.pace, say)
+            bounded = stored == min(options.stored)
+            session = Session(folder, stored, options.pace, bounded=bounded, say=say)
             stock = session.fill()
             filled[str(stored)] = round(stock.seconds, 1)
             figures.extend(session.measure(stock, options.rows))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.figures import Figure
-from bench.measure import compare
+from bench.figures import Figure, has_bound
+from bench.measure import Comparison, compare
 from bench.process import Server, running
 from bench.rows import LISTENERS, ROWS, STREAMS
 from bench.stock import Stock, fill
@@ -31,11 +31,12 @@ Say = Callable[[str], None]
 class Session:
     """Measures rows on one database."""
 
-    def __init__(self, folder: Path, stored: int, pace: Pace, say: Say) -> None:
+    def __init__(self, folder: Path, stored: int, pace: Pace, *, bounded: bool, say: Say) -> None:
         self._folder = folder
         self._db = folder / "bench.db"
         self._stored = stored
         self._pace = pace
+        self._bounded = bounded
         self._say = say
 
     def fill(self) -> Stock:
@@ -63,7 +64,7 @@ class Session:
         else:
             ids = [one.case_id for one in stock.open_cases]
             value = asyncio.run(weigh(server, stock.key, ids, STREAMS))
-        return Figure(row=name, stored=self._stored, value=value)
+        return self._figure(name, value)
 
     def _request_row(self, server: Server, name: str, requests: Requests) -> Figure:
         pair = requests.pair(name, server)
@@ -73,7 +74,19 @@ class Session:
         trouble = f"unexpected answers: {odd}" if odd else None
         if found.broken:
             trouble = f"{found.broken} requests failed or were refused"
-        return Figure(row=name, stored=self._stored, value=found.ratio, comparison=found, trouble=trouble)
+        return self._figure(name, found.ratio, found, trouble)
+
+    def _figure(
+        self, name: str, value: float, found: Comparison | None = None, trouble: str | None = None
+    ) -> Figure:
+        return Figure(
+            row=name,
+            stored=self._stored,
+            value=value,
+            bounded=self._bounded and has_bound(ROWS[name]),
+            comparison=found,
+            trouble=trouble,
+        )
 
     def _told(self, figure: Figure) -> Figure:
         row, found = ROWS[figure.row], figure.comparison

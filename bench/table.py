@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from bench.figures import Figure, Growth, Report, has_bound
+from bench.figures import Figure, Growth, Report
 from bench.load import CONNECTIONS
 from bench.rows import GROWTH_BOUND, ROWS
 
@@ -34,14 +34,15 @@ def _lines(report: Report) -> Iterator[str]:
 def _figure_cells(figure: Figure) -> tuple[str, ...]:
     row, found = ROWS[figure.row], figure.comparison
     head = (row.title, f"{figure.stored:,}")
+    bound = row.bound if figure.bounded else "-"
     if found is None:
-        return (*head, f"{figure.value:.1f} {row.unit}", "", "", row.bound, verdict(figure), "", "", "", "")
+        return (*head, f"{figure.value:.1f} {row.unit}", "", "", bound, verdict(figure), "", "", "", "")
     return (
         *head,
         f"{found.per_second:,.0f}/s",
         f"{found.bare_per_second:,.0f}/s",
         f"{found.ratio:.2f}",
-        row.bound,
+        bound,
         verdict(figure),
         f"{found.p99_ms:.1f} ms",
         f"{found.cpu_us:.0f} µs",
@@ -67,7 +68,7 @@ def verdict(figure: Figure) -> str:
     """The word in the table."""
     if figure.trouble:
         return "BROKEN"
-    if not has_bound(ROWS[figure.row]):
+    if not figure.bounded:
         return ""
     return "ok" if figure.ok else "MISSED"
 
