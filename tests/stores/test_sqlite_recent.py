@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from assent.cases.case import Offer
 from assent.cases.commands import View
 from assent.errors import CaseConflict
 from assent.stores.sqlite import SqliteStore
-from assent.stores.sqlite.recent import RecentCases
+from assent.stores.sqlite.recent import RecentCases, Row
 from assent.testing.samples import sample_commitment, sample_filing
 
 VIEW = View(actor="link:1")
@@ -40,24 +39,37 @@ async def test_a_refused_write_leaves_what_is_on_disk(tmp_path: Path) -> None:
     await store.aclose()
 
 
-def test_the_oldest_go_first_and_nothing_older_replaces_what_is_newer() -> None:
-    recent = RecentCases(most=2)
-    first, second, third = (sample_filing() for _ in range(3))
-    for filing in (first, second, third):
-        recent.keep(filing.case, filing.offer)
-    assert recent.get(first.case.id) is None
-    assert recent.get(third.case.id) == (third.case, third.offer)
-    later = sample_commitment(third.case, VIEW).step.case
-    recent.keep(later, third.offer)
-    recent.keep(third.case, third.offer)
-    assert recent.get(third.case.id) == (later, third.offer)
+def row(version: int, size: int = 10) -> Row:
+    return Row(version, b"s" * size, b"o" * size)
 
 
-def test_an_offer_survives_its_case_changing() -> None:
+def test_the_oldest_go_first() -> None:
+    recent = RecentCases(room=50)
+    for case_id in ("a", "b", "c"):
+        recent.keep(case_id, row(1))
+    assert recent.get("a") is None
+    assert recent.get("c") == row(1)
+    recent.keep("d", row(1, size=100))
+    assert recent.get("c") is None
+    assert recent.get("d") is None
+
+
+def test_nothing_older_replaces_what_is_newer() -> None:
     recent = RecentCases()
-    filing = sample_filing()
-    recent.keep(filing.case, filing.offer)
-    offer: Offer | None = recent.drop(filing.case.id)
-    assert offer == filing.offer
-    assert recent.get(filing.case.id) is None
-    assert recent.drop(filing.case.id) is None
+    recent.keep("a", row(2))
+    recent.keep("a", row(1))
+    assert recent.get("a") == row(2)
+    recent.keep("a", row(3, size=7))
+    assert recent.get("a") == row(3, size=7)
+
+
+def test_dropping_gives_back_what_was_kept_and_its_room() -> None:
+    recent = RecentCases(room=40)
+    recent.keep("a", row(1))
+    assert recent.drop("a") == row(1)
+    assert recent.drop("a") is None
+    recent.keep("b", row(1))
+    recent.keep("c", row(1))
+    assert recent.get("b") == row(1)
+    recent.clear()
+    assert recent.get("b") is None

@@ -1,6 +1,7 @@
 """The only source of ids, tokens and dice."""
 
 import base64
+import os
 import random
 import secrets
 from datetime import datetime
@@ -13,7 +14,7 @@ def case_id(now: datetime) -> str:
 
     Cases opened together stand together in a store's indexes, which is where they are looked for together.
     """
-    return f"review_{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
+    return f"review_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
 
 
 def token() -> str:
@@ -33,7 +34,7 @@ def callback_secret() -> str:
 
 def salt() -> str:
     """What keeps erased event data from being guessed back."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def message_id() -> str:

@@ -16,7 +16,7 @@ from assent.stores.sqlite.operation import (
 )
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.reader import Reader
-from assent.stores.sqlite.recent import LARGEST_OFFER, RecentCases
+from assent.stores.sqlite.recent import RecentCases, Row
 from assent.stores.sqlite.rows import micros, moment
 from assent.stores.sqlite.writer import Writer
 
@@ -45,37 +45,38 @@ class SqliteCaseStore:
 
     async def create(self, filing: Filing) -> None:
         """Write a new case; raises CaseConflict if its id, its replay key or its link's version is taken."""
-        offer = rows.encode(filing.offer)
+        case = filing.case
+        row = Row(case.version, rows.encode(case), rows.encode(filing.offer))
         if filing.link is not None:
             self._recent.drop(filing.link.case.id)
-        await self._writer.submit(filing_operation(filing, offer))
-        if len(offer) <= LARGEST_OFFER:
-            self._recent.keep(filing.case, filing.offer)
+        await self._writer.submit(filing_operation(filing, row.state, row.offer))
+        self._recent.keep(case.id, row)
 
     async def commit(self, commitment: Commitment) -> None:
         """Write a step; raises CaseConflict unless the case is still at the expected version."""
         case = commitment.step.case
-        offer = self._recent.drop(case.id)
-        await self._writer.submit(commitment_operation(commitment))
-        if offer is not None:
-            self._recent.keep(case, offer)
+        state = rows.encode(case)
+        known = self._recent.drop(case.id)
+        await self._writer.submit(commitment_operation(commitment, state))
+        if known is not None:
+            self._recent.keep(case.id, Row(case.version, state, known.offer))
 
     async def erase(self, commitment: Commitment) -> None:
         """Write an erasing step and remove content: the offer, event data, drafts, delivery bodies."""
         self._recent.drop(commitment.step.case.id)
-        await self._writer.submit(erasure_operation(commitment))
+        await self._writer.submit(erasure_operation(commitment, rows.encode(commitment.step.case)))
 
     async def case(self, case_id: str) -> Case | None:
         """Where a case stands."""
         if recent := self._recent.get(case_id):
-            return recent[0]
+            return rows.case_from(recent.state)
         row = self._reader.row(SELECT_CASE, (case_id,))
         return rows.case_from(row[0]) if row else None
 
     async def case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
         """A case with what it shows."""
         if recent := self._recent.get(case_id):
-            return recent
+            return rows.case_from(recent.state), rows.offer_from(recent.offer)
         row = self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
         return (rows.case_from(row[0]), rows.offer_from(row[1])) if row else None
 

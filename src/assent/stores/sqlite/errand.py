@@ -9,8 +9,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import perf_counter
 
 HANDOVER_S = 0.00005
+SPACING_S = 0.0005  # a busy loop hands over this often
+IDLE_TURN_S = 0.00003  # a turn this short did nothing else: the loop has time to wait
 
 Work = Callable[[], object]
 Then = Callable[[Exception | None], None]
@@ -32,6 +35,7 @@ class ErrandThread:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._looked_at = self._handed_over_at = 0.0
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="assent-sqlite", daemon=True)
         self._thread.start()
@@ -48,10 +52,15 @@ class ErrandThread:
         self._thread.join()
 
     def _hand_over(self, errand: Errand) -> None:
-        if errand.over.acquire(timeout=HANDOVER_S):
+        now = perf_counter()
+        busy = now - self._looked_at > IDLE_TURN_S and now - self._handed_over_at < SPACING_S
+        if not busy and errand.over.acquire(timeout=HANDOVER_S):
             errand.then(errand.error)
-        else:
-            self._loop.call_soon(self._hand_over, errand)
+            return
+        self._looked_at = perf_counter()
+        if not busy:
+            self._handed_over_at = self._looked_at
+        self._loop.call_soon(self._hand_over, errand)
 
     def _work(self) -> None:
         while (errand := self._errands.get()) is not None:

@@ -38,10 +38,10 @@ class Operation(Struct, frozen=True):
     changed: tuple[str, ...] = ()
 
 
-def filing_operation(filing: Filing, offer: bytes) -> Operation:
-    """The write that opens a case; `offer` is what it shows, encoded."""
+def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:
+    """The write that opens a case; `state` and `offer` are the case and what it shows, encoded."""
     case, replay, link, endpoint = filing.case, filing.replay, filing.link, filing.endpoint
-    opening = (case.id, case.owner, case.status, case.version, micros(filing.due_at), encode(case))
+    opening = (case.id, case.owner, case.status, case.version, micros(filing.due_at), state)
     guards: list[Statement] = [(INSERT_CASE, opening)]
     statements = [(INSERT_OFFER, (case.id, offer)), *_appended(filing.events)]
     if replay is not None:
@@ -57,8 +57,8 @@ def filing_operation(filing: Filing, offer: bytes) -> Operation:
     return Operation(tuple(guards), tuple(statements), changed)
 
 
-def commitment_operation(commitment: Commitment) -> Operation:
-    """The write that moves a case on."""
+def commitment_operation(commitment: Commitment, state: bytes) -> Operation:
+    """The write that moves a case on; `state` is the case, encoded."""
     step, case = commitment.step, commitment.step.case
     version = (
         case.id,
@@ -66,7 +66,7 @@ def commitment_operation(commitment: Commitment) -> Operation:
         case.status,
         case.version,
         micros(commitment.due_at),
-        encode(case),
+        state,
     )
     guards: list[Statement] = [(UPDATE_CASE, version)]
     guards.extend((INSERT_SPENT_EVIDENCE, (digest,)) for digest in commitment.spent_evidence)
@@ -77,9 +77,9 @@ def commitment_operation(commitment: Commitment) -> Operation:
     return Operation(tuple(guards), tuple(statements), (case.id,))
 
 
-def erasure_operation(commitment: Commitment) -> Operation:
+def erasure_operation(commitment: Commitment, state: bytes) -> Operation:
     """The write that moves a case on and removes its content."""
-    moved, step = commitment_operation(commitment), commitment.step
+    moved, step = commitment_operation(commitment, state), commitment.step
     content = (
         (BLANK_EVENTS, (step.case.id, step.expected_version)),
         (BLANK_DELIVERIES, (step.case.id,)),

@@ -1,40 +1,60 @@
 """The cases that this process opened or moved last: a case is looked at most while it is young.
 
 Reading a row right after a commit is dear: every commit makes the reading connection forget its pages. Only
-what has been committed is kept, large offers are not, and when another process writes all of it is forgotten.
+what has been committed is kept, encoded as it was written, and when another process writes all is forgotten.
 """
 
-from assent.cases.case import Case, Offer
+from collections import OrderedDict
+from typing import NamedTuple
 
-MOST = 10_000
-LARGEST_OFFER = 4096  # bytes of JSON; what is larger would make memory hard to foresee
+ROOM_BYTES = 16 * 1024 * 1024
+
+
+class Row(NamedTuple):
+    """A case and its offer, encoded."""
+
+    version: int
+    state: bytes
+    offer: bytes
+
+    @property
+    def size(self) -> int:
+        """How much room it takes."""
+        return len(self.state) + len(self.offer)
 
 
 class RecentCases:
-    """Cases with their offers, as they were committed; the oldest go first."""
+    """Rows as they were committed, up to so many bytes; the oldest go first."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._kept: dict[str, tuple[Case, Offer]] = {}
+    def __init__(self, room: int = ROOM_BYTES) -> None:
+        self._room = room
+        self._used = 0
+        self._rows: OrderedDict[str, Row] = OrderedDict()
 
-    def get(self, case_id: str) -> tuple[Case, Offer] | None:
+    def get(self, case_id: str) -> Row | None:
         """The case and its offer, if they are kept."""
-        return self._kept.get(case_id)
+        return self._rows.get(case_id)
 
-    def keep(self, case: Case, offer: Offer) -> None:
+    def keep(self, case_id: str, row: Row) -> None:
         """Keep what has just been committed, unless something newer is kept already."""
-        known = self._kept.get(case.id)
-        if known is not None and known[0].version >= case.version:
-            return
-        self._kept[case.id] = (case, offer)
-        if len(self._kept) > self._most:
-            del self._kept[next(iter(self._kept))]
+        known = self._rows.get(case_id)
+        if known is not None:
+            if known.version >= row.version:
+                return
+            self._used -= known.size
+        self._rows[case_id] = row
+        self._used += row.size
+        while self._used > self._room:
+            self._used -= self._rows.popitem(last=False)[1].size
 
-    def drop(self, case_id: str) -> Offer | None:
-        """Forget a case that is about to change; returns its offer, which does not."""
-        known = self._kept.pop(case_id, None)
-        return known[1] if known else None
+    def drop(self, case_id: str) -> Row | None:
+        """Forget a case that is about to change; returns what was kept of it."""
+        row = self._rows.pop(case_id, None)
+        if row is not None:
+            self._used -= row.size
+        return row
 
     def clear(self) -> None:
         """Forget all: someone else has written."""
-        self._kept.clear()
+        self._rows.clear()
+        self._used = 0
