@@ -32,33 +32,38 @@ Function = tuple[str, int, str]
 Entry = tuple[int, int, float, float, dict[Function, tuple[int, int, float, float]]]
 
 WAITING = "waiting for the disk"
-LOOP = "uvloop itself: sockets and callbacks"
+HTTP = "HTTP: uvicorn, httptools, uvloop"
+SERVER = "server: routes, credentials, headers, counting"
+JSON = "JSON in and out"
+RULES = "rules: desk, kinds, machine, protocol"
+DIGESTS = "digests and random numbers"
+SIGNATURE = "the signature and its envelope"
+STORE = "SQLite and the rows around it"
 THREAD = "the thread that syncs the disk"
+REST = "the rest of Python"
 
 # What is not Python is sorted by its name first, then by who called it.
 BUILT_IN = (
-    ("apsw", "SQLite"),
+    ("apsw", STORE),
     ("_thread.lock", WAITING),
-    ("msgspec", "JSON in and out (msgspec)"),
-    ("hashlib", "SHA-256"),
-    ("HASH", "SHA-256"),
-    ("urandom", "random numbers"),
-    ("cryptography", "the signature (OpenSSL)"),
-    ("httptools", "HTTP: uvicorn and httptools"),
+    ("msgspec", JSON),
+    ("hashlib", DIGESTS),
+    ("HASH", DIGESTS),
+    ("urandom", DIGESTS),
+    ("cryptography", SIGNATURE),
+    ("httptools", HTTP),
 )
 PLACES = (
-    ("/uvicorn/", "HTTP: uvicorn and httptools"),
-    ("/assent/server/", "server: routes, credentials, replies"),
-    ("/assent/desk/", "desk: opening and answering"),
-    ("/assent/reviews/", "kinds: judging the draft or the answer"),
-    ("/assent/cases/", "cases: machine, events, digests"),
-    ("/assent/protocol/", "protocol: versions, durations, canonical JSON"),
-    ("/assent/signing/", "signing: the JWS around the signature"),
-    ("/assent/stores/", "store: rows and batches"),
-    ("/assent/", "the rest of Assent"),
-    ("/bench/", "the bench's own door"),
+    ("/uvicorn/", HTTP),
+    ("/bench/", HTTP),
+    ("/assent/server/serving", HTTP),
+    ("/assent/server/flat_http", HTTP),
+    ("/assent/server/", SERVER),
+    ("/assent/signing/", SIGNATURE),
+    ("/assent/protocol/signed_result", SIGNATURE),
+    ("/assent/stores/", STORE),
+    ("/assent/", RULES),
 )
-REST = "the rest of Python"
 
 
 class Toll(Struct, frozen=True, kw_only=True):
@@ -149,7 +154,7 @@ def own_times(stats: Mapping[Function, Entry], paid: Toll, *, requests: int) -> 
 def by_place(
     own: Mapping[Function, float], stats: Mapping[Function, Entry], *, loop_us: float, thread_us: float
 ) -> dict[str, float]:
-    """Microseconds by place; what the loop spends outside of any Python function is uvloop's."""
+    """Microseconds by place; what the loop spends outside of any Python function is HTTP's."""
     places: dict[str, float] = defaultdict(float)
     for function, micros in own.items():
         for place, share in _places(function, stats[function]):
@@ -158,7 +163,7 @@ def by_place(
     seen = sum(places.values())
     if seen > loop_us:  # the profiler slows what it cannot be charged for: keep the shares
         places = defaultdict(float, {place: micros * loop_us / seen for place, micros in places.items()})
-    places[LOOP] += max(0.0, loop_us - seen)
+    places[HTTP] += max(0.0, loop_us - seen)
     places[THREAD] += max(0.0, thread_us)
     return dict(sorted(places.items(), key=lambda item: -item[1]))
 
