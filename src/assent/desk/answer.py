@@ -59,11 +59,8 @@ def decide(answer: Answer, result: Result, verification: VerificationResult | No
     )
 
 
-def sign_result(result: Result, *, case: Case, now: datetime, signer: Signer | None, jwks_url: str) -> Result:
-    """The result with its signature; without a signer, as it is. Raises ValidationFailed if it has no
-    canonical form."""
-    if signer is None:
-        return result
+def sign_result(result: Result, *, case: Case, now: datetime, signer: Signer, jwks_url: str) -> Result:
+    """The result with its signature; raises ValidationFailed if it has no canonical form."""
     payload = signing_payload(
         case_id=case.id,
         shown=case.offer_digest,

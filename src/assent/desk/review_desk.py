@@ -14,13 +14,14 @@ from assent.cases.tokens import token_digest
 from assent.desk import minting
 from assent.desk.access import actor_of, require_owner, require_review_token, require_submit_token
 from assent.desk.addresses import Addresses
-from assent.desk.answer import Answer, check_answer, decide, sign_result
+from assent.desk.answer import Answer, check_answer, decide
 from assent.desk.draft import CaseDraft
 from assent.desk.evidence import judge_evidence
 from assent.desk.limits import Limits
 from assent.desk.owed import owed_deliveries
 from assent.desk.reception import Opened, Reception
 from assent.desk.remarks import check_remark
+from assent.desk.signatures import Signatures
 from assent.errors import (
     CaseConflict,
     CaseNotFound,
@@ -62,6 +63,7 @@ class ReviewDesk:
         self.addresses = addresses
         self.limits = limits or Limits()
         self.signer = signer
+        self._signatures = Signatures(signer, jwks_url=addresses.jwks) if signer else None
         self.verifier = verifier
         self.now = clock
         self.observe = observe
@@ -233,13 +235,9 @@ class ReviewDesk:
             now=self.now(),
         )
         now = self.now()  # verifying takes time, and the deadline counts when the answer is applied
-        result = sign_result(
-            Result(action=answer.action, data=data),
-            case=case,
-            now=now,
-            signer=self.signer,
-            jwks_url=self.addresses.jwks,
-        )
+        result = Result(action=answer.action, data=data)
+        if self._signatures is not None:
+            result = await self._signatures.sign(result, case=case, now=now)
         command = Respond(actor=answer.actor, decision=decide(answer, result, judgement.result))
         step = apply(case, command, now=now, salt=minting.salt())
         return await self._commit(case, step, spent_evidence=judgement.spent)

@@ -1,5 +1,6 @@
 """The three algorithms of a signed result: which key each takes, how one is made, read and used."""
 
+import hashlib
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
@@ -7,7 +8,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from msgspec import Struct
@@ -15,7 +16,7 @@ from msgspec import Struct
 Key = ECKey | RSAKey | OKPKey
 
 _SHA256 = hashes.SHA256()
-_ECDSA = ec.ECDSA(_SHA256)
+_ECDSA = ec.ECDSA(Prehashed(_SHA256))
 _PKCS1 = padding.PKCS1v15()
 _COORDINATE_BYTES = 32
 _RSA_BITS = 2048
@@ -34,7 +35,8 @@ class Algorithm(Struct, frozen=True, kw_only=True):
 
 
 def _sign_es256(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
-    r, s = decode_dss_signature(key.sign(message, _ECDSA))
+    digest = hashlib.sha256(message).digest()  # cheaper to hash here than to have a context set up for it
+    r, s = decode_dss_signature(key.sign(digest, _ECDSA))
     return r.to_bytes(_COORDINATE_BYTES, "big") + s.to_bytes(_COORDINATE_BYTES, "big")
 
 
