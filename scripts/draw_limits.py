@@ -21,7 +21,7 @@ from assent.reviews.listed import LONGEST_ID
 from assent.server import polling, prefill, sessions, streams
 from assent.server.case_api import MAX_PAGE
 from assent.server.keyring import TRUST_FOR
-from assent.server.serving import STOP_WITHIN_S
+from assent.server.serving import MAX_HEAD_BYTES, STOP_WITHIN_S
 from assent.settings import Settings
 from scripts.drawing import code, table
 
@@ -129,6 +129,7 @@ def _server() -> list[Row]:
         ("Review and submit tokens", f"{TOKEN_LENGTH} characters, 256 bits", ""),
         ("A revoked key may still work", f"{TRUST_FOR.seconds} s", ""),
         ("A stopping server waits for requests", f"{STOP_WITHIN_S} s", ""),
+        ("Headers of a request, about", _size(MAX_HEAD_BYTES), ""),
         ("Port", Settings().port, code(port.opts[0])),
     ]
 

@@ -548,6 +548,17 @@ def test_a_request_with_thousands_of_headers_does_no_harm(server: RunningServer,
         assert client.get("/healthz").status_code == 200
 
 
+def test_headers_without_an_end_are_cut_off(server: RunningServer, unchanged: None) -> None:
+    target = urlsplit(server.url)
+    address = (target.hostname or "", target.port or 80)
+    with socket.create_connection(address, timeout=PATIENCE_S) as connection:
+        connection.sendall(GET + b"X-Endless: ")
+        with pytest.raises(ConnectionError):
+            connection.sendall(b"v" * 32 * MIB)
+    with server.client() as client:
+        assert client.get("/healthz").status_code == 200
+
+
 def test_a_caller_that_leaves_before_the_body_is_whole_opens_nothing(
     server: RunningServer, unchanged: None
 ) -> None:
