@@ -145,6 +145,11 @@ def test_a_callback_that_nobody_signed_is_not_believed(demo: ServerProcess, agen
     assert "forged" not in demo.stdout
 
 
+def test_a_callback_is_no_larger_than_any_other_body(agent: httpx.Client) -> None:
+    refused = agent.post("/api/demo/callbacks", content=b"x" * (1024 * 1024 + 1))
+    assert (refused.status_code, refused.json()["error"]) == (413, "VALIDATION_ERROR")
+
+
 def test_the_demo_opens_nothing_else_to_the_anonymous(agent: httpx.Client) -> None:
     assert agent.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"}).status_code == 401
     assert agent.get("/v1/reviews").status_code == 401

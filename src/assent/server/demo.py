@@ -18,6 +18,7 @@ from assent.pages.view import DemoLink, HomeView
 from assent.ports.identity import Principal
 from assent.protocol.callback import verify_callback
 from assent.server.page_replies import PageReplies
+from assent.server.wire import read_body
 
 CALLBACKS = "/api/demo/callbacks"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -80,7 +81,7 @@ class DemoDoor:
         """A callback, received as an agent would: its signature is checked before it is believed."""
         endpoint = await self._desk.store.endpoint("", self._desk.addresses.base + CALLBACKS)
         secrets = active_secrets(endpoint, self._desk.now()) if endpoint else []
-        body = await request.body()
+        body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
         try:
             verify_callback(body, request.headers, secrets=secrets, now=self._desk.now())
         except SignatureInvalid as error:
