@@ -227,7 +227,8 @@ def _principal(found: object) -> Principal:
 def _refusal(error: HTTPException) -> AssentError:
     """An authenticate function may refuse in the words of its framework."""
     kind = REFUSALS.get(error.status_code, InvalidToken if error.status_code < 500 else Unavailable)
-    return kind(error.detail)
+    # FastAPI lets the detail be anything; the flat error's message is text.
+    return kind(error.detail if isinstance(error.detail, str) else None)
 
 
 def _flat_error(request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from fastapi import HTTPException as FastApiException
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.testclient import TestClient
@@ -240,6 +241,19 @@ def test_what_authenticate_says_is_what_callers_hear(
     with TestClient(assent) as caller:
         answer = caller.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"})
     assert (answer.status_code, answer.json()["error"]) == (status, error)
+
+
+def test_a_refusal_with_details_of_its_own_is_still_told_in_words(tmp_path: Path) -> None:
+    def authenticate(request: Request) -> str | None:
+        raise FastApiException(401, {"why": ["expired"]})
+
+    assent = Assent(
+        base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"), authenticate=authenticate
+    )
+    with TestClient(assent) as caller:
+        answer = caller.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"})
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_token")
+    assert isinstance(answer.json()["message"], str)
 
 
 def test_without_authenticate_the_keys_of_the_database_decide(tmp_path: Path) -> None:
