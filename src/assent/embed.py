@@ -164,7 +164,7 @@ class Assent:
     ) -> PollResponse:
         """Where a case stands, as its owner sees it; raises CaseNotFound for anyone else."""
         parts = await self.parts()
-        return poll_response(await parts.desk.owned(case_id, await self._principal(request, owner)))
+        return poll_response(await parts.desk.current(case_id, await self._principal(request, owner)))
 
     async def cancel(
         self,

@@ -12,7 +12,7 @@ from assent.desk.sweep import BATCH
 from assent.errors import CaseNotFound, Unavailable
 from assent.ports.store import Commitment
 from assent.stores.memory import MemoryStore
-from assent.testing.desk import ACME, DeskForTests, desk_for_tests
+from assent.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +40,17 @@ async def test_reminders_go_out_one_by_one_and_then_the_case_expires(kit: DeskFo
     kit.clock.advance(HOUR)
     assert await kit.sweep.once() == 1
     assert await names(kit, opened.id) == ["created", "reminder", "reminder", "expired"]
+
+
+async def test_a_case_past_its_deadline_is_expired_for_whoever_looks_first(kit: DeskForTests) -> None:
+    opened = await kit.open(timeout="3h")
+    kit.clock.advance(3 * HOUR - TICK)
+    assert (await kit.desk.current(opened.id, ACME)).live
+    kit.clock.advance(TICK)
+    assert (await kit.desk.current(opened.id, ACME)).status == "expired"
+    assert await names(kit, opened.id) == ["created", "expired"]
+    with pytest.raises(CaseNotFound):
+        await kit.desk.current(opened.id, OTHER)
 
 
 async def test_a_reminder_says_how_much_time_is_left(kit: DeskForTests) -> None:

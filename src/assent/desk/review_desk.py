@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from assent.cases.case import Case, Offer, Subject
-from assent.cases.commands import Cancel, Command, PassOn, Respond, View, Work
-from assent.cases.deadlines import due_at
+from assent.cases.commands import Cancel, Command, Expire, PassOn, Respond, View, Work
+from assent.cases.deadlines import SYSTEM, due_at
 from assent.cases.events import Event
 from assent.cases.kind import ReviewKind
 from assent.cases.machine import Step, apply, require
@@ -107,6 +107,13 @@ class ReviewDesk:
     async def owned(self, case_id: str, principal: Principal) -> Case:
         """The principal's own case; raises CaseNotFound for anyone else's."""
         return require_owner(await self.store.case(case_id), principal)
+
+    async def current(self, case_id: str, principal: Principal) -> Case:
+        """The principal's own case as it stands now; past its deadline it expires here, if not before."""
+        case = require_owner(await self.store.case(case_id), principal)
+        if not case.live or self.now() < case.expires_at:
+            return case
+        return await self._order(case_id, Expire(actor=SYSTEM))
 
     async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
         """The case behind a review link and the digest of that link; changes nothing."""
