@@ -1,5 +1,6 @@
 """One frozen settings object from defaults, a TOML file, the environment and flags, each with its origin."""
 
+import os.path
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -125,6 +126,9 @@ def check(settings: Settings) -> None:
     limits = settings.limits
     if limits.default_timeout_for > limits.max_timeout_for:
         raise SettingsError("default_timeout is longer than max_timeout.")
+    # os.path.isdir, since Path.is_dir raises for names that no folder could have.
+    if settings.templates is not None and not os.path.isdir(settings.templates):
+        raise SettingsError(f"templates {settings.templates!r} is no folder.")
     base_url = settings.base_url
     if base_url is not None and not is_secure_or_loopback(base_url):
         raise SettingsError(
