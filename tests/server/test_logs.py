@@ -165,6 +165,11 @@ def test_a_line_stays_one_line_whatever_was_said() -> None:
     assert msgspec.json.decode(line)["message"] == "a\nb c\r\n{}"
 
 
+def test_what_a_caller_sent_cannot_forge_a_line_or_paint_a_terminal() -> None:
+    line = TextFormatter().format(record("GET %s", "/é\n12:00  info  all is well\x1b[2J\x9b\u202e"))
+    assert line.endswith("GET /é\\n12:00  info  all is well\\x1b[2J\\x9b\\u202e")
+
+
 def test_what_json_cannot_hold_is_written_as_text() -> None:
     headers = {"Authorization": "Bearer abcdefgh"}
     line = JsonFormatter().format(record("said", thing=Path("x"), headers=headers, half="\ud800", count=7))

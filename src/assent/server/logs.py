@@ -50,10 +50,15 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         moment = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
-        line = f"{moment}  {record.levelname.lower():<7}  {record.getMessage()}"
+        line = f"{moment}  {record.levelname.lower():<7}  {_on_one_line(record.getMessage())}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
         return redact(line)
+
+
+def _on_one_line(text: str) -> str:
+    """A path may carry anything: a line break that forges a line, an escape that repaints the terminal."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def configure_logs(*, style: Literal["auto", "json", "text"], level: str) -> None:
