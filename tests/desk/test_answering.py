@@ -68,6 +68,7 @@ async def test_a_form_is_judged_by_the_server(kit: DeskForTests) -> None:
         ("selection", "select", {"selected": ["no-such-room"]}, InvalidSelection),
         ("selection", "select", {"selected": []}, InvalidSelection),
         ("confirmation", "confirm", {"confirmed_items": []}, InvalidSubmission),
+        ("confirmation", "confirm", {}, InvalidSubmission),
         ("escalation", "skip", {"modified_params": {"a": 1}}, InvalidSubmission),
         ("x-seating-plan", "nonsense", {}, InvalidAction),
     ],

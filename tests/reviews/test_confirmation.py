@@ -17,8 +17,19 @@ def check(action: str, data: dict[str, Any], **context: Any) -> dict[str, Any]:
 
 
 def test_a_bare_press_confirms_everything_by_name() -> None:
-    assert check("confirm", {}, items=MAILS) == {"confirmed_items": ["one", "two", "three"]}
+    asked = offer(KIND, {"items": MAILS})
+    assert KIND.pressed(asked, "confirm") == {"confirmed_items": ["one", "two", "three"]}
+    assert KIND.pressed(asked, "cancel") == {}
+    assert KIND.pressed(offer(KIND, {}), "confirm") == {}
     assert check("confirm", {}) == {}
+
+
+@pytest.mark.parametrize("data", [{}, {"confirmed_items": None}, {"note": "All of them"}])
+@pytest.mark.parametrize("allow_partial", [True, False])
+def test_saying_nothing_of_the_items_confirms_none_of_them(data: dict[str, Any], allow_partial: bool) -> None:
+    with pytest.raises(InvalidSubmission) as refusal:
+        check("confirm", data, items=MAILS, allow_partial=allow_partial)
+    assert refusal.value.details["unconfirmed"] == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize("name", ["items", "items_to_confirm"])

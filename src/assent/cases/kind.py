@@ -21,6 +21,10 @@ class ReviewKind(Protocol):
         """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
         ...
 
+    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+        """The data that a bare press of this action's button stands for, where nothing can be ticked."""
+        ...
+
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
         ...

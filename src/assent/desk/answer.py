@@ -39,9 +39,11 @@ def check_answer(answer: Answer, offer: Offer, kind: ReviewKind) -> dict[str, An
         raise InvalidAction(
             f"{answer.action[:64]!r} is not an action of this case; use {', '.join(offer.actions)}."
         )
-    if answer.path == "inline_submit" and answer.action not in (offer.inline_actions or ()):
+    if answer.path != "inline_submit":
+        return kind.check(offer, answer.action, answer.data)
+    if answer.action not in (offer.inline_actions or ()):
         raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
-    return kind.check(offer, answer.action, answer.data)
+    return kind.check(offer, answer.action, {**kind.pressed(offer, answer.action), **answer.data})
 
 
 def decide(answer: Answer, result: Result, verification: VerificationResult | None) -> Decision:

@@ -34,6 +34,10 @@ class BaseKind:
         """Read what the kind needs from the context; raises as `prepare` does."""
         return None
 
+    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+        """The data that a bare press of this action's button stands for; nothing, for most kinds."""
+        return {}
+
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
         offered = self.offered(offer)

@@ -28,6 +28,11 @@ class Confirmation(BaseKind):
         """Both, unless a word must be typed: then only the page can confirm."""
         return ("cancel",) if confirm_word(context) else self.inline_actions
 
+    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+        """A button confirms every item: it cannot tick."""
+        name = _items_name(offer.context) if action == "confirm" else None
+        return {"confirmed_items": listed_ids(offer.context, name)} if name else {}
+
     def understand(self, context: Mapping[str, Any]) -> tuple[Listed, ...]:
         """The items; raises ValidationFailed for items without ids, an unusable word, a flag that is none."""
         confirm_word(context)
@@ -65,7 +70,6 @@ class Confirmation(BaseKind):
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked items, the typed word and the note."""
-        # On the page nothing ticked is nothing confirmed; only an inline press means all.
         confirmed = every(pairs, "confirmed_items") if items_of(offer.context) else None
         word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
         return kept(confirmed_items=confirmed, confirm_word=word, note=last(pairs, "note"))
@@ -108,9 +112,7 @@ def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]
     name = _items_name(context)
     known = listed_ids(context, name) if name else []
     given = data.get("confirmed_items")
-    if given is None:
-        return known or None
-    confirmed = read_ids(given, "confirmed_items", InvalidSubmission)
+    confirmed = [] if given is None else read_ids(given, "confirmed_items", InvalidSubmission)
     unknown = [item for item in confirmed if item not in known]
     if unknown:
         raise misfit("confirmed_items", f"These were not offered: {named(unknown)}.", unknown=unknown[:10])
