@@ -164,6 +164,17 @@ def test_callers_that_a_proxy_brings_are_not_at_this_machine(agent: httpx.Client
     assert agent.get("/", headers=brought).status_code == 404
 
 
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8400", "127.0.0.1.evil.example", "[::1", ""])
+def test_a_web_page_that_borrows_this_machines_address_finds_nothing(agent: httpx.Client, host: str) -> None:
+    assert agent.post("/api/demo", headers={"Host": host}).status_code == 404
+    assert agent.get("/", headers={"Host": host}).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8400", "127.0.0.1:8400", "[::1]:8400"])
+def test_this_machine_may_be_called_by_any_of_its_names(agent: httpx.Client, host: str) -> None:
+    assert agent.get("/", headers={"Host": host}).status_code == 200
+
+
 @pytest.mark.parametrize("address", ["192.0.2.1", "10.0.0.7", "2001:db8::1", "somewhere"])
 def test_callers_from_elsewhere_find_nothing(demo_parts: RunningServer, address: str) -> None:
     caller = TestClient(demo_parts.parts.app, client=(address, 50000))

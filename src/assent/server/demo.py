@@ -16,6 +16,7 @@ from assent.errors import CaseNotFound, InvalidToken, SignatureInvalid, Validati
 from assent.pages.renderer import PageRenderer
 from assent.pages.view import DemoLink, HomeView
 from assent.ports.identity import Principal
+from assent.protocol.addresses import is_secure_or_loopback
 from assent.protocol.callback import verify_callback
 from assent.server.page_replies import PageReplies
 from assent.server.wire import read_body
@@ -91,12 +92,19 @@ class DemoDoor:
 
 
 def _require_this_machine(request: Request) -> None:
-    """Raises CaseNotFound for callers from elsewhere, those that a proxy brought included."""
-    host = request.client.host if request.client else ""
+    """Raises CaseNotFound for callers from elsewhere, those that a proxy or a web page brought included."""
     forwarded = any(name in request.headers for name in FORWARDED)
-    try:
-        here = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        here = False
-    if forwarded or not here:
+    if forwarded or not _from_loopback(request) or not _to_loopback(request):
         raise CaseNotFound("The demo answers on loopback only.")
+
+
+def _from_loopback(request: Request) -> bool:
+    try:
+        return ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
+
+
+def _to_loopback(request: Request) -> bool:
+    """A web page can give its own name this machine's address, and its reader's browser then calls here."""
+    return is_secure_or_loopback(f"http://{request.headers.get('host', '')}")
