@@ -1,5 +1,6 @@
 """Draws the command line: every command with its arguments, options and help, as `--help` gives them."""
 
+import inspect
 from collections.abc import Iterator
 
 import click
@@ -32,7 +33,7 @@ def options(command: click.Command) -> list[click.Option]:
 def _section(path: str, command: click.Command) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
-    parts = [f"### `{path}`", (command.help or "").strip(), code(usage)]
+    parts = [f"### `{path}`", inspect.cleandoc(command.help or ""), code(usage)]
     rows = [_row(option, context) for option in options(command)]
     if rows:
         parts.append(table(("Option", "Meaning"), rows))

@@ -14,6 +14,7 @@ _EXPORTS: dict[str, str] = {
     "PollResponse": "assent.protocol.poll",
     "Principal": "assent.ports.identity",
     "RequestError": "assent.errors",
+    "RespondedBy": "assent.protocol.poll",
     "ReviewDesk": "assent.desk.review_desk",
     "ServerRefused": "assent.client",
     "Settings": "assent.settings",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from assent.protocol.improvement import Suggestion as Suggestion
     from assent.protocol.improvement import improvement_suggestions as improvement_suggestions
     from assent.protocol.poll import PollResponse as PollResponse
+    from assent.protocol.poll import RespondedBy as RespondedBy
     from assent.protocol.poll import Status as Status
     from assent.settings import Settings as Settings
     from assent.signing.verify import verify_result as verify_result

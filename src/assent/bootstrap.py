@@ -1,6 +1,7 @@
 """The only place where things are wired together: settings in, a running server's parts out."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from assent.desk.addresses import Addresses
 from assent.desk.outbox import Outbox
 from assent.desk.review_desk import ReviewDesk
 from assent.desk.sweep import Sweep
+from assent.errors import AssentError
 from assent.pages.renderer import STATIC, PageRenderer
 from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
@@ -34,7 +36,7 @@ from assent.server.prefill import Prefill
 from assent.server.public import PublicDocuments
 from assent.server.rate import PollLimiter
 from assent.server.rest_api import RestApi
-from assent.server.review_pages import ReviewPages
+from assent.server.review_pages import Identify, ReviewPages
 from assent.server.sessions import CaseSessions
 from assent.server.static_files import StaticFiles
 from assent.server.streams import EventStreams
@@ -43,6 +45,8 @@ from assent.server.wire import Scope
 from assent.settings import Settings
 from assent.signing.stored import StoredSigner
 from assent.stores.sqlite.store import SqliteStore
+
+log = logging.getLogger("assent")
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 Clock = Callable[[], datetime]
@@ -68,8 +72,10 @@ class Parts:
         authenticate: Authenticate | None,
         verifier: EvidenceVerifier | None,
         kinds: Mapping[str, ReviewKind],
+        identify: Identify | None,
     ) -> None:
         """Join the parts."""
+        self._identify = identify
         settings = self.settings
         self.desk = ReviewDesk(
             store=self.store,
@@ -130,6 +136,7 @@ class Parts:
             sessions=CaseSessions(self._secret),
             kind=lambda type: BUILT_IN.get(type, CUSTOM),
             prefill=Prefill(self.http, self._now),
+            identify=self._identify,
         )
         static = StaticFiles(STATIC)
         self.router = Router(
@@ -157,7 +164,13 @@ class Parts:
     def _foreign_change(self, case_id: str | None) -> None:
         """Another process wrote: it may have rotated the signing keys."""
         if case_id is None and self._signer is not None:
-            self._refreshing = asyncio.ensure_future(self._signer.refresh())
+            self._refreshing = asyncio.create_task(self._refresh(self._signer))
+
+    async def _refresh(self, signer: StoredSigner) -> None:
+        try:
+            await signer.refresh()
+        except AssentError as error:  # the next change, or the next start, takes them up
+            log.warning("signing keys could not be read again: %s", error.message)
 
     async def start(self) -> None:
         """Begin the time-driven work."""
@@ -178,6 +191,7 @@ async def build(
     authenticate: Authenticate | None = None,
     verifier: EvidenceVerifier | None = None,
     kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    identify: Identify | None = None,
     now: Clock = clock.now,
 ) -> Parts:
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
@@ -187,7 +201,7 @@ async def build(
     if settings.signing != "none":
         signer = await StoredSigner.open(store, algorithm=settings.signing, clock=now)
     parts = Parts(settings, store, signer, secret, now)
-    parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds)
+    parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
     return parts
 
 

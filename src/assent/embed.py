@@ -26,12 +26,13 @@ from assent.errors import (
 from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.ports.verifier import EvidenceVerifier
-from assent.protocol.poll import PollResponse
+from assent.protocol.poll import PollResponse, RespondedBy
 from assent.server.wire import Receive, Scope, Send, describe_error
 from assent.settings import settings_from
 
 Who = str | Principal | None
 Authenticator = Callable[[Request], Who | Awaitable[Who]]
+Identifier = Callable[[Request], RespondedBy | Awaitable[RespondedBy | None] | None]
 IN_HOUSE = "in-house"
 REFUSALS: Mapping[int, type[AssentError]] = {403: NotPermitted, 404: CaseNotFound, 429: RateLimited}
 
@@ -41,7 +42,8 @@ class Assent:
 
     `authenticate(request)` names the principal behind a request, or returns None for nobody; without it the
     API keys of the database decide. A case belongs to whom its handler's request belongs to, and only they
-    may poll it. The database opens with the first request, or with `lifespan`.
+    may poll it. `identify(request)` names the person who answers on a page, where your app knows them. The
+    database opens with the first request, or with `lifespan`.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class Assent:
         base_url: str,
         db: str = "assent.db",
         authenticate: Authenticator | None = None,
+        identify: Identifier | None = None,
         verifier: EvidenceVerifier | None = None,
         store: Store | None = None,
         **settings: Any,
     ) -> None:
         self.settings = settings_from({"base_url": base_url, "db": db, **settings})
         self._authenticator = authenticate
+        self._identifier = identify
         self._verifier = verifier
         self._store = store
         self._parts: Parts | None = None
@@ -90,6 +94,7 @@ class Assent:
                     store=self._store,
                     authenticate=self._scoped() if self._authenticator else None,
                     verifier=self._verifier,
+                    identify=self._identify if self._identifier else None,
                 )
                 self._loop = loop
                 await self._parts.start()
@@ -154,7 +159,7 @@ class Assent:
             opened.body,
             status_code=202,
             media_type="application/json",
-            headers={"cache-control": "no-store", "retry-after": "30"},
+            headers={"cache-control": "no-store", "retry-after": "2"},
         )
 
     # Answers
@@ -206,6 +211,10 @@ class Assent:
             return _principal(found)
 
         return authenticate
+
+    async def _identify(self, request: Request) -> RespondedBy | None:
+        found = self._identifier(request) if self._identifier else None
+        return await found if inspect.isawaitable(found) else found
 
     async def _own_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()

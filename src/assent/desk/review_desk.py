@@ -201,6 +201,10 @@ class ReviewDesk:
                 case, offer = await self.shown(case.id)
         raise Unavailable()
 
+    async def require_submitter(self, case_id: str, token: str | None) -> None:
+        """Raises InvalidToken unless this token answers this case inline."""
+        require_submit_token((await self.shown(case_id))[0], token)
+
     async def submit_inline(
         self, case_id: str, token: str | None, request: SubmitRequest, *, replay_digest: str | None = None
     ) -> SubmitReceipt:

@@ -133,6 +133,11 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         "The page you answered does not match the question any more, so your answer was not recorded.",
         "Look at it again and decide anew.",
     ),
+    "unreadable": (
+        "This could not be read",
+        "What your browser sent is too long or was cut off on the way. Nothing was recorded.",
+        "Go back, shorten what you wrote, and send it again.",
+    ),
     "too_busy": (
         "One moment, please",
         "Too many requests came at once. Nothing was recorded.",

@@ -17,8 +17,12 @@ _COMPLAINTS = (
         re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL),
         "`{name}` is not a known property",
     ),
+    (re.compile(r"Expected `str` of length <= (?P<most>\d+)"), "at most {most} characters fit"),
+    (re.compile(r"Expected `str` of length >= (?P<least>\d+)"), "at least {least} characters are needed"),
     (re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`"), "expected {wanted}, got {given}"),
 )
+_FORMS = re.compile(r"Expected `str` matching regex '\^\(\?:(?P<forms>.*)\)\$\(\?!\\+n\)'")
+_FORM = re.compile(r"(?P<fixed>[a-z_-]+)(?P<open>\.\+|\[.*)?")
 
 
 def whole(expression: str) -> str:
@@ -31,7 +35,7 @@ def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) 
     try:
         return msgspec.convert(raw, shape)
     except msgspec.ValidationError as misfit:
-        reason, path = _take_apart(str(misfit))
+        reason, path = complaint(misfit)
     except (UnicodeError, RecursionError):
         reason, path = "holds characters or a depth that JSON cannot carry", ""
     raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
@@ -44,18 +48,31 @@ def quote(text: str, limit: int = 60) -> str:
     return visible if len(text) <= limit else visible + "..."
 
 
-def _take_apart(complaint: str) -> tuple[str, str]:
-    place = _PLACE.search(complaint)
+def complaint(misfit: msgspec.ValidationError) -> tuple[str, str]:
+    """What does not fit, in words for whoever sent it, and where: a path with a dot in front, or nothing."""
+    text = str(misfit)
+    place = _PLACE.search(text)
     if place is None:
-        return _reword(complaint), ""
-    return _reword(complaint[: place.start()]), quote(place["path"], 120)
+        return _reword(text), ""
+    return _reword(text[: place.start()]), quote(place["path"], 120)
 
 
 def _reword(reason: str) -> str:
+    if match := _FORMS.fullmatch(reason):
+        return _expected_form(match["forms"].split("|"))
     for pattern, words in _COMPLAINTS:
         if match := pattern.fullmatch(reason):
             return words.format(**{key: quote(_json_words(text)) for key, text in match.groupdict().items()})
     return quote(reason, 120)
+
+
+def _expected_form(forms: list[str]) -> str:
+    """Alternatives are listed; what only an expression could tell is left to the documentation."""
+    known = [_FORM.fullmatch(form) for form in forms]
+    if not all(known):
+        return "this does not have the documented form"
+    names = [match["fixed"] + ("…" if match["open"] else "") for match in known if match]
+    return f"use one of {', '.join(names)}" if len(names) > 1 else f"use {names[0]}"
 
 
 def _json_words(types: str) -> str:

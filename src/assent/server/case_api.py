@@ -12,7 +12,7 @@ from assent.desk import replays
 from assent.desk.access import require_scope
 from assent.desk.draft import CaseDraft, CaseId
 from assent.desk.review_desk import ReviewDesk
-from assent.errors import InvalidSubmission, InvalidToken, ValidationFailed
+from assent.errors import BadRequest, InvalidSubmission, InvalidToken, ValidationFailed
 from assent.ports.identity import Principal
 from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from assent.protocol.poll import PollResponse, Status
@@ -64,7 +64,11 @@ class CaseApi:
     async def submit(self, scope: Scope, body: bytes, case_id: str) -> SubmitReceipt:
         """Take an inline answer under the case's submit token."""
         token = bearer_token(scope)
-        request = decode(_submit_decoder, body, misfit=InvalidSubmission)
+        try:
+            request = decode(_submit_decoder, body, misfit=InvalidSubmission)
+        except BadRequest:
+            await self.desk.require_submitter(case_id, token)  # strangers learn nothing of the body's shape
+            raise
         key = text_header(scope, b"idempotency-key")
         replay_digest = replays.digest(case_id, replays.check_key(key), body) if key is not None else None
         return await self.desk.submit_inline(case_id, token, request, replay_digest=replay_digest)

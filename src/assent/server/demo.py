@@ -66,7 +66,7 @@ class DemoDoor:
         _require_this_machine(request)
         type = request.query_params.get("type", "selection")
         body = await self.sample(type)
-        headers = {"cache-control": "no-store", "retry-after": "5"}
+        headers = {"cache-control": "no-store", "retry-after": "2"}
         return Response(body, status_code=202, media_type="application/json", headers=headers)
 
     async def sample(self, type: str) -> bytes:

@@ -19,6 +19,7 @@ from assent.errors import (
     AlreadyClosed,
     AssentError,
     BadRequest,
+    BodyTooLarge,
     CaseConflict,
     CaseExpired,
     CaseNotFound,
@@ -33,7 +34,7 @@ from assent.errors import (
 from assent.pages.renderer import PageRenderer
 from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round
 from assent.protocol.inline_submit import ActionName
-from assent.protocol.poll import Status
+from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
@@ -47,6 +48,7 @@ MAX_FIELDS = 2000
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
 Pairs = list[tuple[str, str]]
+Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
 class PageSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,8 +87,10 @@ class ReviewPages:
         sessions: CaseSessions,
         kind: Callable[[str], BaseKind],
         prefill: Prefill,
+        identify: Identify | None = None,
     ) -> None:
         self._desk = desk
+        self._identify = identify
         self._renderer = renderer
         self._sessions = sessions
         self._kind = kind
@@ -134,7 +138,7 @@ class ReviewPages:
         saved, _ = await self._saved(visit.case, visit.offer)
         turn = self._kind(visit.case.type).turn(visit.offer, move, _typed(visit.pairs), saved)
         if turn.ready:
-            return await self._answer(visit, move, turn)
+            return await self._answer(visit, move, turn, await self._person(request))
         await self._desk.work(
             visit.case.id,
             actor=visit.session.actor,
@@ -169,13 +173,16 @@ class ReviewPages:
 
     # Answers
 
-    async def _answer(self, visit: Visit, action: str, turn: Turn) -> Response:
+    async def _answer(
+        self, visit: Visit, action: str, turn: Turn, responded_by: RespondedBy | None
+    ) -> Response:
         key = visit.value("idempotency_key")
         answer = Answer(
             action=action,
             data=turn.values,
             path="browser_submit",
             actor=visit.session.actor,
+            responded_by=responded_by,
             replay_digest=replays.digest(visit.case.id, key) if key else None,
         )
         try:
@@ -198,6 +205,7 @@ class ReviewPages:
                 data=submission.data,
                 path="browser_submit",
                 actor=f"link:{link[:8]}",
+                responded_by=await self._person(request),
                 evidence=submission.verification_evidence,
                 replay_digest=replays.digest(case_id, replays.check_key(key), body) if key else None,
             )
@@ -303,6 +311,10 @@ class ReviewPages:
 
     # Who is there
 
+    async def _person(self, request: Request) -> RespondedBy | None:
+        """Who answers, where the service knows its people; a link alone tells nobody's name."""
+        return await self._identify(request) if self._identify else None
+
     async def _visit(self, request: Request) -> Visit:
         case, offer = await self._desk.shown(request.path_params["case_id"])
         session = self._session(request, case)
@@ -360,6 +372,8 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (CaseNotFound, "not_found"),
     (CaseExpired, "too_late"),
     (CaseConflict, "answered_elsewhere"),
+    (BodyTooLarge, "unreadable"),
+    (InvalidSubmission, "unreadable"),
     (RateLimited, "too_busy"),
     (Unavailable, "not_recorded"),
 )

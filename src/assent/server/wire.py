@@ -20,6 +20,7 @@ from assent.errors import (
     Unavailable,
     ValidationFailed,
 )
+from assent.protocol.shape import complaint
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -151,6 +152,8 @@ def decode(
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise misfit(f"{error}.") from error
+        reason, path = complaint(error)
+        place = path.lstrip(".")
+        raise misfit(f"{place}: {reason}." if place else f"{reason}.") from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidJson(f"The body is not valid JSON: {error}.") from error
