@@ -72,6 +72,7 @@ def _opening() -> list[Row]:
 def _forms() -> list[Row]:
     return [
         ("Fields of a form", forms.MAX_FIELDS, ""),
+        ("Fields of a form with a `default_ref`", forms.MAX_REFERENCES, ""),
         ("Steps of a form", forms.MAX_STEPS, ""),
         ("Options of a field", fields.MAX_OPTIONS, ""),
         ("Label, title, option", f"{form_rules.LONGEST_LABEL} characters", ""),

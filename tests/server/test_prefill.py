@@ -84,9 +84,18 @@ def test_a_value_that_does_not_fit_is_left_out(
         assert "not" not in page.hidden().values()
 
 
-def test_an_address_that_the_guard_refuses_is_never_called(
-    server: RunningServer, client: httpx.Client
-) -> None:
-    hitl = ask(server, client, field("city", "https://169.254.169.254/latest"))
-    with server.page(hitl) as page:
-        assert page.response.status_code == 200
+@pytest.mark.parametrize(
+    "url", ["https://169.254.169.254/latest", "https://10.0.0.1/", "http://example.com/"]
+)
+def test_an_address_that_the_guard_refuses_is_refused_at_once(client: httpx.Client, url: str) -> None:
+    draft = {"type": "input", "prompt": "Where to?", "context": {"form": {"fields": [field("city", url)]}}}
+    response = client.post("/v1/cases", json=draft)
+    assert response.status_code == 400
+    assert response.json()["error"] == "invalid_form"
+    assert "default_ref" in response.json()["message"]
+
+
+def test_one_page_view_starts_only_so_many_requests(client: httpx.Client) -> None:
+    fields = [field(f"f{number}", "https://values.example.com/") for number in range(21)]
+    draft = {"type": "input", "prompt": "Where to?", "context": {"form": {"fields": fields}}}
+    assert client.post("/v1/cases", json=draft).json()["error"] == "invalid_form"

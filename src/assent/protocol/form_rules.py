@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 
-from assent.protocol.addresses import is_secure_or_loopback
+from assent.errors import AddressRefused
+from assent.protocol.addresses import check_url
 from assent.protocol.characters import is_storable
 from assent.protocol.field_values import is_blank, is_number, judge, parse_date
 from assent.protocol.fields import (
@@ -151,9 +152,13 @@ def _default(field: Field) -> str | None:
 
 
 def _default_ref(field: Field) -> str | None:
-    if field.default_ref is None or is_secure_or_loopback(field.default_ref):
+    if field.default_ref is None:
         return None
-    return "default_ref must be an https URL, or http on localhost"
+    try:
+        check_url(field.default_ref, allow_loopback=True)  # whether loopback may be called is for later
+    except AddressRefused as refusal:
+        return f"default_ref cannot be called: {refusal.message}"
+    return None
 
 
 def _has_bounds(field: Field) -> bool:

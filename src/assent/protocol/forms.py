@@ -16,6 +16,7 @@ from assent.protocol.patterns import pattern_size
 from assent.protocol.shape import quote, read_shape
 
 MAX_FIELDS = 200
+MAX_REFERENCES = 20  # each is a request of ours when a page is opened
 MAX_STEPS = 20
 # Instructions of all different patterns of one form: bounds what compiling and matching may cost.
 MAX_PATTERN_SIZE = 200_000
@@ -88,6 +89,8 @@ def _check_layout(form: Form) -> None:
         raise _refusal("form.steps", f"a form takes 1 to {MAX_STEPS} steps")
     if not 1 <= len(form.every_field) <= MAX_FIELDS:
         raise _refusal("form", f"a form takes 1 to {MAX_FIELDS} fields")
+    if sum(field.default_ref is not None for field in form.every_field) > MAX_REFERENCES:
+        raise _refusal("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
     if form.session_id is not None and not _is_short(form.session_id, LONGEST_LABEL):
         raise _refusal("form.session_id", f"must be 1 to {LONGEST_LABEL} characters")
     for number, step in enumerate(form.steps or ()):
