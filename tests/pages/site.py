@@ -24,6 +24,11 @@ class Site:
         self.posts: list[tuple[str, str]] = []
         self.address = ""
 
+    @property
+    def answers(self) -> list[tuple[str, str]]:
+        """What was posted as an answer; the page's script posts too, whenever it gets to it."""
+        return [(path, body) for path, body in self.posts if path.endswith("/respond")]
+
     def answer(self, path: str) -> tuple[int, str, bytes]:
         name = unquote(path.split("?", maxsplit=1)[0]).removeprefix("/")
         if name.startswith("static/"):
