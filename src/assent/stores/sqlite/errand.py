@@ -2,7 +2,7 @@
 
 A thread that comes back from the disk needs the interpreter, and a loop that is never idle lets go of it for
 instants only: left to chance, that thread may wait for seconds. So while an errand is under way, the loop
-hands over once in every turn by really waiting, for a moment that is short beside the work of a busy turn.
+hands over by really waiting for a moment: in every idle turn, and now and then between busy ones.
 """
 
 import asyncio
