@@ -1,5 +1,6 @@
 """What all kinds do alike: refuse unknown actions and unsound data before they judge."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -12,7 +13,7 @@ from assent.reviews.page_form import Pairs
 from assent.reviews.turn import Turn
 
 
-class BaseKind:
+class BaseKind(ABC):
     """The frame of a kind: subclasses fill in what they need and how they judge."""
 
     name: str
@@ -61,17 +62,17 @@ class BaseKind:
         """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
         return list(data.items())
 
+    @abstractmethod
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The kind's own rules, on data that is sound JSON and an action that is offered."""
-        raise NotImplementedError
 
+    @abstractmethod
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """What the kind's page template shows, with what was typed so far in its places."""
-        raise NotImplementedError
 
+    @abstractmethod
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The data that a post of the page's form means; names it does not know are left aside."""
-        raise NotImplementedError
 
     def example(self) -> dict[str, Any]:
         """A body for opening a case of this type, yours to change."""
