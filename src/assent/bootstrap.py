@@ -18,7 +18,8 @@ from assent.desk.outbox import Outbox
 from assent.desk.review_desk import ReviewDesk
 from assent.desk.sweep import Sweep
 from assent.errors import AssentError
-from assent.pages.renderer import STATIC, PageRenderer
+from assent.pages.assets import assets
+from assent.pages.renderer import PageRenderer
 from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
@@ -138,7 +139,7 @@ class Parts:
             prefill=Prefill(self.http, self._now),
             identify=self._identify,
         )
-        static = StaticFiles(STATIC)
+        static = StaticFiles(assets())
         self.router = Router(
             routes=[*public.routes, *api.routes, *pages.routes, *static.routes], redirect_slashes=False
         )

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from assent.pages import STATIC
+from assent.pages import assets
 
 CSP = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -32,8 +32,8 @@ class Site:
     def answer(self, path: str) -> tuple[int, str, bytes]:
         name = unquote(path.split("?", maxsplit=1)[0]).removeprefix("/")
         if name.startswith("static/"):
-            file = STATIC / name.removeprefix("static/")
-            return 200, MEDIA[file.suffix[1:]], file.read_bytes()
+            file = name.removeprefix("static/")
+            return 200, MEDIA[file.rpartition(".")[2]], assets()[file]
         if name in self.pages:
             return 200, "text/html; charset=utf-8", self.pages[name].encode()
         return 404, "text/plain", b""

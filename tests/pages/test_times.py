@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from assent.pages.times import calendar, day, exact, relative
+from assent.pages.language import ENGLISH
+
+calendar, day, exact, relative = ENGLISH.calendar, ENGLISH.day, ENGLISH.exact, ENGLISH.relative
 
 NOW = datetime(2026, 11, 15, 16, 0, tzinfo=UTC)
 

@@ -1,6 +1,7 @@
 """A case in, HTML out; no HTTP lives here."""
 
-from assent.pages.renderer import STATIC, PageRenderer
+from assent.pages.assets import assets
+from assent.pages.renderer import PageRenderer
 from assent.pages.view import (
     ClosedView,
     DemoLink,
@@ -12,7 +13,6 @@ from assent.pages.view import (
 )
 
 __all__ = [
-    "STATIC",
     "ClosedView",
     "DemoLink",
     "HomeView",
@@ -21,4 +21,5 @@ __all__ = [
     "PassOnView",
     "ReviewView",
     "Round",
+    "assets",
 ]

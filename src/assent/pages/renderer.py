@@ -6,12 +6,12 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from assent.pages import facts, times, words
+from assent.pages import facts, words
 from assent.pages.api_docs import read_api
+from assent.pages.language import ENGLISH, Language
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
 from assent.pages.visible import is_plain, visible
 
-STATIC = Path(__file__).parent / "static"
 _TEMPLATES = Path(__file__).parent / "templates"
 # Each kind keeps its page beside its rules; pages know the folder, not the kinds.
 _KIND_TEMPLATES = Path(__file__).parent.parent / "reviews"
@@ -21,7 +21,8 @@ class PageRenderer:
     """Every page, from one set of templates. Raises nothing for anything that a case may hold."""
 
     def __init__(self, template_dirs: Sequence[Path] = ()) -> None:
-        self._templates = _environment([*template_dirs, _TEMPLATES, _KIND_TEMPLATES])
+        self._folders = [*template_dirs, _TEMPLATES, _KIND_TEMPLATES]
+        self._languages = {ENGLISH.code: _environment(self._folders, ENGLISH)}
 
     def review(self, view: ReviewView) -> str:
         """The open case with the form that answers it."""
@@ -49,10 +50,15 @@ class PageRenderer:
         return self._render("docs.html", api=read_api(openapi), static_url=static_url)
 
     def _render(self, template: str, **values: Any) -> str:
-        return self._templates.get_template(template).render(**values)
+        language = getattr(values.get("view"), "language", ENGLISH)
+        environment = self._languages.get(language.code)
+        if environment is None:
+            environment = self._languages[language.code] = _environment(self._folders, language)
+        return environment.get_template(template).render(**values)
 
 
-def _environment(folders: Sequence[Path]) -> Environment:
+def _environment(folders: Sequence[Path], language: Language) -> Environment:
+    """Templates that speak one language."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
@@ -68,14 +74,15 @@ def _environment(folders: Sequence[Path]) -> Environment:
         label=facts.label,
         as_day=facts.as_day,
         as_moment=facts.as_moment,
-        relative=times.relative,
-        calendar=times.calendar,
-        exact=times.exact,
-        day=times.day,
+        relative=language.relative,
+        calendar=language.calendar,
+        exact=language.exact,
+        day=language.day,
+        say=language.say,
     )
     environment.tests["plain"] = is_plain
     environment.globals.update(
-        t=words.t, tn=words.tn, words=words, language=words.LANGUAGE, direction=words.DIRECTION
+        t=language.t, tn=language.tn, words=words, language=language.code, direction=language.direction
     )
     return environment
 

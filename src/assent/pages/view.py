@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from assent.cases.case import Case, Offer
+from assent.pages.language import ENGLISH, Language
 
 Recap = tuple[tuple[str, Any], ...]
 
@@ -39,6 +40,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     problems: dict[str, str] = {}
     notice: str | None = None
     rounds: tuple[Round, ...] = ()
+    language: Language = ENGLISH
 
 
 class ClosedView(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,7 @@ class ClosedView(Struct, frozen=True, kw_only=True):
     static_url: str
     recap: Recap = ()
     rounds: tuple[Round, ...] = ()
+    language: Language = ENGLISH
 
 
 class PassOnView(Struct, frozen=True, kw_only=True):
@@ -60,6 +63,7 @@ class PassOnView(Struct, frozen=True, kw_only=True):
     expires_at: datetime
     now: datetime
     static_url: str
+    language: Language = ENGLISH
 
 
 class MessageView(Struct, frozen=True, kw_only=True):
@@ -68,6 +72,7 @@ class MessageView(Struct, frozen=True, kw_only=True):
     name: str
     static_url: str
     review_url: str | None = None
+    language: Language = ENGLISH
 
 
 class DemoLink(Struct, frozen=True, kw_only=True):
@@ -84,3 +89,4 @@ class HomeView(Struct, frozen=True, kw_only=True):
     static_url: str
     links: tuple[DemoLink, ...] = ()
     docs_url: str | None = None
+    language: Language = ENGLISH

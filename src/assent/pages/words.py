@@ -1,22 +1,6 @@
-"""Our own words: every text of the pages passes through `t`, so that catalogs can translate it."""
+"""Our own words: every text of the pages passes through a language, so that catalogs can translate it."""
 
 from collections.abc import Mapping
-from typing import Any
-
-from markupsafe import escape
-
-LANGUAGE, DIRECTION = "en", "ltr"
-
-
-def t(text: str, /, **parts: Any) -> str:
-    """Our text with its parts filled in, every part escaped unless it is markup already."""
-    return escape(text).format(**parts) if parts else text
-
-
-def tn(one: str, many: str, count: int) -> str:
-    """The text for this count; both forms name `{count}`."""
-    return t(one if count == 1 else many, count=count)
-
 
 ASKS: Mapping[str, str] = {
     "approval": "asks for your approval",

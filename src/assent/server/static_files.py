@@ -1,6 +1,7 @@
 """The few files that pages link to, served from memory."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.requests import Request
@@ -13,10 +14,10 @@ TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 
 
 class StaticFiles:
-    """Files of one folder."""
+    """Files by their names."""
 
-    def __init__(self, folder: Path) -> None:
-        self._files = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
 
     @property
     def routes(self) -> list[Route]:

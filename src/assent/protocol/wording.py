@@ -1,0 +1,33 @@
+"""Messages that can be said in another language: plain English text that remembers how it was made.
+
+To code and to callers of the API a message is a `str`. A page translates the template and fills in the parts
+again, so that nobody has to read English to learn what to type.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+
+class Message(str):
+    """An English sentence with its template and the parts that were filled in."""
+
+    template: str
+    plural: str | None
+    parts: Mapping[str, Any]
+
+    def __new__(cls, template: str, plural: str | None = None, **parts: Any) -> Self:
+        """`plural` is the template for every `count` but one."""
+        chosen = plural if plural is not None and parts.get("count") != 1 else template
+        message = super().__new__(cls, chosen.format(**parts) if parts else chosen)
+        message.template, message.plural, message.parts = template, plural, parts
+        return message
+
+
+def message(template: str, /, **parts: Any) -> Message:
+    """A sentence for a person; every part is named in braces in the template."""
+    return Message(template, **parts)
+
+
+def counted(one: str, many: str, /, *, count: int, **parts: Any) -> Message:
+    """A sentence that depends on a number; both templates may name `{count}`."""
+    return Message(one, many, count=count, **parts)
