@@ -1,18 +1,11 @@
-// Tells the server once that a person has this page before them. Everything else works without scripts.
-const { openedUrl } = document.body.dataset;
-const csrf = document.querySelector('input[name="csrf"]');
+// The entry: every page works without scripts, and each module makes one thing of it nicer.
+// A module is fetched only where its selector finds something, and gets each element that it finds.
+const MODULES = {
+  "[data-opened-url]": "./opened.js",
+};
 
-function tell() {
-  if (document.visibilityState !== "visible") return;
-  document.removeEventListener("visibilitychange", tell);
-  fetch(openedUrl, {
-    method: "POST",
-    credentials: "same-origin",
-    body: new URLSearchParams({ csrf: csrf.value }),
-  }).catch(() => {});
-}
-
-if (openedUrl && csrf) {
-  document.addEventListener("visibilitychange", tell);
-  tell();
+for (const [selector, module] of Object.entries(MODULES)) {
+  const found = document.querySelectorAll(selector);
+  if (!found.length) continue;
+  import(module).then(({ default: enhance }) => found.forEach((element) => enhance(element)));
 }
