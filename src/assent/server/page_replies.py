@@ -30,6 +30,11 @@ class PageReplies:
         base = urlsplit(addresses.base)
         self._secure = base.scheme == "https"
         self.prefix = base.path
+        self.static_url = f"{self.prefix}/static"
+
+    def address(self, case_id: str) -> str:
+        """The path of a case's page."""
+        return f"{self.prefix}/review/{case_id}"
 
     def page(self, html: str, *, status: int = 200) -> Response:
         """A page."""
@@ -37,7 +42,7 @@ class PageReplies:
 
     def go(self, case_id: str) -> Response:
         """On to the case's page, by GET."""
-        return RedirectResponse(f"{self.prefix}/review/{case_id}", status_code=303, headers=HEADERS)
+        return RedirectResponse(self.address(case_id), status_code=303, headers=HEADERS)
 
     def enter(self, case_id: str, cookie: str) -> Response:
         """On to the page without the token, with a session for this case alone."""
@@ -46,7 +51,7 @@ class PageReplies:
             COOKIE,
             cookie,
             max_age=int(LAST_FOR.total_seconds()),
-            path=f"{self.prefix}/review/{case_id}",
+            path=self.address(case_id),
             secure=self._secure,
             httponly=True,
             samesite="lax",

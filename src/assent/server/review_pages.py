@@ -1,8 +1,7 @@
 """The person's side over HTTP: the link, the page, the answer. GET changes nothing (ruling 4)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Struct, field
@@ -12,7 +11,7 @@ from starlette.routing import Route
 
 from assent.cases.case import Case, Offer
 from assent.cases.wire import poll_response
-from assent.desk import minting, replays
+from assent.desk import replays
 from assent.desk.answer import Answer
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import (
@@ -32,22 +31,22 @@ from assent.errors import (
     Unavailable,
 )
 from assent.pages.renderer import PageRenderer
-from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round
 from assent.protocol.inline_submit import ActionName
 from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
+from assent.server.page_language import language_of
 from assent.server.page_replies import PageReplies
+from assent.server.page_views import Filled, PageViews
 from assent.server.prefill import Prefill
 from assent.server.public import json_response
-from assent.server.sessions import COOKIE, CaseSession, CaseSessions
+from assent.server.sessions import CaseSessions
+from assent.server.visits import Visit, Visits
 from assent.server.wire import bearer_token, decode, describe_error, read_body
 
-MAX_FIELDS = 2000
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
-Pairs = list[tuple[str, str]]
 Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
@@ -58,19 +57,6 @@ class PageSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     data: dict[str, Any] = field(default_factory=dict)
     shown: str | None = None
     verification_evidence: tuple[Evidence, ...] = ()
-
-
-class Visit(Struct, frozen=True, kw_only=True):
-    """A person's post from a page of ours: whose case, what it shows, and what was typed."""
-
-    case: Case
-    offer: Offer
-    session: CaseSession
-    pairs: Pairs
-
-    def value(self, name: str) -> str | None:
-        """The last value posted under this name."""
-        return next((value for key, value in reversed(self.pairs) if key == name), None)
 
 
 _submission_decoder = msgspec.json.Decoder(PageSubmission)
@@ -91,12 +77,11 @@ class ReviewPages:
     ) -> None:
         self._desk = desk
         self._identify = identify
-        self._renderer = renderer
-        self._sessions = sessions
+        self._visits = Visits(desk, sessions)
         self._kind = kind
         self._prefill = prefill
         self._replies = PageReplies(desk.addresses)
-        self._static_url = f"{self._replies.prefix}/static"
+        self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=self._replies)
 
     @property
     def routes(self) -> list[Route]:
@@ -115,17 +100,18 @@ class ReviewPages:
         token = request.query_params.get("token")
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            return self._replies.enter(case.id, self._sessions.begin(case.id, link, self._desk.now()))
+            return self._replies.enter(case.id, self._visits.begin(case, link))
         case, offer = await self._desk.shown(case_id)
-        session = self._session(request, case)
+        session = self._visits.session(request, case)
+        language = language_of(request)
         if not case.live or self._desk.now() >= case.expires_at:
-            return await self._closed(case, offer)
+            return await self._views.closed(case, offer, language)
         saved, step = await self._saved(case, offer)
-        return await self._open(case, offer, session, values=saved, step=step)
+        return await self._views.open(case, offer, session, Filled(values=saved, step=step), language)
 
     async def opened(self, request: Request) -> Response:
         """The page's own script says that a person has it before them."""
-        visit = await self._visit(request)
+        visit = await self._visits.visit(request)
         await self._desk.view(visit.case.id, actor=visit.session.actor)
         return self._replies.done()
 
@@ -133,12 +119,12 @@ class ReviewPages:
         """An answer, a step of a wizard, or an answer in JSON from a service's own page."""
         if (request.headers.get("content-type") or "").partition(";")[0].strip().lower() != FORM:
             return await self._respond_json(request)
-        visit = await self._visit(request)
+        visit = await self._visits.visit(request)
         move = visit.value("action") or ""
         saved, _ = await self._saved(visit.case, visit.offer)
-        turn = self._kind(visit.case.type).turn(visit.offer, move, _typed(visit.pairs), saved)
+        turn = self._kind(visit.case.type).turn(visit.offer, move, visit.typed, saved)
         if turn.ready:
-            return await self._answer(visit, move, turn, await self._person(request))
+            return await self._answer(request, visit, move, turn)
         await self._desk.work(
             visit.case.id,
             actor=visit.session.actor,
@@ -148,47 +134,41 @@ class ReviewPages:
         )
         if not turn.problems and not turn.more_asked:
             return self._replies.go(visit.case.id)
-        return await self._again(visit, turn, status=400 if turn.problems else 200)
+        status = 400 if turn.problems else 200
+        return await self._views.again(visit, turn, language_of(request), status=status)
 
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
-        visit = await self._visit(request)
+        visit = await self._visits.visit(request)
         reason = (visit.value("reason") or "").strip()[:LONGEST_NOTE]
         await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
         return self._replies.go(visit.case.id)
 
     async def pass_on(self, request: Request) -> Response:
         """A new link for a colleague, shown once."""
-        visit = await self._visit(request)
+        visit = await self._visits.visit(request)
         note = (visit.value("pass_on_note") or "").strip()[:LONGEST_NOTE]
         link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
-        view = PassOnView(
-            link=link,
-            review_url=f"{self._replies.prefix}/review/{visit.case.id}",
-            expires_at=visit.case.expires_at,
-            now=self._desk.now(),
-            static_url=self._static_url,
-        )
-        return self._replies.page(self._renderer.pass_on(view))
+        return await self._views.pass_on(visit.case, link, language_of(request))
 
     # Answers
 
-    async def _answer(
-        self, visit: Visit, action: str, turn: Turn, responded_by: RespondedBy | None
-    ) -> Response:
+    async def _answer(self, request: Request, visit: Visit, action: str, turn: Turn) -> Response:
         key = visit.value("idempotency_key")
         answer = Answer(
             action=action,
             data=turn.values,
             path="browser_submit",
             actor=visit.session.actor,
-            responded_by=responded_by,
+            responded_by=await self._person(request),
             replay_digest=replays.digest(visit.case.id, key) if key else None,
         )
         try:
             await self._desk.answer(visit.case.id, answer, shown=visit.value("shown") or "")
         except (InvalidInput, BadRequest) as error:
-            return await self._again(visit, turn, status=error.status, error=error)
+            return await self._views.again(
+                visit, turn, language_of(request), status=error.status, error=error
+            )
         return self._replies.go(visit.case.id)
 
     async def _respond_json(self, request: Request) -> Response:
@@ -216,120 +196,9 @@ class ReviewPages:
             return Response(flat, status, {"cache-control": "no-store", **headers}, "application/json")
         return json_response(poll_response(case))
 
-    # Pages
-
-    async def _open(
-        self,
-        case: Case,
-        offer: Offer,
-        session: CaseSession,
-        *,
-        values: Mapping[str, Any],
-        step: int,
-        problems: Mapping[str, str] | None = None,
-        notice: str | None = None,
-        status: int = 200,
-        idempotency_key: str | None = None,
-    ) -> Response:
-        kind = self._kind(case.type)
-        page = f"{self._replies.prefix}/review/{case.id}"
-        view = ReviewView(
-            case=case,
-            offer=offer,
-            template=kind.template,
-            substance=kind.substance(offer, values),
-            now=self._desk.now(),
-            csrf=session.csrf,
-            idempotency_key=idempotency_key or minting.token(),
-            static_url=self._static_url,
-            respond_url=f"{page}/respond",
-            decline_url=f"{page}/decline",
-            pass_on_url=f"{page}/pass-on",
-            opened_url=f"{page}/opened",
-            step=step,
-            values=dict(values),
-            problems=dict(problems or {}),
-            notice=notice,
-            rounds=await self._rounds(case),
-        )
-        return self._replies.page(self._renderer.review(view), status=status)
-
-    async def _again(
-        self, visit: Visit, turn: Turn, *, status: int, error: BadRequest | None = None
-    ) -> Response:
-        """The page once more, with what was typed and what is wrong with it."""
-        problems = dict(turn.problems)
-        if error is not None:
-            problems |= error.details.get("fields") or {"": error.message}
-        return await self._open(
-            visit.case,
-            visit.offer,
-            visit.session,
-            values=turn.values,
-            step=turn.step,
-            problems=problems,
-            notice="more_asked" if turn.more_asked else None,
-            status=status,
-            idempotency_key=visit.value("idempotency_key"),
-        )
-
-    async def _closed(self, case: Case, offer: Offer, *, status: int = 200) -> Response:
-        decision = case.decision
-        recap = self._kind(case.type).recap(offer, decision.result.data) if decision else []
-        view = ClosedView(
-            case=case,
-            offer=offer,
-            now=self._desk.now(),
-            static_url=self._static_url,
-            recap=tuple(recap),
-            rounds=await self._rounds(case),
-        )
-        return self._replies.page(self._renderer.closed(view), status=status)
-
-    async def _rounds(self, case: Case) -> tuple[Round, ...]:
-        if case.previous_case_id is None:
-            return ()
-        chain = await self._desk.rounds(case)
-        earlier = chain[: [one.id for one in chain].index(case.id)]
-        return tuple([await self._round(one) for one in earlier if one.erased_at is None])
-
-    async def _round(self, case: Case) -> Round:
-        _, offer = await self._desk.shown(case.id)
-        decision = case.decision
-        recap = self._kind(case.type).recap(offer, decision.result.data) if decision else []
-        return Round(
-            asked_at=case.created_at,
-            prompt=offer.prompt,
-            action=decision.result.action if decision else None,
-            recap=tuple(recap),
-        )
-
-    def _message(self, name: str, status: int, case_id: str | None = None) -> Response:
-        review_url = f"{self._replies.prefix}/review/{case_id}" if case_id else None
-        view = MessageView(name=name, static_url=self._static_url, review_url=review_url)
-        return self._replies.page(self._renderer.message(view), status=status)
-
-    # Who is there
-
     async def _person(self, request: Request) -> RespondedBy | None:
         """Who answers, where the service knows its people; a link alone tells nobody's name."""
         return await self._identify(request) if self._identify else None
-
-    async def _visit(self, request: Request) -> Visit:
-        case, offer = await self._desk.shown(request.path_params["case_id"])
-        session = self._session(request, case)
-        body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
-        pairs = read_form(body)
-        visit = Visit(case=case, offer=offer, session=session, pairs=pairs)
-        if not self._sessions.csrf_holds(session, visit.value("csrf") or ""):
-            raise SessionEnded()
-        return visit
-
-    def _session(self, request: Request, case: Case) -> CaseSession:
-        session = self._sessions.read(case, request.cookies.get(COOKIE), self._desk.now())
-        if session is None:
-            raise SessionEnded()
-        return session
 
     async def _saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
         """What the form starts from: fetched defaults under what the person saved."""
@@ -337,32 +206,37 @@ class ReviewPages:
         values = await self._prefill.values(case, offer)
         return ({**values, **draft.values}, draft.step) if draft else (values, 0)
 
+    # Refusals
+
     def _guarded(
         self, serve: Callable[[Request], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
         """Errors on these routes are pages with one next step."""
 
         async def guarded(request: Request) -> Response:
-            case_id = request.path_params["case_id"]
             try:
                 return await serve(request)
             except AlreadyClosed as error:
-                return await self._beaten(case_id, error)
+                return await self._beaten(request, error)
             except AssentError as error:
                 name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
                 if name is None:
                     raise
-                return self._message(name, error.status, case_id)
+                return await self._message(request, name, error.status)
 
         return guarded
 
-    async def _beaten(self, case_id: str, error: AlreadyClosed) -> Response:
+    async def _beaten(self, request: Request, error: AlreadyClosed) -> Response:
         """The question was closed under the person's hands: by another answer, or withdrawn."""
-        case, offer = await self._desk.shown(case_id)
+        case, offer = await self._desk.shown(request.path_params["case_id"])
         if case.status is Status.CANCELLED:
-            return await self._closed(case, offer, status=error.status)
+            return await self._views.closed(case, offer, language_of(request), status=error.status)
         name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"
-        return self._message(name, error.status, case_id)
+        return await self._message(request, name, error.status)
+
+    async def _message(self, request: Request, name: str, status: int) -> Response:
+        case_id = request.path_params["case_id"]
+        return await self._views.message(name, status, case_id, language_of(request))
 
 
 # The first match names the page; what is not here is ours to answer for and is logged.
@@ -377,21 +251,3 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (RateLimited, "too_busy"),
     (Unavailable, "not_recorded"),
 )
-
-
-def read_form(body: bytes) -> Pairs:
-    """The name and value pairs of a posted form; raises InvalidSubmission."""
-    try:
-        return parse_qsl(
-            body.decode("ascii"),
-            keep_blank_values=True,
-            max_num_fields=MAX_FIELDS,
-            errors="replace",
-        )
-    except ValueError as error:
-        raise InvalidSubmission("The form could not be read.") from error
-
-
-def _typed(pairs: Pairs) -> Pairs:
-    own = {"csrf", "action", "shown", "idempotency_key"}
-    return [(name, value) for name, value in pairs if name not in own]

@@ -1,0 +1,155 @@
+"""The pages of a case as responses: what each one needs to know, gathered and rendered."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from assent.cases.case import Case, Offer
+from assent.desk import minting
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import BadRequest
+from assent.pages.language import Language
+from assent.pages.renderer import PageRenderer
+from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round
+from assent.reviews import BaseKind
+from assent.reviews.turn import Turn
+from assent.server.page_replies import PageReplies
+from assent.server.sessions import CaseSession
+from assent.server.visits import Visit
+
+
+class Filled(Struct, frozen=True, kw_only=True):
+    """A form as it is shown: what stands in it, on which step, and what is wrong with it."""
+
+    values: Mapping[str, Any] = {}
+    step: int = 0
+    problems: Mapping[str, str] = {}
+    notice: str | None = None
+    idempotency_key: str | None = None
+
+
+class PageViews:
+    """Makes every page of a case."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        renderer: PageRenderer,
+        kind: Callable[[str], BaseKind],
+        replies: PageReplies,
+    ) -> None:
+        self._desk = desk
+        self._renderer = renderer
+        self._kind = kind
+        self._replies = replies
+
+    async def open(
+        self,
+        case: Case,
+        offer: Offer,
+        session: CaseSession,
+        filled: Filled,
+        language: Language,
+        *,
+        status: int = 200,
+    ) -> Response:
+        """The question with the form that answers it."""
+        kind = self._kind(case.type)
+        page = self._replies.address(case.id)
+        view = ReviewView(
+            case=case,
+            offer=offer,
+            template=kind.template,
+            substance=kind.substance(offer, filled.values),
+            now=self._desk.now(),
+            csrf=session.csrf,
+            idempotency_key=filled.idempotency_key or minting.token(),
+            static_url=self._replies.static_url,
+            respond_url=f"{page}/respond",
+            decline_url=f"{page}/decline",
+            pass_on_url=f"{page}/pass-on",
+            opened_url=f"{page}/opened",
+            step=filled.step,
+            values=dict(filled.values),
+            problems=dict(filled.problems),
+            notice=filled.notice,
+            rounds=await self._rounds(case),
+            language=language,
+        )
+        return self._replies.page(self._renderer.review(view), status=status)
+
+    async def again(
+        self, visit: Visit, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
+    ) -> Response:
+        """The page once more, with what was typed and what is wrong with it."""
+        problems = dict(turn.problems)
+        if error is not None:
+            problems |= error.details.get("fields") or {"": error.message}
+        filled = Filled(
+            values=turn.values,
+            step=turn.step,
+            problems=problems,
+            notice="more_asked" if turn.more_asked else None,
+            idempotency_key=visit.value("idempotency_key"),
+        )
+        return await self.open(visit.case, visit.offer, visit.session, filled, language, status=status)
+
+    async def closed(self, case: Case, offer: Offer, language: Language, *, status: int = 200) -> Response:
+        """What became of the question."""
+        view = ClosedView(
+            case=case,
+            offer=offer,
+            now=self._desk.now(),
+            static_url=self._replies.static_url,
+            recap=self._recap(case, offer),
+            rounds=await self._rounds(case),
+            language=language,
+        )
+        return self._replies.page(self._renderer.closed(view), status=status)
+
+    async def pass_on(self, case: Case, link: str, language: Language) -> Response:
+        """The link for a colleague."""
+        view = PassOnView(
+            link=link,
+            review_url=self._replies.address(case.id),
+            expires_at=case.expires_at,
+            now=self._desk.now(),
+            static_url=self._replies.static_url,
+            language=language,
+        )
+        return self._replies.page(self._renderer.pass_on(view))
+
+    async def message(self, name: str, status: int, case_id: str, language: Language) -> Response:
+        """One thing to say, and where to go next."""
+        view = MessageView(
+            name=name,
+            static_url=self._replies.static_url,
+            review_url=self._replies.address(case_id),
+            language=language,
+        )
+        return self._replies.page(self._renderer.message(view), status=status)
+
+    async def _rounds(self, case: Case) -> tuple[Round, ...]:
+        if case.previous_case_id is None:
+            return ()
+        chain = await self._desk.rounds(case)
+        earlier = chain[: [one.id for one in chain].index(case.id)]
+        return tuple([await self._round(one) for one in earlier if one.erased_at is None])
+
+    async def _round(self, case: Case) -> Round:
+        _, offer = await self._desk.shown(case.id)
+        decision = case.decision
+        return Round(
+            asked_at=case.created_at,
+            prompt=offer.prompt,
+            action=decision.result.action if decision else None,
+            recap=self._recap(case, offer),
+        )
+
+    def _recap(self, case: Case, offer: Offer) -> tuple[tuple[str, Any], ...]:
+        if case.decision is None:
+            return ()
+        return tuple(self._kind(case.type).recap(offer, case.decision.result.data))

@@ -1,0 +1,76 @@
+"""Who is at a page: the session behind a request, and the form it posted."""
+
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from assent.cases.case import Case, Offer
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import InvalidSubmission, SessionEnded
+from assent.server.sessions import COOKIE, CaseSession, CaseSessions
+from assent.server.wire import read_body
+
+MAX_FIELDS = 2000
+OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})
+Pairs = list[tuple[str, str]]
+
+
+class Visit(Struct, frozen=True, kw_only=True):
+    """A person's post from a page of ours: whose case, what it shows, and what was typed."""
+
+    case: Case
+    offer: Offer
+    session: CaseSession
+    pairs: Pairs
+
+    def value(self, name: str) -> str | None:
+        """The last value posted under this name."""
+        return next((value for key, value in reversed(self.pairs) if key == name), None)
+
+    @property
+    def typed(self) -> Pairs:
+        """What the person filled in, without the form's own fields."""
+        return [(name, value) for name, value in self.pairs if name not in OWN_FIELDS]
+
+
+class Visits:
+    """Lets in whoever came by a link."""
+
+    def __init__(self, desk: ReviewDesk, sessions: CaseSessions) -> None:
+        self._desk = desk
+        self._sessions = sessions
+
+    def begin(self, case: Case, link: str) -> str:
+        """The cookie that stands for this link from now on."""
+        return self._sessions.begin(case.id, link, self._desk.now())
+
+    def session(self, request: Request, case: Case) -> CaseSession:
+        """The session at this case; raises SessionEnded when there is none."""
+        session = self._sessions.read(case, request.cookies.get(COOKIE), self._desk.now())
+        if session is None:
+            raise SessionEnded()
+        return session
+
+    async def visit(self, request: Request) -> Visit:
+        """What a page of ours posted; raises SessionEnded for any other sender."""
+        case, offer = await self._desk.shown(request.path_params["case_id"])
+        session = self.session(request, case)
+        body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
+        visit = Visit(case=case, offer=offer, session=session, pairs=read_form(body))
+        if not self._sessions.csrf_holds(session, visit.value("csrf") or ""):
+            raise SessionEnded()
+        return visit
+
+
+def read_form(body: bytes) -> Pairs:
+    """The name and value pairs of a posted form; raises InvalidSubmission."""
+    try:
+        return parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=MAX_FIELDS,
+            errors="replace",
+        )
+    except ValueError as error:
+        raise InvalidSubmission("The form could not be read.") from error
