@@ -6,8 +6,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from assent.cases.action_labels import action_labels
 from assent.pages import facts, words
 from assent.pages.api_docs import read_api
+from assent.pages.cards import columns_to_sort, draw_cards
 from assent.pages.language import ENGLISH, Language
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
 from assent.pages.visible import is_plain, visible
@@ -69,6 +71,7 @@ def _environment(folders: Sequence[Path], language: Language) -> Environment:
     )
     environment.filters.update(
         visible=visible,
+        action_labels=action_labels,
         look=facts.look,
         columns=facts.columns,
         label=facts.label,
@@ -81,6 +84,7 @@ def _environment(folders: Sequence[Path], language: Language) -> Environment:
         say=language.say,
     )
     environment.tests["plain"] = is_plain
+    environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort)
     environment.globals.update(
         t=language.t, tn=language.tn, words=words, language=language.code, direction=language.direction
     )

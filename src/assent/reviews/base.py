@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from assent.cases import action_labels
 from assent.cases.case import Offer
 from assent.errors import InvalidAction, InvalidSubmission
 from assent.protocol.shape import quote
@@ -80,5 +81,6 @@ class BaseKind(ABC):
 
 
 def without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
-    """The facts of a context that the kind does not show in a place of their own."""
-    return {name: value for name, value in context.items() if name not in taken}
+    """The facts of a context that the page does not show in a place of their own."""
+    set_apart = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
+    return {name: value for name, value in context.items() if name not in set_apart}

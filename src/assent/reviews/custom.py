@@ -5,7 +5,7 @@ from typing import Any
 
 from assent.cases.case import Offer
 from assent.reviews.answer import kept
-from assent.reviews.base import BaseKind
+from assent.reviews.base import BaseKind, without
 from assent.reviews.custom_example import EXAMPLE
 from assent.reviews.page_form import Pairs, last
 
@@ -27,7 +27,7 @@ class Custom(BaseKind):
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The whole context as facts."""
-        return {"facts": dict(offer.context)}
+        return {"facts": without(offer.context)}
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The note."""

@@ -8,7 +8,8 @@ from assent.reviews.answer import check_known, kept, misfit, read_object, read_t
 from assent.reviews.approval.example import EXAMPLE
 from assent.reviews.base import BaseKind, without
 from assent.reviews.listed import spelling
-from assent.reviews.page_form import Pairs, last, plain_lines, survives_a_form, under
+from assent.reviews.page_form import Pairs, plain_lines, survives_a_form, under
+from assent.reviews.presets import presets_name, presets_of, with_preset
 
 ARTIFACT_SPELLINGS = ("artifact", "draft", "content", "document", "preview")
 LONGEST_EDITABLE = 50_000
@@ -36,16 +37,17 @@ class Approval(BaseKind):
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The artifact, the parts of it that can be edited in place, and the other facts."""
-        source = spelling(offer.context, ARTIFACT_SPELLINGS)
+        source, aside = spelling(offer.context, ARTIFACT_SPELLINGS), presets_name(offer.context)
         edits = values.get("edits")
         changed = edits if isinstance(edits, Mapping) else {}
         return {
-            "artifact": offer.context[source] if source else dict(offer.context),
+            "artifact": offer.context[source] if source else without(offer.context, aside),
             "editable": [
                 {"key": key, "value": text, "typed": changed.get(key, text)}
                 for key, text in editable_parts(offer.context).items()
             ],
-            "facts": without(offer.context, source) if source else {},
+            "facts": without(offer.context, source, aside) if source else {},
+            "presets": presets_of(offer.context),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
@@ -54,7 +56,7 @@ class Approval(BaseKind):
         edits = {
             key: typed[key] for key, text in originals.items() if typed.get(key, text) != plain_lines(text)
         }
-        return kept(feedback=last(pairs, "feedback"), edits=edits)
+        return kept(feedback=with_preset(offer.context, pairs, "feedback"), edits=edits)
 
 
 def editable_parts(context: Mapping[str, Any]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 // A module is fetched only where its selector finds something, and gets each element that it finds.
 const MODULES = {
   "[data-opened-url]": "./opened.js",
+  ".presets": "./presets.js",
 };
 
 for (const [selector, module] of Object.entries(MODULES)) {

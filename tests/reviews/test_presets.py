@@ -1,0 +1,86 @@
+"""Reasons that a service suggests, and names that it gives its actions."""
+
+from typing import Any
+
+import pytest
+
+from assent.cases.action_labels import action_labels
+from assent.reviews.base import without
+from assent.reviews.presets import presets_name, presets_of, with_preset
+
+SHORT = {"label": "Too long", "text": "Please cut it to five lines."}
+CONTEXT = {"reason_presets": ["Wrong tone", SHORT]}
+
+
+@pytest.mark.parametrize("name", ["reason_presets", "presets"])
+def test_a_suggestion_is_a_text_or_a_label_with_its_text(name: str) -> None:
+    context = {name: ["Wrong tone", SHORT, {"text": "No"}], "order": 7}
+    assert presets_of(context) == [
+        {"label": "Wrong tone", "text": "Wrong tone"},
+        SHORT,
+        {"label": "No", "text": "No"},
+    ]
+    assert presets_name(context) == name
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [],
+        "Wrong tone",
+        {"label": "Wrong tone"},
+        ["Wrong tone", ""],
+        ["Wrong tone", 7],
+        ["x" * 81],
+        ["two\nlines"],
+        [{"label": "a", "text": "x" * 1001}],
+        [{"label": "a", "more": "b"}],
+        [str(number) for number in range(13)],
+    ],
+)
+def test_what_are_no_suggestions_stays_a_fact(raw: Any) -> None:
+    assert presets_of({"presets": raw}) == []
+    assert presets_name({"presets": raw}) is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "written"),
+    [
+        ([], None),
+        ([("note", "Mine")], "Mine"),
+        ([("note", "Mine"), ("preset", "")], "Mine"),
+        ([("note", ""), ("preset", "1")], "Wrong tone"),
+        ([("preset", "2")], "Please cut it to five lines."),
+        ([("note", "Mine"), ("preset", "1")], "Wrong tone\n\nMine"),
+        ([("note", "Wrong tone, I think"), ("preset", "1")], "Wrong tone, I think"),
+        ([("note", "Mine"), ("preset", "3")], "Mine"),
+        ([("note", "Mine"), ("preset", "-1")], "Mine"),
+    ],
+)
+def test_a_picked_suggestion_stands_before_what_was_written(
+    pairs: list[tuple[str, str]], written: str | None
+) -> None:
+    assert with_preset(CONTEXT, pairs, "note") == written
+
+
+def test_a_service_names_its_actions_in_words_that_fit_on_a_button() -> None:
+    labels = {
+        "approve": " Send 3 emails ",
+        "reject": "Do not send",
+        "edit": "x" * 41,
+        "a": "",
+        "b": 7,
+        "c": "two\nlines",
+        "d": "hid\u202eden",
+    }
+    assert action_labels({"action_labels": labels}) == {"approve": "Send 3 emails", "reject": "Do not send"}
+
+
+@pytest.mark.parametrize("raw", [None, [], "Send", {"approve": "Go", "reject": "GO"}])
+def test_names_that_tell_actions_apart_badly_are_left_aside(raw: Any) -> None:
+    assert action_labels({"action_labels": raw}) == {}
+
+
+def test_names_of_actions_are_no_facts_unless_they_cannot_be_used() -> None:
+    assert without({"action_labels": {"approve": "Send"}, "order": 7}) == {"order": 7}
+    assert without({"action_labels": "Send", "order": 7}, "order") == {"action_labels": "Send"}
