@@ -1,6 +1,7 @@
 """A case in, HTML out; no HTTP lives here."""
 
 from assent.pages.assets import assets
+from assent.pages.languages import Languages
 from assent.pages.renderer import PageRenderer
 from assent.pages.view import (
     ClosedView,
@@ -16,6 +17,7 @@ __all__ = [
     "ClosedView",
     "DemoLink",
     "HomeView",
+    "Languages",
     "MessageView",
     "PageRenderer",
     "PassOnView",

@@ -82,6 +82,8 @@ def _environment(folders: Sequence[Path], language: Language) -> Environment:
         exact=language.exact,
         day=language.day,
         say=language.say,
+        number=language.number,
+        listing=language.listing,
     )
     environment.tests["plain"] = is_plain
     environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort)

@@ -1,71 +1,76 @@
-"""Moments as people say them, with the exact one at hand."""
+"""Moments as people say them in their own language, with the exact one at hand."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+from babel import Locale
+from babel.dates import format_date, format_time, format_timedelta
+
+from assent.protocol.wording import phrase
 
 
 class Tongue(Protocol):
     """What saying a moment takes of a language."""
 
+    locale: Locale
+
     def t(self, text: str, /, **parts: Any) -> str: ...
-    def tn(self, one: str, many: str, count: int) -> str: ...
 
 
-_NEAR = {0: "today {clock} UTC", 1: "tomorrow {clock} UTC", -1: "yesterday {clock} UTC"}
+_NEAR = {
+    0: phrase("today {clock} UTC"),
+    1: phrase("tomorrow {clock} UTC"),
+    -1: phrase("yesterday {clock} UTC"),
+}
+# Where the locale's own form has one comma too many before the time.
+_WEEKDAY_AND_DAY = {"en": "EEEE d MMMM y"}
 
 
 def relative(language: Tongue, moment: datetime, now: datetime) -> str:
     """How far away a moment is: "in 2 hours", "3 days ago"."""
     seconds = (moment - now).total_seconds()
-    length = _length(language, timedelta(seconds=abs(seconds)))
-    return (
-        language.t("in {length}", length=length)
-        if seconds >= 0
-        else language.t("{length} ago", length=length)
+    minutes = round(abs(seconds) / 60)
+    if minutes < 1:
+        return language.t("in less than a minute") if seconds >= 0 else language.t("less than a minute ago")
+    unit, whole = _whole_units(minutes)
+    length = whole if seconds >= 0 else -whole
+    # A threshold out of reach makes Babel keep to the unit chosen here.
+    return format_timedelta(
+        length, granularity=unit, threshold=1e9, add_direction=True, locale=language.locale
     )
 
 
 def calendar(language: Tongue, moment: datetime, now: datetime) -> str:
     """Which moment it is: "today 18:00 UTC", "Tuesday 17 November 2026, 18:00 UTC"."""
     here = moment.astimezone(UTC)
-    clock = f"{here:%H:%M}"
     near = _NEAR.get((here.date() - now.astimezone(UTC).date()).days)
     if near:
-        return language.t(near, clock=clock)
-    return language.t(
-        "{weekday} {day}, {clock} UTC",
-        weekday=language.t(_DAYS[here.weekday()]),
-        day=day(language, here),
-        clock=clock,
-    )
+        return language.t(near, clock=_clock(language, here))
+    form = _WEEKDAY_AND_DAY.get(language.locale.language, "full")
+    weekday_and_day = format_date(here, form, locale=language.locale)
+    return language.t("{day}, {clock} UTC", day=weekday_and_day, clock=_clock(language, here))
 
 
 def day(language: Tongue, moment: date) -> str:
     """A day in words: "17 November 2026"."""
-    return language.t(
-        "{day} {month} {year}", day=moment.day, month=language.t(_MONTHS[moment.month - 1]), year=moment.year
-    )
+    return format_date(moment, "long", locale=language.locale)
 
 
 def exact(language: Tongue, moment: datetime) -> str:
     """A moment from elsewhere in words, in UTC where it says how it relates to it."""
-    here = moment.astimezone(UTC) if moment.tzinfo else moment
-    zone = " UTC" if moment.tzinfo else ""
-    return language.t("{day}, {clock}{zone}", day=day(language, here), clock=f"{here:%H:%M}", zone=zone)
+    if moment.tzinfo is None:
+        return language.t("{day}, {clock}", day=day(language, moment), clock=_clock(language, moment))
+    here = moment.astimezone(UTC)
+    return language.t("{day}, {clock} UTC", day=day(language, here), clock=_clock(language, here))
 
 
-def _length(language: Tongue, length: timedelta) -> str:
-    minutes = round(length.total_seconds() / 60)
-    if minutes < 1:
-        return language.t("less than a minute")
+def _clock(language: Tongue, moment: datetime) -> str:
+    return format_time(moment.time(), "short", locale=language.locale)
+
+
+def _whole_units(minutes: int) -> tuple[Literal["minute", "hour", "day"], timedelta]:
     if minutes < 90:
-        return language.tn("{count} minute", "{count} minutes", minutes)
+        return "minute", timedelta(minutes=minutes)
     if minutes < 36 * 60:
-        return language.tn("{count} hour", "{count} hours", round(minutes / 60))
-    return language.tn("{count} day", "{count} days", round(minutes / (24 * 60)))
+        return "hour", timedelta(hours=round(minutes / 60))
+    return "day", timedelta(days=round(minutes / (24 * 60)))

@@ -15,7 +15,7 @@ class Message(str):
     plural: str | None
     parts: Mapping[str, Any]
 
-    def __new__(cls, template: str, plural: str | None = None, **parts: Any) -> Self:
+    def __new__(cls, template: str, plural: str | None = None, /, **parts: Any) -> Self:
         """`plural` is the template for every `count` but one."""
         chosen = plural if plural is not None and parts.get("count") != 1 else template
         message = super().__new__(cls, chosen.format(**parts) if parts else chosen)
@@ -31,3 +31,13 @@ def message(template: str, /, **parts: Any) -> Message:
 def counted(one: str, many: str, /, *, count: int, **parts: Any) -> Message:
     """A sentence that depends on a number; both templates may name `{count}`."""
     return Message(one, many, count=count, **parts)
+
+
+def phrase(text: str) -> str:
+    """The text itself: marks a constant that a page will say, so that the catalogs get to know it."""
+    return text
+
+
+def phrases(one: str, many: str) -> tuple[str, str]:
+    """The two texts themselves: marks a constant pair that depends on a number."""
+    return one, many
