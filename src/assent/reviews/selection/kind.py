@@ -8,6 +8,7 @@ from assent.errors import InvalidSelection
 from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from assent.reviews.base import BaseKind, without
 from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.presets import presets_name, presets_of, with_preset
 from assent.reviews.selection.example import EXAMPLE
 from assent.reviews.selection.options import LIMIT_NAMES, Choice, read_choice
 
@@ -52,14 +53,15 @@ class Selection(BaseKind):
             "most": choice.most,
             "free": not choice.options,
             "typed": "\n".join(map(str, selected)),
-            "facts": without(offer.context, choice.source, *LIMIT_NAMES),
+            "presets": presets_of(offer.context),
+            "facts": without(offer.context, choice.source, presets_name(offer.context), *LIMIT_NAMES),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked options, or one id per line where none were offered, and the note."""
         typed = (last(pairs, "selected_text") or "").split("\n")
         selected = every(pairs, "selected") or [line.strip() for line in typed if line.strip()]
-        return {"selected": selected, **kept(note=last(pairs, "note"))}
+        return {"selected": selected, **kept(note=with_preset(offer.context, pairs, "note"))}
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The picked options by their titles, then the note."""

@@ -2,6 +2,8 @@
 // A module is fetched only where its selector finds something, and gets each element that it finds.
 const MODULES = {
   "[data-opened-url]": "./opened.js",
+  "[data-tally]": "./limits.js",
+  "template[data-finds]": "./search.js",
   ".presets": "./presets.js",
 };
 
