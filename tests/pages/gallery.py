@@ -1,9 +1,13 @@
-"""Every page in every state, made from real cases of every kind."""
+"""Every page in every state, made from real cases of every kind, in any language."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from assent.cases.case import Case, Decision, Offer, offer_digest
+from assent.errors import BadRequest
 from assent.pages import (
     ClosedView,
     DemoLink,
@@ -14,66 +18,18 @@ from assent.pages import (
     ReviewView,
     Round,
 )
-from assent.pages.words import MESSAGES
-from assent.protocol.poll import Result, Status, SubmissionContext
+from assent.pages.language import ENGLISH, Language
+from assent.pages.words import MESSAGES, NOTICES
+from assent.protocol.poll import RespondedBy, Result, Status, SubmissionContext
 from assent.reviews import BUILT_IN, CUSTOM, BaseKind
+from tests.pages import bodies
+from tests.pages.api_sample import OPENAPI
 
 NOW = datetime(2026, 5, 6, 9, 30, tzinfo=UTC)
 STATIC_URL = "/static"
 RENDERER = PageRenderer()
 DEFAULTS = {"approval": "reject", "confirmation": "abort", "escalation": "abort"}
-
-OPENAPI: dict[str, Any] = {
-    "openapi": "3.1.0",
-    "info": {"title": "Assent", "version": "1", "description": "Open cases.\nFollow them."},
-    "paths": {
-        "/v1/cases": {
-            "post": {
-                "operationId": "openCase",
-                "summary": "Put a question before a person",
-                "parameters": [
-                    {"$ref": "#/components/parameters/Key"},
-                    {"name": "dry", "in": "query", "schema": {"type": ["boolean", "null"]}},
-                ],
-                "requestBody": {
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/CaseDraft"}}}
-                },
-                "responses": {
-                    "202": {
-                        "description": "The case is open.",
-                        "content": {"application/json": {"schema": {}}},
-                    },
-                    "400": {"description": "Something does not fit."},
-                },
-            }
-        },
-        "/metrics": {
-            "get": {"responses": {"200": {"description": "Figures", "content": {"text/plain": {}}}}}
-        },
-    },
-    "components": {
-        "parameters": {
-            "Key": {"name": "Idempotency-Key", "in": "header", "required": True, "schema": {"type": "string"}}
-        },
-        "schemas": {
-            "CaseDraft": {
-                "type": "object",
-                "description": "What a service asks.",
-                "required": ["type"],
-                "properties": {
-                    "type": {"enum": ["approval", "selection"], "description": "The kind."},
-                    "version": {"const": "0.9"},
-                    "reminder_at": {
-                        "anyOf": [{"type": "string", "format": "date-time"}, {"type": "array", "items": {}}]
-                    },
-                    "surface": {"$ref": "#/components/schemas/Surface"},
-                    "anything": True,
-                },
-            },
-            "Surface": {"type": "object"},
-        },
-    },
-}
+View = ReviewView | ClosedView | MessageView | PassOnView | HomeView
 
 
 def kind_of(type: str) -> BaseKind:
@@ -135,8 +91,16 @@ def closed_view(offer: Offer | None, status: Status, **more: Any) -> ClosedView:
     return ClosedView(case=case, offer=offer, now=NOW, static_url=STATIC_URL, **more)
 
 
-def answered(offer: Offer, action: str, data: dict[str, Any], path: Any = "browser_submit") -> ClosedView:
-    decision = Decision(result=Result(action=action, data=data), submission=SubmissionContext(mode=path))
+def answered(
+    offer: Offer,
+    action: str,
+    data: dict[str, Any],
+    path: Any = "browser_submit",
+    by: RespondedBy | None = None,
+) -> ClosedView:
+    decision = Decision(
+        result=Result(action=action, data=data), submission=SubmissionContext(mode=path), responded_by=by
+    )
     recap = tuple(kind_of(offer.type).recap(offer, data))
     return closed_view(offer, Status.COMPLETED, recap=recap, case={"decision": decision})
 
@@ -153,9 +117,33 @@ def examples() -> dict[str, Offer]:
     return {kind.name.removesuffix("-"): offer_of(kind.example()) for kind in (*BUILT_IN.values(), CUSTOM)}
 
 
-def every_page() -> dict[str, str]:
-    """All pages by name."""
-    return {**open_pages(), **wizard_pages(), **troubled_pages(), **closed_pages(), **other_pages()}
+def every_page(language: Language = ENGLISH) -> dict[str, str]:
+    """All ordinary pages by name."""
+    pages = {name: rendered(view, language) for name, view in every_view().items()}
+    return {**pages, "docs": RENDERER.docs(OPENAPI, static_url=STATIC_URL)}
+
+
+def heavy_pages(language: Language = ENGLISH) -> dict[str, str]:
+    """The largest questions that may be asked."""
+    return {
+        f"heavy-{name}": rendered(review_view(offer_of(body)), language)
+        for name, body in bodies.heavy().items()
+    }
+
+
+def every_view() -> dict[str, View]:
+    return {**open_views(), **wizard_views(), **troubled_views(), **closed_views(), **other_views()}
+
+
+def rendered(view: View, language: Language = ENGLISH) -> str:
+    spoken = replace(view, language=language)
+    if isinstance(spoken, ReviewView):
+        return RENDERER.review(spoken)
+    if isinstance(spoken, ClosedView):
+        return RENDERER.closed(spoken)
+    if isinstance(spoken, PassOnView):
+        return RENDERER.pass_on(spoken)
+    return RENDERER.home(spoken) if isinstance(spoken, HomeView) else RENDERER.message(spoken)
 
 
 EARLIER = Round(
@@ -164,19 +152,25 @@ EARLIER = Round(
     action="edit",
     recap=(("feedback", "Softer, please.\nAnd shorter."),),
 )
+EARLIEST = Round(
+    asked_at=NOW - timedelta(days=3),
+    prompt="May this reply go out to a customer?",
+    action="edit",
+    recap=(("feedback", "Name the day."), ("edits", {"subject": "Your bookshelf comes on Thursday"})),
+)
 
 
-def open_pages() -> dict[str, str]:
-    pages = {f"open-{name}": RENDERER.review(review_view(offer)) for name, offer in examples().items()}
+def open_views() -> dict[str, View]:
+    views: dict[str, View] = {f"open-{name}": review_view(offer) for name, offer in examples().items()}
+    views |= {f"open-{name}": review_view(offer_of(body)) for name, body in bodies.variants().items()}
     approval = examples()["approval"]
-    pages["open-approval-second-round"] = RENDERER.review(review_view(approval, rounds=(EARLIER,)))
-    bare = Offer(
-        type="input", prompt="Where shall we meet?", message="Where shall we meet?", actions=("submit",)
-    )
-    pages["open-input-free"] = RENDERER.review(review_view(bare))
-    free = Offer(type="selection", prompt="Which rooms?", message="Which rooms?", actions=("select",))
-    pages["open-selection-free"] = RENDERER.review(review_view(free))
-    return pages
+    views["open-approval-second-round"] = review_view(approval, rounds=(EARLIER,))
+    views["open-approval-third-round"] = review_view(approval, rounds=(EARLIEST, EARLIER))
+    views |= {f"notice-{name}": review_view(approval, notice=name) for name in NOTICES}
+    for name, left in (("minutes", timedelta(minutes=3)), ("days", timedelta(days=12))):
+        case = case_of(approval, expires_at=NOW + left, default_action="approve")
+        views[f"open-{name}-left"] = review_view(approval, case=case)
+    return views
 
 
 WAY = [("step", "0"), *(("asked", key) for key in ("traveller", "email", "arrival", "way"))]
@@ -193,71 +187,77 @@ FILLED = {
 }
 
 
-def wizard_pages() -> dict[str, str]:
+def wizard_views() -> dict[str, View]:
     offer = examples()["input"]
     plane = [*WAY, ("field.traveller", "Ada Byron"), ("field.email", "a@example.com")]
     plane += [("field.arrival", "2026-09-07"), ("field.way", "plane")]
     wrong = [*WAY, ("field.traveller", "A"), ("field.email", "nonsense"), ("field.arrival", "soon")]
     return {
-        "wizard-more-asked": RENDERER.review(turned(offer, "x-next", plane)),
-        "wizard-problems": RENDERER.review(turned(offer, "x-next", wrong)),
-        "wizard-second": RENDERER.review(review_view(offer, FILLED, step=1)),
-        "wizard-summary": RENDERER.review(review_view(offer, FILLED, step=2)),
-        "wizard-saved-secret": RENDERER.review(review_view(offer, FILLED, step=0, notice="saved")),
+        "wizard-more-asked": turned(offer, "x-next", plane),
+        "wizard-problems": turned(offer, "x-next", wrong),
+        "wizard-second": review_view(offer, FILLED, step=1),
+        "wizard-summary": review_view(offer, FILLED, step=2),
+        "wizard-saved-secret": review_view(offer, FILLED, step=0, notice="saved"),
     }
 
 
-def troubled_pages() -> dict[str, str]:
-    tried: dict[str, tuple[str, dict[str, Any]]] = {
-        "approval": ("approve", {"edits": {"subject": "Soon"}}),
-        "selection": ("select", {"selected": [], "note": "Any"}),
-        "confirmation": ("confirm", {"confirmed_items": ["2019-autumn"], "confirm_word": "no"}),
-        "escalation": ("retry", {"modified_params": {"batch_size": "lots"}}),
-    }
-    pages = {}
-    for name, (action, data) in tried.items():
-        offer = examples()[name]
-        try:
-            kind_of(name).check(offer, action, data)
-        except Exception as refusal:
-            problems = refusal.details["fields"]  # type: ignore[attr-defined]
-            pages[f"problem-{name}"] = RENDERER.review(review_view(offer, data, problems=problems))
-    offer = examples()["approval"]
-    missing = {"feedback": "Say what should change, or change it yourself."}
-    pages["problem-approval-empty"] = RENDERER.review(review_view(offer, problems=missing))
-    return pages
+TRIED: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "approval": ("approval", "approve", {"edits": {"subject": "Soon"}}),
+    "approval-empty": ("approval", "edit", {}),
+    "selection": ("selection", "select", {"selected": [], "note": "Any"}),
+    "confirmation": ("confirmation", "confirm", {"confirmed_items": ["2019-autumn"], "confirm_word": "no"}),
+    "escalation": ("escalation", "retry", {"modified_params": {"batch_size": "lots"}}),
+}
 
 
-def closed_pages() -> dict[str, str]:
+def troubled_views() -> dict[str, View]:
+    views: dict[str, View] = {}
+    for name, (type, action, data) in TRIED.items():
+        offer = examples()[type]
+        problems = refused(offer, action, data)
+        views[f"problem-{name}"] = review_view(offer, data, problems=problems)
+    return views
+
+
+def refused(offer: Offer, action: str, data: dict[str, Any]) -> dict[str, str]:
+    """What is said about an answer that does not fit."""
+    try:
+        kind_of(offer.type).check(offer, action, data)
+    except BadRequest as refusal:
+        found: dict[str, str] = refusal.details["fields"]
+        return found
+    raise AssertionError(f"{action} was taken")
+
+
+def closed_views() -> dict[str, View]:
     offers = examples()
-    answers = {
-        "approval": answered(offers["approval"], "approve", {"feedback": "Well put."}, "inline_submit"),
-        "edit": answered(offers["approval"], "edit", {"feedback": "Shorter", "edits": {"subject": "Soon"}}),
+    approval, ada = offers["approval"], RespondedBy(name="Ada Byron", email="ada@example.com")
+    edited = {"feedback": "Shorter", "edits": {"subject": "Soon"}}
+    all_items = ["2019-autumn", "2020-spring", "2020-autumn"]
+    views: dict[str, View] = {
+        "approval": answered(approval, "approve", {"feedback": "Well put."}, "inline_submit"),
+        "approval-by-name": answered(approval, "reject", {"feedback": "Not like this."}, by=ada),
+        "edit": answered(approval, "edit", edited),
         "selection": answered(offers["selection"], "select", {"selected": ["canal-loft"], "note": "Quiet"}),
         "input": answered(offers["input"], "submit", FILLED),
-        "confirmation": answered(
-            offers["confirmation"],
-            "confirm",
-            {"confirmed_items": ["2019-autumn", "2020-spring", "2020-autumn"]},
-        ),
+        "confirmation": answered(offers["confirmation"], "confirm", {"confirmed_items": all_items}),
+        "confirmation-cancel": answered(offers["confirmation"], "cancel", {"note": "Keep them."}),
         "escalation": answered(offers["escalation"], "retry", {"modified_params": {"batch_size": 20}}),
+        "escalation-abort": answered(offers["escalation"], "abort", {"reason": "Call the supplier."}),
         "x": answered(offers["x"], "allow_once", {}),
-    }
-    approval = offers["approval"]
-    others = {
         "expired": closed_view(approval, Status.EXPIRED, rounds=(EARLIER,)),
+        "expired-as-yes": closed_view(approval, Status.EXPIRED, case={"default_action": "approve"}),
         "cancelled": closed_view(approval, Status.CANCELLED, case={"reason": "Sorted out by phone."}),
+        "cancelled-plain": closed_view(approval, Status.CANCELLED),
         "followed": closed_view(approval, Status.CANCELLED, case={"next_case_id": "review_2"}),
         "erased": closed_view(None, Status.COMPLETED, case={"erased_at": NOW}),
     }
-    return {f"closed-{name}": RENDERER.closed(view) for name, view in {**answers, **others}.items()}
+    return {f"closed-{name}": view for name, view in views.items()}
 
 
-def other_pages() -> dict[str, str]:
-    messages = {
-        f"message-{name}": RENDERER.message(
-            MessageView(name=name, static_url=STATIC_URL, review_url="/review/x")
-        )
+def other_views() -> dict[str, View]:
+    messages: dict[str, View] = {
+        f"message-{name}": MessageView(name=name, static_url=STATIC_URL, review_url="/review/x")
         for name in MESSAGES
     }
     links = tuple(
@@ -273,8 +273,7 @@ def other_pages() -> dict[str, str]:
     )
     return {
         **messages,
-        "pass-on": RENDERER.pass_on(passed_on),
-        "home": RENDERER.home(HomeView(static_url=STATIC_URL, links=links, docs_url="/docs")),
-        "home-empty": RENDERER.home(HomeView(static_url=STATIC_URL)),
-        "docs": RENDERER.docs(OPENAPI, static_url=STATIC_URL),
+        "pass-on": passed_on,
+        "home": HomeView(static_url=STATIC_URL, links=links, docs_url="/docs"),
+        "home-empty": HomeView(static_url=STATIC_URL),
     }
