@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from assent.bootstrap import build
-from assent.server.app import AssentApp
+from assent.server.app import AssentApp, Found
 from assent.server.logs import configure_logs
 from assent.server.serving import bind, run
-from assent.server.wire import Receive, Scope, Send, json_reply, send_reply
+from assent.server.wire import Receive, Reply, Scope, Send, json_reply, send_reply
 from assent.settings import Settings
 from bench import bare
 
@@ -58,6 +58,15 @@ class Beside:
         self.streams = app.streams
         self._app = app
         self._window = window
+
+    def find_whole(self, scope: Scope) -> Found | None:
+        """The bare app is ASGI and nothing else."""
+        beside = scope["path"].startswith((bare.PREFIX, WINDOW))
+        return None if beside else self._app.find_whole(scope)
+
+    async def reply(self, found: Found, scope: Scope, receive: Receive) -> Reply | None:
+        """As the app."""
+        return await self._app.reply(found, scope, receive)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request with the app its path names."""

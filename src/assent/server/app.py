@@ -29,6 +29,7 @@ from assent.server.wire import (
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 Handler = Callable[[Scope, Receive, str], Awaitable[Reply]]
+Found = tuple[Handler, str, str]
 
 REVIEWS = "/v1/reviews/"
 CASES = "/v1/cases"
@@ -91,33 +92,37 @@ class AssentApp:
         if scope["type"] != "http":
             await self._lifespan(scope, receive, send)
             return
-        began = time.perf_counter()
-        path = route_path(scope)
-        handler, argument, route = self._find(scope["method"], path)
-        if handler is not None:
-            status = await self._answer(handler, scope, receive, send, argument)
-        else:
-            status = await self._pass(scope, receive, send, argument if route == EVENTS else None)
-        took = time.perf_counter() - began
-        self._meter.saw_request(route, status, took)
-        if self._log_requests:
-            self._log(scope, route, status, took)
+        found = self.find_whole(scope)
+        if found is None:
+            await self._pass(scope, receive, send)
+            return
+        reply = await self.reply(found, scope, receive)
+        if reply is not None:
+            await send_reply(send, reply)
 
-    async def _answer(
-        self, handler: Handler, scope: Scope, receive: Receive, send: Send, argument: str
-    ) -> int:
-        """One request, one whole reply: whatever is refused or fails becomes its flat error."""
+    def find_whole(self, scope: Scope) -> Found | None:
+        """Who answers this request with one whole reply, about what, under which name; None: nobody does."""
+        handler, argument, route = self._find(scope["method"], route_path(scope))
+        return (handler, argument, route) if handler is not None else None
+
+    async def reply(self, found: Found, scope: Scope, receive: Receive) -> Reply | None:
+        """The whole reply: whatever is refused or fails becomes its flat error; None if the caller left."""
+        began = time.perf_counter()
+        handler, argument, route = found
+        reply: Reply | None = None
         try:
             reply = await handler(scope, receive, argument)
         except Disconnected:
-            return LEFT
+            pass
         except Exception as error:
             reply = error_reply(error)
-        await send_reply(send, reply)
-        return reply.status
+        self._saw(scope, route, LEFT if reply is None else reply.status, began)
+        return reply
 
-    async def _pass(self, scope: Scope, receive: Receive, send: Send, streamed: str | None) -> int:
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What writes its own reply: the event streams, and everything behind the router."""
+        began = time.perf_counter()
+        _, argument, route = self._find(scope["method"], route_path(scope))
         status = 0
 
         async def noting(message: Message) -> None:
@@ -127,17 +132,17 @@ class AssentApp:
             await send(message)
 
         try:
-            if streamed is not None:
-                await self._events(scope, receive, noting, streamed)
+            if route == EVENTS:
+                await self._events(scope, receive, noting, argument)
             else:
                 await self._rest({**scope, "app": self}, receive, noting)
         except Disconnected:
-            return LEFT
+            status = LEFT
         except Exception as error:
             if status:  # the reply has begun: all that is left is to break it off
                 raise
             await send_reply(noting, error_reply(error))
-        return status
+        self._saw(scope, route, status, began)
 
     def route(self, method: str, path: str) -> str:
         """The name under which requests to this path are counted: no ids, no tokens."""
@@ -155,14 +160,17 @@ class AssentApp:
             return None, path, REVIEWS
         return self._routes.get((method, verb), self._refuse), case_id, verb
 
-    def _log(self, scope: Scope, route: str, status: int, took: float) -> None:
-        access.info(
-            "%s %s %d",
-            scope["method"],
-            scope["path"],  # never the query: it may carry a review token
-            status,
-            extra={"route": route, "status": status, "ms": round(took * 1000, 2)},
-        )
+    def _saw(self, scope: Scope, route: str, status: int, began: float) -> None:
+        took = time.perf_counter() - began
+        self._meter.saw_request(route, status, took)
+        if self._log_requests:
+            access.info(
+                "%s %s %d",
+                scope["method"],
+                scope["path"],  # never the query: it may carry a review token
+                status,
+                extra={"route": route, "status": status, "ms": round(took * 1000, 2)},
+            )
 
     async def _open(self, scope: Scope, receive: Receive, _: str) -> Reply:
         principal = await self._authenticate(scope)

@@ -8,55 +8,17 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from assent.errors import SettingsError, ValidationFailed
+from assent.errors import SettingsError
 from assent.server.app import AssentApp
+from assent.server.flat_http import FlatHttp
 from assent.server.tracing import TracedApp
 
 STOP_WITHIN_S = 6  # longer than a write waits for another process, and all of the end within ten seconds
-MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
 
 ServedApp = AssentApp | TracedApp
 Ready = Callable[[], None]
-
-
-class FlatHttp(HttpToolsProtocol):
-    """HTTP that refuses what is no HTTP in the words of every other error, and heads without an end."""
-
-    _in_head = False
-    _head_bytes = 0
-
-    def on_message_begin(self) -> None:
-        """A request begins with its head."""
-        self._in_head, self._head_bytes = True, 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """The head is whole."""
-        self._in_head = False
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        """Read on, but not for ever: the parser keeps all of a head in memory until it ends."""
-        began_before = self._in_head
-        super().data_received(data)
-        if began_before and self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self._hang_up("431 Request Header Fields Too Large", "The request's headers are too large.")
-
-    def send_400_response(self, msg: str) -> None:
-        """Say so and hang up."""
-        self._hang_up("400 Bad Request", "This is not a valid HTTP request.")
-
-    def _hang_up(self, status: str, words: str) -> None:
-        body = msgspec.json.encode(ValidationFailed(words).body())
-        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
-        self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body)
-        self.transport.close()
 
 
 class PatientServer(uvicorn.Server):

@@ -1,0 +1,135 @@
+"""The short way for whole replies, over a raw socket: whatever the pieces, the same answers in order."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.running import RunningServer
+
+WAIT_S = 10.0
+
+
+class Wire:
+    """A connection on which bytes are sent as they are."""
+
+    def __init__(self, server: RunningServer) -> None:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=WAIT_S)
+        self._rest = b""
+
+    def send(self, *parts: bytes) -> None:
+        for part in parts:
+            self._socket.sendall(part)
+
+    def reply(self) -> tuple[int, bytes]:
+        """Status and body of the next reply."""
+        head = self._until(b"\r\n\r\n")
+        length = next(
+            (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.startswith(b"content-length")),
+            0,
+        )
+        while len(self._rest) < length:
+            self._rest += self._more()
+        body, self._rest = self._rest[:length], self._rest[length:]
+        return int(head.split(b" ")[1]), body
+
+    def ended(self) -> bool:
+        """Whether the server hangs up, with nothing more to say."""
+        return not self._rest and self._socket.recv(1) == b""
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _until(self, mark: bytes) -> bytes:
+        while mark not in self._rest:
+            self._rest += self._more()
+        found, _, self._rest = self._rest.partition(mark)
+        return found
+
+    def _more(self) -> bytes:
+        data = self._socket.recv(65536)
+        assert data, "the server hung up"
+        return data
+
+
+@pytest.fixture
+def wire(server: RunningServer) -> Iterator[Wire]:
+    connection = Wire(server)
+    yield connection
+    connection.close()
+
+
+def opening(body: bytes, *headers: bytes, key: str) -> bytes:
+    head = [
+        b"POST /v1/cases HTTP/1.1",
+        b"host: x",
+        b"authorization: Bearer " + key.encode(),
+        b"content-length: %d" % len(body),
+        *headers,
+    ]
+    return b"\r\n".join(head) + b"\r\n\r\n" + body
+
+
+BODY = b'{"type":"approval","prompt":"Send it?","context":{"artifact":"Hello"}}'
+
+
+def test_a_body_that_comes_byte_by_byte_is_whole_in_the_end(server: RunningServer, wire: Wire) -> None:
+    request = opening(BODY, key=server.api_key)
+    wire.send(*(request[place : place + 1] for place in range(len(request))))
+    assert wire.reply()[0] == 202
+
+
+def test_requests_sent_in_one_go_are_answered_in_their_order(server: RunningServer, wire: Wire) -> None:
+    unknown = b"GET /v1/reviews/review_unknown/status HTTP/1.1\r\nhost: x\r\nauthorization: Bearer %b\r\n\r\n"
+    asking = unknown % server.api_key.encode()
+    wire.send(
+        opening(BODY, key=server.api_key) + asking + b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n" + asking
+    )
+    assert [wire.reply()[0] for _ in range(4)] == [202, 404, 200, 404]
+
+
+def test_a_long_body_is_left_to_the_app_and_taken(server: RunningServer, wire: Wire) -> None:
+    long = BODY.replace(b"Hello", b"x" * 100_000)
+    wire.send(opening(long, key=server.api_key), opening(BODY, key=server.api_key))
+    assert [wire.reply()[0] for _ in range(2)] == [202, 202]
+
+
+def test_a_body_beyond_the_limit_is_refused(server: RunningServer, wire: Wire) -> None:
+    wire.send(opening(b"x" * 2_000_000, key=server.api_key)[:200_000])
+    assert wire.reply()[0] == 413
+
+
+def test_who_asks_before_sending_a_body_is_told_to_go_on(server: RunningServer, wire: Wire) -> None:
+    head, _, body = opening(BODY, b"expect: 100-continue", key=server.api_key).partition(b"\r\n\r\n")
+    wire.send(head + b"\r\n\r\n")
+    assert wire.reply() == (100, b"")
+    wire.send(body)
+    assert wire.reply()[0] == 202
+
+
+@pytest.mark.parametrize(
+    ("version", "headers"), [(b"HTTP/1.1", b"connection: close\r\n"), (b"HTTP/1.0", b"")], ids=["1.1", "1.0"]
+)
+def test_who_wants_one_answer_only_gets_it_and_the_end(
+    server: RunningServer, wire: Wire, version: bytes, headers: bytes
+) -> None:
+    wire.send(b"GET /v1/reviews/review_x/status " + version + b"\r\nhost: x\r\n" + headers + b"\r\n")
+    assert wire.reply()[0] == 404
+    assert wire.ended()
+
+
+def test_a_head_request_that_is_refused_has_no_body(server: RunningServer, wire: Wire) -> None:
+    wire.send(b"HEAD /v1/reviews/review_x/status HTTP/1.1\r\nhost: x\r\n\r\n")
+    wire.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+    head = wire._until(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 404")
+    assert wire.reply()[0] == 200
+
+
+def test_a_caller_who_leaves_in_the_middle_of_a_body_harms_nobody(server: RunningServer, wire: Wire) -> None:
+    leaving = Wire(server)
+    leaving.send(opening(BODY, key=server.api_key)[:-10])
+    leaving.close()
+    wire.send(opening(BODY, key=server.api_key))
+    assert wire.reply()[0] == 202
