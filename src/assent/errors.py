@@ -49,7 +49,15 @@ class AssentError(Exception):
 
     def body(self) -> dict[str, Any]:
         """The flat body that travels: `error`, `message` and whatever details help."""
-        return {"error": self.code, "message": self.message, **self.details}
+        details = {name: _plain(detail) for name, detail in self.details.items()}
+        return {"error": self.code, "message": _plain(self.message), **details}
+
+
+def _plain(detail: Any) -> Any:
+    """A detail whose texts are nothing but text, however they were made."""
+    if isinstance(detail, dict):
+        return {name: _plain(part) for name, part in detail.items()}
+    return str(detail) if isinstance(detail, str) else detail
 
 
 class RequestError(AssentError):

@@ -8,6 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 
+class Amount(int):
+    """A number with its thousands apart, in English as in any other language."""
+
+    def __format__(self, spec: str) -> str:
+        return int(self).__format__(spec or ",")
+
+
 class Message(str):
     """An English sentence with its template and the parts that were filled in."""
 

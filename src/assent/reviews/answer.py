@@ -5,6 +5,7 @@ from typing import Any
 
 from assent.errors import BadRequest, InvalidSubmission
 from assent.protocol.shape import quote
+from assent.protocol.wording import Amount, Message, message
 from assent.reviews.limits import MAX_IDS, MAX_TEXT
 
 
@@ -36,9 +37,9 @@ def read_text(data: Mapping[str, Any], field: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise misfit(field, "This must be text.")
+        raise misfit(field, message("This must be text."))
     if len(value) > MAX_TEXT:
-        raise misfit(field, f"Shorten this to {MAX_TEXT:,} characters; it has {len(value):,}.")
+        raise misfit(field, _too_long(len(value)))
     return value if value.strip() else None
 
 
@@ -57,12 +58,14 @@ def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
     if not isinstance(value, list | tuple):
         raise misfit(field, "This must be a list of ids.", error)
     if len(value) > MAX_IDS:
-        raise misfit(field, f"Name at most {MAX_IDS:,} ids; these are {len(value):,}.", error)
+        raise misfit(field, _too_many(len(value)), error)
     if not all(isinstance(item, str) and item.strip() for item in value):
         raise misfit(field, "Every id must be non-empty text.", error)
     twice = sorted({item for item in value if value.count(item) > 1}) if len(set(value)) < len(value) else []
     if twice:
-        raise misfit(field, f"Named more than once: {named(twice)}.", error, duplicates=twice[:10])
+        raise misfit(
+            field, message("Named more than once: {names}.", names=named(twice)), error, duplicates=twice[:10]
+        )
     return list(value)
 
 
@@ -71,6 +74,16 @@ def named(ids: Iterable[str], limit: int = 10) -> str:
     given = list(ids)
     more = f" and {len(given) - limit} more" if len(given) > limit else ""
     return ", ".join(quote(item) for item in given[:limit]) + more
+
+
+def _too_long(given: int) -> Message:
+    return message(
+        "Shorten this to {most} characters; it has {given}.", most=Amount(MAX_TEXT), given=Amount(given)
+    )
+
+
+def _too_many(given: int) -> Message:
+    return message("Name at most {most} ids; these are {given}.", most=Amount(MAX_IDS), given=Amount(given))
 
 
 def kept(**parts: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import msgspec
 
 from assent.errors import BadRequest
 from assent.protocol.characters import is_storable
+from assent.protocol.wording import message
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
@@ -25,7 +26,9 @@ def check_data(value: object, name: str, error: type[BadRequest]) -> None:
         raise error(f"{name} must be an object.", path=name)
     _check_values(value, name, error)
     if _encoded_length(value, name, error) > MAX_BYTES:
-        raise error(f"{name} is larger than {MAX_BYTES // 1024} KiB.", path=name)
+        raise error(
+            message("{name} is larger than {size} KiB.", name=name, size=MAX_BYTES // 1024), path=name
+        )
 
 
 def _check_values(value: Mapping[Any, Any], name: str, error: type[BadRequest]) -> None:
@@ -58,12 +61,17 @@ def _check_scalar(value: object, name: str, error: type[BadRequest]) -> None:
     elif not isinstance(value, int | float) or value != value:
         raise error(f"{name} holds something that is not JSON.", path=name)
     elif not -MAX_NUMBER <= value <= MAX_NUMBER:
-        raise error(f"{name} holds a number beyond ±{MAX_NUMBER}; send it as text.", path=name)
+        complaint = message(
+            "{name} holds a number beyond ±{most}; send it as text.", name=name, most=MAX_NUMBER
+        )
+        raise error(complaint, path=name)
 
 
 def _check_text(text: str, name: str, error: type[BadRequest]) -> None:
     if not is_storable(text):
-        raise error(f"{name} holds control characters or half a character; remove them.", path=name)
+        raise error(
+            message("{name} holds control characters or half a character; remove them.", name=name), path=name
+        )
 
 
 def _encoded_length(value: object, name: str, error: type[BadRequest]) -> int:
