@@ -142,3 +142,18 @@ def test_the_page_sends_ticks_and_the_typed_word() -> None:
     substance = KIND.substance(asked, data)
     assert [item["picked"] for item in substance["items"]] == [True, True, False]
     assert (substance["warning"], substance["facts"]) == ("For good", {"extra": 1})
+
+
+@pytest.mark.parametrize(
+    ("typed", "advice"), [("", "Type “Send” to confirm"), ("send", "Capital"), ("go", "another word")]
+)
+def test_a_wrong_word_is_told_what_to_type(typed: str, advice: str) -> None:
+    with pytest.raises(InvalidSubmission, match=advice) as refusal:
+        check("confirm", {"confirm_word": typed}, confirm_word="Send")
+    assert "“Send”" in refusal.value.details["fields"]["confirm_word"]
+
+
+def test_a_suggested_reason_goes_with_the_note() -> None:
+    asked = offer(KIND, {"presets": ["Checked with Ada"]})
+    assert KIND.form_data(asked, [("preset", "1"), ("note", "")]) == {"note": "Checked with Ada"}
+    assert KIND.substance(asked, {})["facts"] == {}

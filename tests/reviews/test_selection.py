@@ -69,12 +69,13 @@ def test_an_option_picked_twice_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("limits", "picked", "complaint"),
     [
-        ({}, [], "at least 1; you chose 0"),
+        ({}, [], "at least one"),
         ({"min_selections": 2}, ["hut"], "at least 2; you chose 1"),
         ({"max_selections": 2}, ["hut", "loft", "hall"], "at most 2; you chose 3"),
         ({"min": 2, "max": 2}, ["hut"], "exactly 2; you chose 1"),
-        ({"multiple": False}, ["hut", "hall"], "exactly 1; you chose 2"),
-        ({"multiple": False, "max": 1}, [], "exactly 1; you chose 0"),
+        ({"min": 0, "max": 1}, ["hut", "hall"], "at most one; you chose 2"),
+        ({"multiple": False}, ["hut", "hall"], "exactly one; you chose 2"),
+        ({"multiple": False, "max": 1}, [], "at least one"),
     ],
 )
 def test_too_many_or_too_few_are_refused_with_the_number(
@@ -179,3 +180,24 @@ def test_the_page_sends_what_was_ticked() -> None:
 def test_ids_typed_one_per_line_are_a_selection() -> None:
     pairs = [("selected_text", " a\r\n\r\nb ")]
     assert KIND.form_data(offer(KIND, {}), pairs) == {"selected": ["a", "b"]}
+
+
+@pytest.mark.parametrize("advice", ["hall", ["hall"]])
+def test_what_the_service_recommends_is_marked_and_not_picked(advice: Any) -> None:
+    substance = KIND.substance(offer(KIND, {"options": ROOMS, "recommended": advice}), {})
+    assert [option["details"].get("recommended") for option in substance["options"]] == [None, True, None]
+    assert not any(option["picked"] for option in substance["options"])
+    assert substance["facts"] == {}
+
+
+@pytest.mark.parametrize("advice", ["barn", ["hall", 5], 7, {"hall": 1}])
+def test_a_recommendation_of_something_else_stays_a_fact(advice: Any) -> None:
+    substance = KIND.substance(offer(KIND, {"options": ROOMS, "recommended": advice}), {})
+    assert substance["facts"] == {"recommended": advice}
+
+
+def test_a_suggested_reason_goes_before_the_note() -> None:
+    asked = offer(KIND, {"options": ROOMS, "reason_presets": ["Close by", "Quiet"]})
+    assert [preset["label"] for preset in KIND.substance(asked, {})["presets"]] == ["Close by", "Quiet"]
+    pairs = [("selected", "hut"), ("preset", "2"), ("note", "And cheap")]
+    assert KIND.form_data(asked, pairs)["note"] == "Quiet\n\nAnd cheap"

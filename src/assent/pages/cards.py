@@ -25,13 +25,20 @@ _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORE
 
 
 def draw_cards(
-    cards: Iterable[Card], *, name: str, type: str, show: Show, picture: Show | None = None, advice: str = ""
+    cards: Iterable[Card],
+    *,
+    name: str,
+    type: str,
+    show: Show,
+    picture: Show | None = None,
+    advice: str = "",
+    missing: str | None = None,
 ) -> Markup:
-    """The cards as HTML; `advice` stands on those that the service recommends.
+    """The cards as HTML; `advice` stands on those that the service recommends, `missing` on the unpicked.
 
     `show` draws any value; `picture` draws an address that may be shown, and nothing for any other.
     """
-    pencil = _Pencil(name=escape(name), type=escape(type), show=show, picture=picture, advice=escape(advice))
+    pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', show, picture, advice, missing)
     drawn = "".join([pencil.card(number, card) for number, card in enumerate(cards, 1)])
     return Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
 
@@ -64,9 +71,12 @@ def role_of(key: str) -> str:
 class _Pencil:
     """Draws one set of cards, and remembers what it has drawn before."""
 
-    def __init__(self, *, name: str, type: str, show: Show, picture: Show | None, advice: str) -> None:
-        self._input = f'<div class="card"><input type="{type}" name="{name}" value="'
-        self._show, self._picture, self._advice = show, picture, advice
+    def __init__(
+        self, control: str, show: Show, picture: Show | None, advice: str, missing: str | None
+    ) -> None:
+        self._input = f'<div class="card"><input {control} value="'
+        self._show, self._picture, self._advice = show, picture, escape(advice)
+        self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
         self._labels: dict[str, str] = {}
         self._cells: dict[tuple[Any, Any], str] = {}
 
@@ -74,9 +84,10 @@ class _Pencil:
         """One card: its picture stands before the facts, wherever it was sent."""
         checked = '" checked id="o-' if card["picked"] else '" id="o-'
         more = self._more(card["details"]) if card["details"] else ""
+        missing = "" if card["picked"] else self._missing
         return (
             f'{self._input}{escape(card["id"])}{checked}{number}"><label for="o-{number}"><bdi>'
-            f"{escape(visible(card['title']))}</bdi></label>{more}</div>\n"
+            f"{escape(visible(card['title']))}</bdi></label>{missing}{more}</div>\n"
         )
 
     def _more(self, details: Mapping[str, Any]) -> str:

@@ -5,13 +5,16 @@ from typing import Any
 
 from assent.cases.case import Offer
 from assent.errors import InvalidSubmission, ValidationFailed
+from assent.protocol.wording import counted, message
 from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from assent.reviews.base import BaseKind, without
 from assent.reviews.confirmation.example import EXAMPLE
 from assent.reviews.listed import Listed, listed_ids, read_listed
 from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.presets import presets_name, presets_of, with_preset
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
+SHOWN_APART = ("allow_partial", "irreversible", "warning", "confirm_word")
 LONGEST_WORD = 100
 
 
@@ -55,7 +58,6 @@ class Confirmation(BaseKind):
         """The items with what is ticked so far, the warning, the word to type, and the other facts."""
         context, ticked = offer.context, values.get("confirmed_items")
         confirmed = ticked if isinstance(ticked, list | tuple) else []
-        items_name = _items_name(context)
         return {
             "items": [
                 {"id": item.id, "title": item.title, "details": item.details, "picked": item.id in confirmed}
@@ -65,14 +67,16 @@ class Confirmation(BaseKind):
             "irreversible": context.get("irreversible", False),
             "warning": context.get("warning"),
             "confirm_word": confirm_word(context),
-            "facts": without(context, items_name, "allow_partial", "irreversible", "warning", "confirm_word"),
+            "presets": presets_of(context),
+            "facts": without(context, _items_name(context), presets_name(context), *SHOWN_APART),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked items, the typed word and the note."""
         confirmed = every(pairs, "confirmed_items") if items_of(offer.context) else None
         word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
-        return kept(confirmed_items=confirmed, confirm_word=word, note=last(pairs, "note"))
+        note = with_preset(offer.context, pairs, "note")
+        return kept(confirmed_items=confirmed, confirm_word=word, note=note)
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The confirmed items by their titles, then the note."""
@@ -115,7 +119,8 @@ def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]
     confirmed = [] if given is None else read_ids(given, "confirmed_items", InvalidSubmission)
     unknown = [item for item in confirmed if item not in known]
     if unknown:
-        raise misfit("confirmed_items", f"These were not offered: {named(unknown)}.", unknown=unknown[:10])
+        complaint = message("These were not offered: {names}.", names=named(unknown))
+        raise misfit("confirmed_items", complaint, unknown=unknown[:10])
     _check_complete(context, known, set(confirmed))
     return confirmed if known else None
 
@@ -124,8 +129,15 @@ def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set
     missing = [item for item in known if item not in confirmed]
     if not missing or (context.get("allow_partial") is True and confirmed):
         return
-    least = "at least one item" if context.get("allow_partial") is True else "every item"
-    complaint = f"Tick {least} to confirm; {len(missing)} of {len(known)} are not ticked."
+    complaint = (
+        message("Tick at least one item to confirm.")
+        if context.get("allow_partial") is True
+        else counted(
+            "Tick every item to confirm; one is not ticked yet.",
+            "Tick every item to confirm; {count} are not ticked yet.",
+            count=len(missing),
+        )
+    )
     raise misfit(
         "confirmed_items", complaint, names=f" Not confirmed: {named(missing)}.", unconfirmed=missing
     )
@@ -135,6 +147,14 @@ def _check_word(context: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     word = confirm_word(context)
     if word is None:
         return
-    typed = read_text(data, "confirm_word") or ""
-    if typed.strip() != word:
-        raise misfit("confirm_word", "Type the word exactly as it is shown.")
+    typed = (read_text(data, "confirm_word") or "").strip()
+    if typed != word:
+        raise misfit("confirm_word", _how_to_type(word, typed))
+
+
+def _how_to_type(word: str, typed: str) -> str:
+    if not typed:
+        return message("Type “{word}” to confirm.", word=word)
+    if typed.casefold() == word.casefold():
+        return message("Capital and small letters count: type “{word}”.", word=word)
+    return message("This is another word. Type “{word}”, exactly as it is shown here.", word=word)

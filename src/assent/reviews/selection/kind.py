@@ -5,12 +5,13 @@ from typing import Any
 
 from assent.cases.case import Offer
 from assent.errors import InvalidSelection
+from assent.protocol.wording import counted, message
 from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from assent.reviews.base import BaseKind, without
 from assent.reviews.page_form import Pairs, every, last
 from assent.reviews.presets import presets_name, presets_of, with_preset
 from assent.reviews.selection.example import EXAMPLE
-from assent.reviews.selection.options import LIMIT_NAMES, Choice, read_choice
+from assent.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, read_choice, recommended
 
 
 class Selection(BaseKind):
@@ -39,13 +40,15 @@ class Selection(BaseKind):
         choice = read_choice(offer.context)
         picked = values.get("selected")
         selected = picked if isinstance(picked, list | tuple) else []
+        ids = {identity for identity in selected if isinstance(identity, str)}
+        advised, advised_name = recommended(offer.context, choice)
         return {
             "options": [
                 {
                     "id": option.id,
                     "title": option.title,
-                    "details": option.details,
-                    "picked": option.id in selected,
+                    "details": {**option.details, **ADVISED} if option.id in advised else option.details,
+                    "picked": option.id in ids,
                 }
                 for option in choice.options
             ],
@@ -54,7 +57,9 @@ class Selection(BaseKind):
             "free": not choice.options,
             "typed": "\n".join(map(str, selected)),
             "presets": presets_of(offer.context),
-            "facts": without(offer.context, choice.source, presets_name(offer.context), *LIMIT_NAMES),
+            "facts": without(
+                offer.context, choice.source, presets_name(offer.context), advised_name, *LIMIT_NAMES
+            ),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
@@ -77,7 +82,8 @@ def _selection_name(data: Mapping[str, Any]) -> str:
         if name == "selected" or (name.startswith("selected_") and isinstance(value, list | tuple))
     ]
     if len(lists) > 1:
-        raise misfit("selected", f"Name the selection once, not as {named(lists)}.", InvalidSelection)
+        complaint = message("Name the selection once, not as {names}.", names=named(lists))
+        raise misfit("selected", complaint, InvalidSelection)
     return lists[0] if lists else "selected"
 
 
@@ -85,16 +91,30 @@ def _check_against(choice: Choice, selected: list[str]) -> None:
     known = {option.id for option in choice.options}
     unknown = [picked for picked in selected if known and picked not in known]
     if unknown:
-        raise misfit(
-            "selected", f"These were not offered: {named(unknown)}.", InvalidSelection, unknown=unknown[:10]
-        )
+        complaint = message("These were not offered: {names}.", names=named(unknown))
+        raise misfit("selected", complaint, InvalidSelection, unknown=unknown[:10])
     if not choice.least <= len(selected) <= choice.most:
         raise misfit("selected", _how_many(choice, len(selected)), InvalidSelection, selected=len(selected))
 
 
 def _how_many(choice: Choice, given: int) -> str:
-    if choice.least == choice.most:
-        return f"Choose exactly {choice.most}; you chose {given}."
+    if choice.least == choice.most and (given or choice.most > 1):
+        return counted(
+            "Choose exactly one; you chose {given}.",
+            "Choose exactly {count}; you chose {given}.",
+            count=choice.most,
+            given=given,
+        )
     if given < choice.least:
-        return f"Choose at least {choice.least}; you chose {given}."
-    return f"Choose at most {choice.most}; you chose {given}."
+        return counted(
+            "Choose at least one.",
+            "Choose at least {count}; you chose {given}.",
+            count=choice.least,
+            given=given,
+        )
+    return counted(
+        "Choose at most one; you chose {given}.",
+        "Choose at most {count}; you chose {given}.",
+        count=choice.most,
+        given=given,
+    )

@@ -12,6 +12,8 @@ from assent.reviews.listed import Listed, read_listed, spelling
 OPTION_SPELLINGS = ("options", "choices", "items", "candidates", "jobs", "results")
 LEAST_SPELLINGS = ("min_selections", "min")
 MOST_SPELLINGS = ("max_selections", "max")
+ADVICE_SPELLINGS = ("recommended", "recommended_id", "recommended_ids")
+ADVISED = {"recommended": True}
 LIMIT_NAMES = (*LEAST_SPELLINGS, *MOST_SPELLINGS, "multiple")
 
 
@@ -41,6 +43,17 @@ def read_choice(context: Mapping[str, Any]) -> Choice:
             f"context asks for {least} to {most} of {count} options, which nobody can pick.", path="context"
         )
     return Choice(source=source, options=options, least=max(least, int(single)), most=min(most, count))
+
+
+def recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozenset[str], str | None]:
+    """The ids of the options that the service recommends beside its list, and where it says so."""
+    name = spelling(context, ADVICE_SPELLINGS)
+    raw = context[name] if name else None
+    ids = [raw] if isinstance(raw, str) else raw
+    known = {option.id for option in choice.options}
+    if isinstance(ids, list | tuple) and all(isinstance(one, str) and one in known for one in ids):
+        return frozenset(ids), name
+    return frozenset(), None
 
 
 def _options_name(context: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,8 @@
 const MODULES = {
   "[data-opened-url]": "./opened.js",
   "[data-tally]": "./limits.js",
+  "[data-was]": "./changes.js",
+  "[data-word]": "./word.js",
   "template[data-finds]": "./search.js",
   ".presets": "./presets.js",
 };

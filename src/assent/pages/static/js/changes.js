@@ -1,0 +1,7 @@
+// Marks a value that is no longer what it was.
+export default function mark(control) {
+  const note = control.closest(".field").querySelector(".was");
+  const tell = () => (note.hidden = control.value === control.dataset.was);
+  control.addEventListener("input", tell);
+  tell();
+}
