@@ -1,0 +1,120 @@
+"""What two sequences have in common, in an order that both keep; bounded for whatever comes from outside."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+MOST_CELLS = 25_000_000
+DEEPEST = 8
+
+Block = tuple[int, int, int]
+Region = tuple[int, int, int, int]
+
+
+def matching_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Block]:
+    """Runs that stand in both as (start in old, start in new, length), ascending.
+
+    Exact for sequences of some thousand parts. Longer ones are split where a part occurs once in each,
+    and what cannot be split counts as replaced: time and memory stay bounded.
+    """
+    return sorted(_blocks(old, new))
+
+
+def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]:
+    cells = MOST_CELLS
+    regions: list[tuple[Region, int]] = [((0, len(old), 0, len(new)), 0)]
+    while regions:
+        whole, depth = regions.pop()
+        region, ends = _trimmed(old, new, whole)
+        yield from ends
+        a, b, c, d = region
+        size = (b - a) * (d - c)
+        if size == 0:
+            continue
+        if size <= cells:
+            cells -= size
+            yield from _longest_common(old, new, region)
+        elif depth < DEEPEST:
+            regions += [(part, depth + 1) for part in _between(_anchors(old, new, region), region)]
+
+
+def _trimmed(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> tuple[Region, list[Block]]:
+    """The region without what both begin and end with, and these two runs."""
+    a, b, c, d = region
+    head = 0
+    while a + head < b and c + head < d and old[a + head] == new[c + head]:
+        head += 1
+    tail = 0
+    while a + head < b - tail and c + head < d - tail and old[b - tail - 1] == new[d - tail - 1]:
+        tail += 1
+    ends = [(a, c, head), (b - tail, d - tail, tail)]
+    return (a + head, b - tail, c + head, d - tail), [block for block in ends if block[2]]
+
+
+def _longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> Iterator[Block]:
+    """The longest common subsequence, a whole row of its table at a time in the bits of one number."""
+    a, b, c, d = region
+    places: dict[Hashable, int] = {}
+    for place, part in enumerate(new[c:d]):
+        places[part] = places.get(part, 0) | (1 << place)
+    full = (1 << (d - c)) - 1
+    row, rows = full, [full]
+    for part in old[a:b]:
+        hits = row & places.get(part, 0)
+        row = ((row + hits) | (row - hits)) & full
+        rows.append(row)
+    return _walked_back(rows, b - a, d - c, a, c)
+
+
+def _walked_back(rows: list[int], i: int, j: int, a: int, c: int) -> Iterator[Block]:
+    """A bit that is off marks a place where the row's common length grows."""
+    while i and j:
+        if rows[i] >> (j - 1) & 1:
+            j -= 1
+            continue
+        i -= 1
+        if i and not rows[i] >> (j - 1) & 1:
+            continue
+        j -= 1
+        yield (a + i, c + j, 1)
+
+
+def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> list[tuple[int, int]]:
+    """Parts that occur once on each side, as many as keep their order on both."""
+    a, b, c, d = region
+    once = _singles(new, c, d)
+    pairs = [(i, once[part]) for part, i in _singles(old, a, b).items() if part in once]
+    return _rising(sorted(pairs))
+
+
+def _singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
+    counts = Counter(parts[start:end])
+    return {parts[place]: place for place in range(start, end) if counts[parts[place]] == 1}
+
+
+def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest run of pairs whose second places rise as their first ones do."""
+    tops: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        pile = bisect_left(tops, place)
+        before.append(ends[pile - 1] if pile else -1)
+        tops[pile : pile + 1] = [place]
+        ends[pile : pile + 1] = [number]
+    rising = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        rising.append(pairs[number])
+        number = before[number]
+    return rising[::-1]
+
+
+def _between(anchors: list[tuple[int, int]], region: Region) -> list[Region]:
+    """The stretches from anchor to anchor; each begins with its anchor, which trimming then takes off."""
+    if not anchors:
+        return []
+    a, b, c, d = region
+    starts = [(a, c), *anchors]
+    ends = [*anchors, (b, d)]
+    return [(start, end, from_, to) for (start, from_), (end, to) in zip(starts, ends, strict=True)]
