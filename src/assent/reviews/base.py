@@ -9,6 +9,7 @@ from assent.cases import action_labels
 from assent.cases.case import Offer
 from assent.errors import InvalidAction, InvalidSubmission
 from assent.protocol.shape import quote
+from assent.protocol.wording import Message, message
 from assent.reviews.limits import check_data
 from assent.reviews.page_form import Pairs
 from assent.reviews.turn import Turn
@@ -22,6 +23,7 @@ class BaseKind(ABC):
     opening: dict[str, Any]
     actions: tuple[str, ...] = ()
     inline_actions: tuple[str, ...] = ()
+    never_saved: frozenset[str] = frozenset()
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """The actions that may be taken inline for this context."""
@@ -44,8 +46,7 @@ class BaseKind(ABC):
         """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
         offered = self.offered(offer)
         if action not in offered:
-            choices = ", ".join(offered)
-            raise InvalidAction(f"This case does not offer {quote(str(action))!r}; it offers {choices}.")
+            raise InvalidAction(_not_offered(action, offered))
         check_data(data, "data", InvalidSubmission)
         return self.judge(offer, action, data)
 
@@ -58,6 +59,15 @@ class BaseKind(ABC):
     def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
         """What one post of the page's form comes to; `saved` is what earlier posts left."""
         return Turn(values=self.form_data(offer, pairs), ready=True)
+
+    def typing(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """What to keep of a form that is still being filled in; `saved` is what earlier posts left."""
+        typed = self.form_data(offer, pairs)
+        return Turn(values={key: typed[key] for key in typed if key not in self.never_saved}, ready=False)
+
+    def place(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
+        """Which step to show when this one is asked for; None where a page has no steps."""
+        return None
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
@@ -78,6 +88,14 @@ class BaseKind(ABC):
     def example(self) -> dict[str, Any]:
         """A body for opening a case of this type, yours to change."""
         return deepcopy(self.opening)
+
+
+def _not_offered(action: object, offered: tuple[str, ...]) -> Message:
+    return message(
+        "This case does not offer {action}; it offers {choices}.",
+        action=repr(quote(str(action))),
+        choices=", ".join(offered),
+    )
 
 
 def without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:

@@ -10,7 +10,10 @@ NEXT, BACK = "x-next", "x-back"
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What to keep, which step to show, and what to say there; once `ready`, the values are the answer."""
+    """What to keep, which step to show, and what to say there; once `ready`, the values are the answer.
+
+    `asked` are the questions on that step that these values leave open to the person.
+    """
 
     values: dict[str, Any]
     ready: bool
@@ -18,3 +21,4 @@ class Turn(Struct, frozen=True, kw_only=True):
     problems: dict[str, str] = {}
     more_asked: bool = False
     progress: Progress | None = None
+    asked: tuple[str, ...] = ()

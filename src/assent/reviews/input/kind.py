@@ -9,11 +9,13 @@ from assent.protocol.field_values import is_blank
 from assent.protocol.form_answers import check_answers
 from assent.protocol.form_posts import from_strings
 from assent.protocol.forms import Form, parse_form
+from assent.protocol.wording import message
 from assent.reviews.answer import kept, misfit, named
 from assent.reviews.base import BaseKind, without
 from assent.reviews.input.example import EXAMPLE
-from assent.reviews.input.shown_form import recap_of, shown_form
-from assent.reviews.input.wizard import take_turn
+from assent.reviews.input.review_step import last_page
+from assent.reviews.input.shown_form import recap_of, reviewed_form, shown_form
+from assent.reviews.input.wizard import keep_typing, reachable, take_turn
 from assent.reviews.page_form import Pairs, every, last
 from assent.reviews.turn import Turn
 
@@ -43,20 +45,33 @@ class Input(BaseKind):
         form, posted = form_of(offer.context), self.form_data(offer, pairs)
         if form is None:
             return Turn(values=posted, ready=True)
-        step = last(pairs, "step") or ""
         return take_turn(
             form,
             move,
-            step=int(step) if step.isascii() and step.isdecimal() and len(step) < 4 else 0,
+            step=_step(pairs),
             asked=frozenset(every(pairs, "asked")),
             values={**saved, **posted},
+            reviewed=last(pairs, "reviewed"),
         )
+
+    def typing(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """The fields posted, over what was saved before: what another device saved beside them stays."""
+        form, posted = form_of(offer.context), self.form_data(offer, pairs)
+        if form is None:
+            return Turn(values=posted, ready=False)
+        return keep_typing(form, step=_step(pairs), values={**saved, **posted})
+
+    def place(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
+        """The step, or an earlier one that still lacks something."""
+        form = form_of(offer.context)
+        return reachable(form, values, step) if form and last_page(form) > 0 else None
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The steps with the fields to show for these values, or a single box without a form."""
         form = form_of(offer.context)
         return {
             "steps": shown_form(form, values) if form else [],
+            "reviewed": reviewed_form(form, values) if form else None,
             "free": form is None,
             "typed": values.get(ANSWER, ""),
             "facts": without(offer.context, "form"),
@@ -72,8 +87,11 @@ class Input(BaseKind):
         unticked = dict.fromkeys(key for key in every(pairs, "asked") if key in fields)
         answers = {**unticked, **from_strings(form, [pair for pair in posted if pair[0] in fields])}
         # A saved sensitive answer never comes back to the page, so an empty box means: as it was.
+        emptied = set(every(pairs, "emptied"))
         return {
-            key: value for key, value in answers.items() if not (fields[key].sensitive and is_blank(value))
+            key: value
+            for key, value in answers.items()
+            if not (fields[key].sensitive and is_blank(value)) or key in emptied
         }
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -88,13 +106,20 @@ def form_of(context: Mapping[str, Any]) -> Form | None:
     return None if raw is None else parse_form(raw)
 
 
+def _step(pairs: Pairs) -> int:
+    step = last(pairs, "step") or ""
+    return int(step) if step.isascii() and step.isdecimal() and len(step) < 4 else 0
+
+
 def _free_answers(data: Mapping[str, Any]) -> dict[str, Any]:
     answers = {key: value for key, value in data.items() if not is_blank(value)}
     if not answers:
-        raise misfit(ANSWER, "Write an answer.", InvalidInput)
+        raise misfit(ANSWER, message("Write an answer."), InvalidInput)
     if len(data) > MAX_ANSWERS:
-        raise misfit(ANSWER, f"Send at most {MAX_ANSWERS} answers; these are {len(data)}.", InvalidInput)
+        most = message("Send at most {most} answers; these are {given}.", most=MAX_ANSWERS, given=len(data))
+        raise misfit(ANSWER, most, InvalidInput)
     nested = [key for key, value in answers.items() if isinstance(value, Mapping | list | tuple)]
     if nested:
-        raise misfit(nested[0], f"Send plain values, nothing nested: {named(nested)}.", InvalidInput)
+        plain = message("Send plain values, nothing nested: {names}.", names=named(nested))
+        raise misfit(nested[0], plain, InvalidInput)
     return answers

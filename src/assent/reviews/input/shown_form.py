@@ -1,33 +1,24 @@
-"""A form as its page shows it: which control each field gets, what stands in it, and nothing sensitive."""
+"""A form as its page shows it: what stands in each field, what a review lists, and nothing sensitive."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from assent.protocol.field_values import is_blank
-from assent.protocol.fields import CUSTOM, Field
-from assent.protocol.form_answers import visible_fields
+from assent.protocol.fields import Field
+from assent.protocol.form_answers import find_problems, visible_fields
 from assent.protocol.forms import Form, default_answers
+from assent.reviews.input.controls import control_of, keyboard_of
+from assent.reviews.input.review_step import adds_review, fingerprint, last_page
 from assent.reviews.page_form import shown
 
 MASK = "••••••••"
-MOST_RADIOS = 6
-CONTROLS = {
-    "text": "line",
-    "textarea": "lines",
-    "number": "number",
-    "range": "number",
-    "date": "date",
-    "email": "email",
-    "url": "url",
-    "boolean": "yes_no",
-    "select": "menu",
-    "multiselect": "checks",
-    CUSTOM: "line",
-}
 
 
 def shown_form(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The steps in order, each with the fields visible for these values and a recap of all answers."""
+    """The steps in order, each with its fields visible for these values and a recap of their answers.
+
+    `every` also holds the fields that an answer on the same step may bring up or take away.
+    """
     filled = {**default_answers(form), **values}
     visible = {field.key for field in visible_fields(form, filled)}
     words = [(step.title, step.description) for step in form.steps] if form.steps else [("", "")]
@@ -35,20 +26,38 @@ def shown_form(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "title": title,
             "description": description,
+            "summary": not group,
             "fields": [_shown_field(field, filled) for field in group if field.key in visible],
-            "recap": [
-                {"key": field.key, "label": field.label, "value": _words(field, filled.get(field.key))}
+            "every": [
+                {**_shown_field(field, filled), "asked": field.key in visible}
                 for field in group
-                if field.key in visible
+                if field.key in visible or _may_appear(field, group)
             ],
+            "recap": [_recapped(field, filled) for field in group if field.key in visible],
         }
         for (title, description), group in zip(words, form.groups, strict=True)
     ]
 
 
+def reviewed_form(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page before sending needs to know: where it stands, whether it is ours, and its mark."""
+    filled = {**default_answers(form), **values}
+    return {
+        "page": last_page(form),
+        "ours": adds_review(form),
+        "fingerprint": fingerprint(form, filled),
+        "complete": not find_problems(form, filled),
+    }
+
+
 def recap_of(form: Form, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The answers given, under the form's own labels."""
     return [(field.label, _words(field, data[field.key])) for field in form.every_field if field.key in data]
+
+
+def _may_appear(field: Field, group: tuple[Field, ...]) -> bool:
+    condition = field.conditional
+    return condition is not None and any(other.key == condition.field for other in group)
 
 
 def _shown_field(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,23 +66,30 @@ def _shown_field(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "key": field.key,
         "label": field.label,
-        "control": _control(field),
+        "control": control_of(field),
+        "keyboard": keyboard_of(field),
         "required": field.required,
         "hint": field.hint,
         "placeholder": field.placeholder,
         "options": [{"value": option.value, "label": option.label} for option in field.options],
         "smallest": smallest,
         "largest": largest,
+        "most": field.validation.max_length,
         "sensitive": field.sensitive,
+        "conditional": field.conditional is not None,
         "saved": field.sensitive and not is_blank(value),
         "typed": "" if field.sensitive or is_blank(value) else _typed(value),
     }
 
 
-def _control(field: Field) -> str:
-    if field.kind == "select" and len(field.options) <= MOST_RADIOS:
-        return "radios"
-    return CONTROLS[field.kind]
+def _recapped(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
+    words = _words(field, values.get(field.key))
+    return {
+        "key": field.key,
+        "label": field.label,
+        "value": words,
+        "masked": field.sensitive and words is not None,
+    }
 
 
 def _typed(value: object) -> Any:
