@@ -18,7 +18,7 @@ from assent.desk.outbox import Outbox
 from assent.desk.review_desk import ReviewDesk
 from assent.desk.sweep import Sweep
 from assent.errors import AssentError
-from assent.pages.assets import assets
+from assent.pages.look import plain_look, read_look
 from assent.pages.renderer import PageRenderer
 from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
@@ -32,6 +32,7 @@ from assent.server.demo import DemoDoor
 from assent.server.keyring import ApiKeyDoor
 from assent.server.metrics import Meter
 from assent.server.openapi import openapi_document
+from assent.server.page_replies import PageReplies
 from assent.server.polling import StatusPoll
 from assent.server.prefill import Prefill
 from assent.server.public import PublicDocuments
@@ -121,14 +122,17 @@ class Parts:
         )
 
     def _rest(self, cases: CaseApi) -> Router:
-        folder = self.settings.templates
-        self.renderer = renderer = PageRenderer(template_dirs=[Path(folder)] if folder else [])
+        folder = self.settings.look
+        look = read_look(Path(folder)) if folder else plain_look()
+        self.renderer = renderer = PageRenderer(look=look)
+        self.replies = PageReplies(self.addresses, look)
         public = PublicDocuments(
             desk=self.desk,
             card=service_card(self.settings),
             meter=self.meter,
             openapi=self._openapi,
             renderer=renderer,
+            replies=self.replies,
         )
         api = RestApi(desk=self.desk, authenticate=self.authenticate, cases=cases, outbox=self.outbox)
         pages = ReviewPages(
@@ -137,9 +141,11 @@ class Parts:
             sessions=CaseSessions(self._secret),
             kind=lambda type: BUILT_IN.get(type, CUSTOM),
             prefill=Prefill(self.http, self._now),
+            replies=self.replies,
+            streams=self.streams,
             identify=self._identify,
         )
-        static = StaticFiles(assets())
+        static = StaticFiles(look.files)
         self.router = Router(
             routes=[*public.routes, *api.routes, *pages.routes, *static.routes], redirect_slashes=False
         )
@@ -147,7 +153,7 @@ class Parts:
 
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""
-        door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer)
+        door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
         self.router.routes.extend(door.routes)
         return door
 

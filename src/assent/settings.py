@@ -12,12 +12,13 @@ from msgspec import Meta, Struct
 
 from assent.desk.limits import Limits
 from assent.errors import SettingsError, ValidationFailed
+from assent.pages.look import read_look
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.protocol.duration import parse_duration
 
 PREFIX = "ASSENT_"
 DEFAULT_FILE = "assent.toml"
-OPTIONAL = frozenset({"base_url", "templates"})
+OPTIONAL = frozenset({"base_url", "look"})
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=0)]
@@ -56,8 +57,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How results are signed."""
     allow_loopback: bool = False
     """Whether callbacks and default_ref may go to loopback addresses; for development only."""
-    templates: str | None = None
-    """A folder whose page templates take precedence over the built-in ones."""
+    look: str | None = None
+    """A folder with the pages' own look: name, logo, colours, styles, templates, languages."""
     log_style: Literal["auto", "json", "text"] = "auto"
     """How log lines look; auto is text at a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -127,8 +128,10 @@ def check(settings: Settings) -> None:
     if limits.default_timeout_for > limits.max_timeout_for:
         raise SettingsError("default_timeout is longer than max_timeout.")
     # os.path.isdir, since Path.is_dir raises for names that no folder could have.
-    if settings.templates is not None and not os.path.isdir(settings.templates):
-        raise SettingsError(f"templates {settings.templates!r} is no folder.")
+    if settings.look is not None and not os.path.isdir(settings.look):
+        raise SettingsError(f"look {settings.look!r} is no folder.")
+    if settings.look is not None:
+        read_look(Path(settings.look))
     base_url = settings.base_url
     if base_url is not None and not is_secure_or_loopback(base_url):
         raise SettingsError(

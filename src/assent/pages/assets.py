@@ -1,15 +1,57 @@
 """The few files that pages link to: one stylesheet, put together from its parts, and small script modules."""
 
+import hashlib
+import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 _STATIC = Path(__file__).parent / "static"
 STYLESHEET = "assent.css"
+ENTRY = "assent.js"
+_MODULE = re.compile(r'^\s*"([^"]*)": "\./([\w-]+\.js)",$', re.MULTILINE)
+_HOOK = re.compile(r"[\[.#]([\w-]+)")
+_IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 
 
 @cache
 def assets() -> dict[str, bytes]:
     """Every file by its name; the parts of the stylesheet stand in the order of theirs."""
     styles = b"\n".join(part.read_bytes() for part in sorted((_STATIC / "css").glob("*.css")))
-    scripts = {part.name: part.read_bytes() for part in (_STATIC / "js").glob("*.js")}
+    scripts = {part.name: part.read_bytes() for part in sorted((_STATIC / "js").glob("*.js"))}
     return {STYLESHEET: styles, **scripts}
+
+
+def fingerprint(files: Mapping[str, bytes]) -> str:
+    """A name for exactly these files: it stands in their addresses, so that they can be kept for ever."""
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        digest.update(b"%s\0%d\0" % (name.encode(), len(content)))
+        digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def scripts_for(html: str) -> list[str]:
+    """The modules that the entry will ask for on this page, so that the browser need not wait to learn it."""
+    if f"/{ENTRY}" not in html:
+        return []
+    found = [module for hooks, module in _modules() if any(hook in html for hook in hooks)]
+    wanted = list(dict.fromkeys(found))
+    return wanted + [more for one in wanted for more in _imports(one) if more not in wanted]
+
+
+@cache
+def _modules() -> tuple[tuple[tuple[str, ...], str], ...]:
+    """What in a page each module is there for: the first name in each of its selectors."""
+    table = _MODULE.findall(assets()[ENTRY].decode())
+    return tuple((tuple(_hooks(selectors)), module) for selectors, module in table)
+
+
+def _hooks(selectors: str) -> list[str]:
+    named = [_HOOK.search(selector) for selector in selectors.split(",")]
+    return [found[1] for found in named if found]
+
+
+@cache
+def _imports(module: str) -> tuple[str, ...]:
+    return tuple(_IMPORT.findall(assets().get(module, b"").decode()))

@@ -1,16 +1,18 @@
 """Turns views into HTML; templates of a service come first, ours fill the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
 from assent.cases.action_labels import action_labels
 from assent.pages import facts, words
 from assent.pages.api_docs import read_api
 from assent.pages.cards import columns_to_sort, draw_cards
 from assent.pages.language import ENGLISH, Language
+from assent.pages.look import Look, plain_look
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
 from assent.pages.visible import is_plain, visible
 
@@ -22,17 +24,28 @@ _KIND_TEMPLATES = Path(__file__).parent.parent / "reviews"
 class PageRenderer:
     """Every page, from one set of templates. Raises nothing for anything that a case may hold."""
 
-    def __init__(self, template_dirs: Sequence[Path] = ()) -> None:
-        self._folders = [*template_dirs, _TEMPLATES, _KIND_TEMPLATES]
-        self._languages = {ENGLISH.code: _environment(self._folders, ENGLISH)}
+    def __init__(self, template_dirs: Sequence[Path] = (), *, look: Look | None = None) -> None:
+        self._look = look or plain_look()
+        own = [self._look.templates] if self._look.templates else []
+        self._folders = [*template_dirs, *own, _TEMPLATES, _KIND_TEMPLATES]
+        self._compiled = _Compiled()
+        self._environments = {ENGLISH.code: self._environment(ENGLISH)}
 
     def review(self, view: ReviewView) -> str:
         """The open case with the form that answers it."""
-        return self._render(view.template, view=view, problems=_problem_list(view))
+        return "".join(self.review_parts(view))
+
+    def review_parts(self, view: ReviewView) -> Iterator[str]:
+        """The same piece by piece, so that a long page need not hold up what runs beside it."""
+        return self._parts(view.template, view=view, problems=_problem_list(view))
 
     def closed(self, view: ClosedView) -> str:
         """What became of a case: answered, expired or withdrawn."""
-        return self._render("closed.html", view=view)
+        return "".join(self.closed_parts(view))
+
+    def closed_parts(self, view: ClosedView) -> Iterator[str]:
+        """The same piece by piece."""
+        return self._parts("closed.html", view=view)
 
     def pass_on(self, view: PassOnView) -> str:
         """The link for a colleague, to be copied now."""
@@ -52,17 +65,42 @@ class PageRenderer:
         return self._render("docs.html", api=read_api(openapi), static_url=static_url)
 
     def _render(self, template: str, **values: Any) -> str:
+        return "".join(self._parts(template, **values))
+
+    def _parts(self, template: str, **values: Any) -> Iterator[str]:
         language = getattr(values.get("view"), "language", ENGLISH)
-        environment = self._languages.get(language.code)
+        environment = self._environments.get(language.code)
         if environment is None:
-            environment = self._languages[language.code] = _environment(self._folders, language)
-        return environment.get_template(template).render(**values)
+            environment = self._environments[language.code] = self._environment(language)
+        return environment.get_template(template).generate(**values)
+
+    def _environment(self, language: Language) -> Environment:
+        environment = _environment(self._folders, language, self._compiled)
+        environment.globals.update(brand=self._look, spoken=list(self._look.languages))
+        return environment
 
 
-def _environment(folders: Sequence[Path], language: Language) -> Environment:
+class _Compiled(BytecodeCache):
+    """Compiled templates, shared by the languages: each is compiled once."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill in what is known."""
+        if bucket.key in self._code:
+            bucket.bytecode_from_string(self._code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+def _environment(folders: Sequence[Path], language: Language, compiled: BytecodeCache) -> Environment:
     """Templates that speak one language."""
     environment = Environment(
         loader=FileSystemLoader(folders),
+        bytecode_cache=compiled,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

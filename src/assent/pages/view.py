@@ -1,5 +1,6 @@
 """What a page needs to know; the server fills it in, the templates read it."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,26 @@ class Round(Struct, frozen=True, kw_only=True):
     prompt: str | None = None
     action: str | None = None
     recap: Recap = ()
+
+
+class Undo(Struct, frozen=True, kw_only=True):
+    """What the service says about undoing: whether it can be done, and in its own words how."""
+
+    possible: bool | None = None
+    how: str | None = None
+
+
+def undo_of(context: Mapping[str, Any]) -> Undo | None:
+    """Whether it can be undone, where the service says so; None claims nothing."""
+    how = context.get("undo")
+    told = isinstance(how, str) and bool(how.strip())
+    said = (context.get("reversible"), how, True if told else None)
+    possible = next((one for one in said if isinstance(one, bool)), None)
+    if isinstance(context.get("irreversible"), bool):
+        possible = not context["irreversible"]
+    if possible is None:
+        return None
+    return Undo(possible=possible, how=how if told else None)
 
 
 class ReviewView(Struct, frozen=True, kw_only=True):
@@ -41,6 +62,9 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     notice: str | None = None
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH
+    page_url: str | None = None
+    events_url: str | None = None
+    undo: Undo | None = None
 
 
 class ClosedView(Struct, frozen=True, kw_only=True):
@@ -53,6 +77,7 @@ class ClosedView(Struct, frozen=True, kw_only=True):
     recap: Recap = ()
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH
+    page_url: str | None = None
 
 
 class PassOnView(Struct, frozen=True, kw_only=True):
@@ -90,3 +115,4 @@ class HomeView(Struct, frozen=True, kw_only=True):
     links: tuple[DemoLink, ...] = ()
     docs_url: str | None = None
     language: Language = ENGLISH
+    page_url: str | None = None

@@ -35,11 +35,12 @@ class DemoDoor:
         desk: ReviewDesk,
         example: Callable[[str], dict[str, Any] | None],
         renderer: PageRenderer,
+        replies: PageReplies,
     ) -> None:
         self._desk = desk
         self._example = example
         self._renderer = renderer
-        self._replies = PageReplies(desk.addresses)
+        self._replies = replies
         self.doors: list[DemoLink] = []
         self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
 
@@ -56,10 +57,16 @@ class DemoDoor:
         """A page with the questions that wait, for whoever sits at this machine."""
         _require_this_machine(request)
         base = self._desk.addresses.base
+        language = self._replies.languages.of(request)
         view = HomeView(
-            static_url=f"{self._replies.prefix}/static", links=tuple(self.doors), docs_url=f"{base}/docs"
+            static_url=self._replies.static_url,
+            links=tuple(self.doors),
+            docs_url=f"{base}/docs",
+            language=language,
+            page_url=f"{self._replies.prefix}/",
         )
-        return self._replies.page(self._renderer.home(view))
+        response = self._replies.page(self._renderer.home(view), language=language)
+        return self._replies.remember_language(request, response)
 
     async def open(self, request: Request) -> Response:
         """A sample case of the type asked for, as any HITL service would answer."""

@@ -2,11 +2,25 @@
 
 from starlette.requests import Request
 
-from assent.pages.language import ENGLISH, Language
+from assent.pages.language import Language
+from assent.pages.languages import Languages
 
 LANGUAGE_COOKIE = "assent_lang"
+QUERY = "lang"
 
 
-def language_of(request: Request) -> Language:
-    """The language for whoever sent this request."""
-    return ENGLISH
+class PageLanguages:
+    """Chooses a language for each request."""
+
+    def __init__(self, languages: Languages) -> None:
+        self._languages = languages
+
+    def of(self, request: Request) -> Language:
+        """What the person chose, now or before, if it is spoken here, else what the browser prefers."""
+        chosen = request.query_params.get(QUERY) or request.cookies.get(LANGUAGE_COOKIE)
+        return self._languages.choose(request.headers.get("accept-language"), chosen)
+
+    def chosen(self, request: Request) -> str | None:
+        """The language that the person chooses with this very request, to be remembered."""
+        asked = request.query_params.get(QUERY)
+        return self._languages.choose(None, asked).code if asked else None

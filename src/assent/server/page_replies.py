@@ -1,10 +1,17 @@
 """How pages leave the server: with headers that keep them private, and with one cookie per case."""
 
+import asyncio
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from assent.desk.addresses import Addresses
+from assent.pages.assets import fingerprint, scripts_for
+from assent.pages.language import ENGLISH, Language
+from assent.pages.look import Look, plain_look
+from assent.server.page_language import LANGUAGE_COOKIE, PageLanguages
 from assent.server.sessions import COOKIE, LAST_FOR
 
 # Ruling 11: nothing from elsewhere, nothing stored, nothing told to other sites.
@@ -20,25 +27,60 @@ HEADERS = {
     "x-robots-tag": "noindex, nofollow",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "vary": "Accept-Language, Cookie",
 }
+REMEMBER_LANGUAGE_S = 365 * 24 * 3600
+A_TURN = 16 * 1024  # so much of a page is drawn before others have their turn
 
 
 class PageReplies:
     """Makes the HTTP responses of pages."""
 
-    def __init__(self, addresses: Addresses) -> None:
+    def __init__(self, addresses: Addresses, look: Look | None = None) -> None:
         base = urlsplit(addresses.base)
+        worn = look or plain_look()
         self._secure = base.scheme == "https"
         self.prefix = base.path
-        self.static_url = f"{self.prefix}/static"
+        self.static_url = f"{self.prefix}/static/{fingerprint(worn.files)}"
+        self.languages = PageLanguages(worn.languages)
 
     def address(self, case_id: str) -> str:
         """The path of a case's page."""
         return f"{self.prefix}/review/{case_id}"
 
-    def page(self, html: str, *, status: int = 200) -> Response:
+    async def drawn(
+        self, parts: Iterable[str], *, status: int = 200, language: Language = ENGLISH
+    ) -> Response:
+        """A page of any length; while it is drawn, others have their turn."""
+        pieces, since = [], 0
+        for part in parts:
+            pieces.append(part)
+            since += len(part)
+            if since >= A_TURN:
+                since = 0
+                await asyncio.sleep(0)
+        return self.page("".join(pieces), status=status, language=language)
+
+    def page(self, html: str, *, status: int = 200, language: Language = ENGLISH) -> Response:
         """A page."""
-        return HTMLResponse(html, status_code=status, headers=HEADERS)
+        scripts = ", ".join(f"<{self.static_url}/{name}>; rel=modulepreload" for name in scripts_for(html))
+        headers = {**HEADERS, "content-language": language.code, **({"link": scripts} if scripts else {})}
+        return HTMLResponse(html, status_code=status, headers=headers)
+
+    def remember_language(self, request: Request, response: Response) -> Response:
+        """The same response, keeping the language that its request chose."""
+        chosen = self.languages.chosen(request)
+        if chosen is not None:
+            response.set_cookie(
+                LANGUAGE_COOKIE,
+                chosen,
+                max_age=REMEMBER_LANGUAGE_S,
+                path=f"{self.prefix}/",
+                secure=self._secure,
+                httponly=True,
+                samesite="lax",
+            )
+        return response
 
     def go(self, case_id: str) -> Response:
         """On to the case's page, by GET."""

@@ -12,7 +12,7 @@ from assent.desk.review_desk import ReviewDesk
 from assent.errors import BadRequest
 from assent.pages.language import Language
 from assent.pages.renderer import PageRenderer
-from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round
+from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round, undo_of
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
 from assent.server.page_replies import PageReplies
@@ -78,8 +78,11 @@ class PageViews:
             notice=filled.notice,
             rounds=await self._rounds(case),
             language=language,
+            page_url=page,
+            events_url=f"{page}/events",
+            undo=undo_of(offer.context),
         )
-        return self._replies.page(self._renderer.review(view), status=status)
+        return await self._replies.drawn(self._renderer.review_parts(view), status=status, language=language)
 
     async def again(
         self, visit: Visit, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
@@ -97,20 +100,23 @@ class PageViews:
         )
         return await self.open(visit.case, visit.offer, visit.session, filled, language, status=status)
 
-    async def closed(self, case: Case, offer: Offer, language: Language, *, status: int = 200) -> Response:
-        """What became of the question."""
+    async def closed(
+        self, case: Case, offer: Offer | None, language: Language, *, status: int = 200
+    ) -> Response:
+        """What became of the question; its content may have been erased since."""
         view = ClosedView(
             case=case,
             offer=offer,
             now=self._desk.now(),
             static_url=self._replies.static_url,
-            recap=self._recap(case, offer),
-            rounds=await self._rounds(case),
+            recap=self._recap(case, offer) if offer else (),
+            rounds=await self._rounds(case) if offer else (),
             language=language,
+            page_url=self._replies.address(case.id),
         )
-        return self._replies.page(self._renderer.closed(view), status=status)
+        return await self._replies.drawn(self._renderer.closed_parts(view), status=status, language=language)
 
-    async def pass_on(self, case: Case, link: str, language: Language) -> Response:
+    def pass_on(self, case: Case, link: str, language: Language) -> Response:
         """The link for a colleague."""
         view = PassOnView(
             link=link,
@@ -120,9 +126,9 @@ class PageViews:
             static_url=self._replies.static_url,
             language=language,
         )
-        return self._replies.page(self._renderer.pass_on(view))
+        return self._replies.page(self._renderer.pass_on(view), language=language)
 
-    async def message(self, name: str, status: int, case_id: str, language: Language) -> Response:
+    def message(self, name: str, status: int, case_id: str, language: Language) -> Response:
         """One thing to say, and where to go next."""
         view = MessageView(
             name=name,
@@ -130,7 +136,7 @@ class PageViews:
             review_url=self._replies.address(case_id),
             language=language,
         )
-        return self._replies.page(self._renderer.message(view), status=status)
+        return self._replies.page(self._renderer.message(view), status=status, language=language)
 
     async def _rounds(self, case: Case) -> tuple[Round, ...]:
         if case.previous_case_id is None:

@@ -27,13 +27,14 @@ class PublicDocuments:
         meter: Meter,
         openapi: Callable[[], dict[str, Any]],
         renderer: PageRenderer,
+        replies: PageReplies,
     ) -> None:
         self._desk = desk
         self._card = card
         self._meter = meter
         self._openapi = openapi
         self._renderer = renderer
-        self._replies = PageReplies(desk.addresses)
+        self._replies = replies
 
     @property
     def routes(self) -> list[Route]:
@@ -64,8 +65,8 @@ class PublicDocuments:
 
     async def docs(self, request: Request) -> Response:
         """The API's description for people."""
-        static_url = f"{self._replies.prefix}/static"
-        return self._replies.page(self._renderer.docs(self._openapi(), static_url=static_url))
+        html = self._renderer.docs(self._openapi(), static_url=self._replies.static_url)
+        return self._replies.page(html)
 
     async def healthz(self, request: Request) -> Response:
         """The process is alive."""

@@ -36,12 +36,12 @@ from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
-from assent.server.page_language import language_of
 from assent.server.page_replies import PageReplies
 from assent.server.page_views import Filled, PageViews
 from assent.server.prefill import Prefill
 from assent.server.public import json_response
 from assent.server.sessions import CaseSessions
+from assent.server.streams import EventStreams, StreamResponse
 from assent.server.visits import Visit, Visits
 from assent.server.wire import bearer_token, decode, describe_error, read_body
 
@@ -73,21 +73,26 @@ class ReviewPages:
         sessions: CaseSessions,
         kind: Callable[[str], BaseKind],
         prefill: Prefill,
+        replies: PageReplies,
+        streams: EventStreams,
         identify: Identify | None = None,
     ) -> None:
         self._desk = desk
+        self._streams = streams
         self._identify = identify
         self._visits = Visits(desk, sessions)
         self._kind = kind
         self._prefill = prefill
-        self._replies = PageReplies(desk.addresses)
-        self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=self._replies)
+        self._replies = replies
+        self._language = replies.languages.of
+        self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=replies)
 
     @property
     def routes(self) -> list[Route]:
         """Where they are."""
         return [
             Route("/review/{case_id}", self._guarded(self.show)),
+            Route("/review/{case_id}/events", self._guarded(self.events)),
             Route("/review/{case_id}/respond", self._guarded(self.respond), methods=["POST"]),
             Route("/review/{case_id}/opened", self._guarded(self.opened), methods=["POST"]),
             Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
@@ -96,18 +101,33 @@ class ReviewPages:
 
     async def show(self, request: Request) -> Response:
         """The page; a link with a token is exchanged for a session first (ruling 11)."""
-        case_id = request.path_params["case_id"]
         token = request.query_params.get("token")
+        try:
+            return await self._shown(request, token)
+        except CaseNotFound as error:
+            erased = await self._visits.erased(request, token)
+            if erased is None:
+                raise
+            return await self._views.closed(erased, None, self._language(request), status=error.status)
+
+    async def _shown(self, request: Request, token: str | None) -> Response:
+        case_id = request.path_params["case_id"]
+        language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
             return self._replies.enter(case.id, self._visits.begin(case, link))
         case, offer = await self._desk.shown(case_id)
         session = self._visits.session(request, case)
-        language = language_of(request)
         if not case.live or self._desk.now() >= case.expires_at:
             return await self._views.closed(case, offer, language)
         saved, step = await self._saved(case, offer)
         return await self._views.open(case, offer, session, Filled(values=saved, step=step), language)
+
+    async def events(self, request: Request) -> Response:
+        """What becomes of the question, for the page that has it open: that it closed and how, no more."""
+        case, _ = await self._desk.shown(request.path_params["case_id"])
+        self._visits.session(request, case)
+        return StreamResponse(self._streams, case)
 
     async def opened(self, request: Request) -> Response:
         """The page's own script says that a person has it before them."""
@@ -135,7 +155,7 @@ class ReviewPages:
         if not turn.problems and not turn.more_asked:
             return self._replies.go(visit.case.id)
         status = 400 if turn.problems else 200
-        return await self._views.again(visit, turn, language_of(request), status=status)
+        return await self._views.again(visit, turn, self._language(request), status=status)
 
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
@@ -149,7 +169,7 @@ class ReviewPages:
         visit = await self._visits.visit(request)
         note = (visit.value("pass_on_note") or "").strip()[:LONGEST_NOTE]
         link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
-        return await self._views.pass_on(visit.case, link, language_of(request))
+        return self._views.pass_on(visit.case, link, self._language(request))
 
     # Answers
 
@@ -167,7 +187,7 @@ class ReviewPages:
             await self._desk.answer(visit.case.id, answer, shown=visit.value("shown") or "")
         except (InvalidInput, BadRequest) as error:
             return await self._views.again(
-                visit, turn, language_of(request), status=error.status, error=error
+                visit, turn, self._language(request), status=error.status, error=error
             )
         return self._replies.go(visit.case.id)
 
@@ -214,6 +234,9 @@ class ReviewPages:
         """Errors on these routes are pages with one next step."""
 
         async def guarded(request: Request) -> Response:
+            return self._replies.remember_language(request, await answered(request))
+
+        async def answered(request: Request) -> Response:
             try:
                 return await serve(request)
             except AlreadyClosed as error:
@@ -222,7 +245,7 @@ class ReviewPages:
                 name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
                 if name is None:
                     raise
-                return await self._message(request, name, error.status)
+                return self._message(request, name, error.status)
 
         return guarded
 
@@ -230,13 +253,13 @@ class ReviewPages:
         """The question was closed under the person's hands: by another answer, or withdrawn."""
         case, offer = await self._desk.shown(request.path_params["case_id"])
         if case.status is Status.CANCELLED:
-            return await self._views.closed(case, offer, language_of(request), status=error.status)
+            return await self._views.closed(case, offer, self._language(request), status=error.status)
         name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"
-        return await self._message(request, name, error.status)
+        return self._message(request, name, error.status)
 
-    async def _message(self, request: Request, name: str, status: int) -> Response:
+    def _message(self, request: Request, name: str, status: int) -> Response:
         case_id = request.path_params["case_id"]
-        return await self._views.message(name, status, case_id, language_of(request))
+        return self._views.message(name, status, case_id, self._language(request))
 
 
 # The first match names the page; what is not here is ours to answer for and is logged.

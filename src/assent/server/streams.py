@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Coroutine
 from typing import Any
 
+from starlette.responses import Response
+
 from assent.cases.case import Case
 from assent.desk.review_desk import ReviewDesk
 from assent.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
@@ -27,9 +29,10 @@ LEAVE_WITHIN_S = 2.0  # a caller that does not read cannot hold up the end
 class Stream:
     """One open stream: whom to write to, and how far it has been told."""
 
-    __slots__ = ("busy", "case_id", "closed", "missed", "seen", "send")
+    __slots__ = ("bare", "busy", "case_id", "closed", "missed", "seen", "send")
 
-    def __init__(self, case_id: str, send: Send, seen: int) -> None:
+    def __init__(self, case_id: str, send: Send, seen: int, *, bare: bool = False) -> None:
+        self.bare = bare
         self.case_id = case_id
         self.send = send
         self.seen = seen
@@ -56,14 +59,19 @@ class EventStreams:
     def __len__(self) -> int:
         return sum(len(streams) for streams in self._streams.values())
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send, case: Case) -> None:
-        """Replay what the caller missed, then stay until the case closes or the caller leaves."""
+    async def serve(
+        self, scope: Scope, receive: Receive, send: Send, case: Case, *, bare: bool = False
+    ) -> None:
+        """Replay what the caller missed, then stay until the case closes or the caller leaves.
+
+        A bare stream tells that something happened, and nothing of what is in it.
+        """
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
         seen = last_seen(text_header(scope, b"last-event-id"))
-        stream = Stream(case.id, send, seen if seen <= case.version else 0)
+        stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare)
         self._streams[case.id].add(stream)
         try:
             await stream.write(b"retry: 2000\n\n")
@@ -124,7 +132,8 @@ class EventStreams:
         for event in await self._desk.events(stream.case_id, after=stream.seen):
             stream.seen = event.seq
             if event.type in STREAMED and event.data is not None:
-                frames.append(frame(name=event.type, seq=event.seq, data=event.data))
+                data = b"{}" if stream.bare else event.data
+                frames.append(frame(name=event.type, seq=event.seq, data=data))
             final = final or event.type in FINAL
         if frames or final:
             await stream.write(b"".join(frames), more=not final)
@@ -146,3 +155,16 @@ class EventStreams:
             streams.discard(stream)
             if not streams:
                 del self._streams[stream.case_id]
+
+
+class StreamResponse(Response):
+    """The bare stream of a case, as a response among pages."""
+
+    def __init__(self, streams: EventStreams, case: Case) -> None:
+        super().__init__()
+        self._streams = streams
+        self._case = case
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Stay until the case closes or the page is left."""
+        await self._streams.serve(scope, receive, send, self._case, bare=True)

@@ -6,8 +6,9 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from assent.cases.case import Case, Offer
+from assent.desk.access import require_review_token
 from assent.desk.review_desk import ReviewDesk
-from assent.errors import InvalidSubmission, SessionEnded
+from assent.errors import InvalidSubmission, InvalidToken, SessionEnded
 from assent.server.sessions import COOKIE, CaseSession, CaseSessions
 from assent.server.wire import read_body
 
@@ -51,6 +52,20 @@ class Visits:
         if session is None:
             raise SessionEnded()
         return session
+
+    async def erased(self, request: Request, token: str | None) -> Case | None:
+        """The case of this address if its content was erased, for whoever came by its link."""
+        case = await self._desk.store.case(request.path_params["case_id"])
+        if case is None or case.erased_at is None:
+            return None
+        try:
+            if token is not None:
+                require_review_token(case, token)
+            else:
+                self.session(request, case)
+        except InvalidToken:
+            return None
+        return case
 
     async def visit(self, request: Request) -> Visit:
         """What a page of ours posted; raises SessionEnded for any other sender."""
