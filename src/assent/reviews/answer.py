@@ -49,18 +49,18 @@ def read_object(data: Mapping[str, Any], field: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise misfit(field, "This must be an object.")
+        raise misfit(field, message("This must be an object."))
     return dict(value)
 
 
 def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
     """A list of distinct, non-empty ids; raises `error` naming those that come twice."""
     if not isinstance(value, list | tuple):
-        raise misfit(field, "This must be a list of ids.", error)
+        raise misfit(field, message("This must be a list of ids."), error)
     if len(value) > MAX_IDS:
         raise misfit(field, _too_many(len(value)), error)
     if not all(isinstance(item, str) and item.strip() for item in value):
-        raise misfit(field, "Every id must be non-empty text.", error)
+        raise misfit(field, message("Every id must be non-empty text."), error)
     twice = sorted({item for item in value if value.count(item) > 1}) if len(set(value)) < len(value) else []
     if twice:
         raise misfit(

@@ -1,0 +1,154 @@
+"""The catalogs of the pages: every text found in the code, and its translations in one .po file per language.
+
+`make languages` brings the catalogs up to date and names what is missing. For a translator,
+`--missing FILE` writes that as JSON to fill in, and `--take FILE` reads it back.
+"""
+
+import argparse
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from assent.pages.catalog import fits_count, parts_of
+from assent.pages.languages import FOLDER, LANGUAGES
+
+SOURCE = Path("src/assent")
+TRANSLATED = tuple(code for code in LANGUAGES if code != "en")
+# The API's own page is for programmers and stays English.
+UNTRANSLATED = ("pages/templates/docs.html",)
+METHODS = [
+    *((path, "ignore") for path in UNTRANSLATED),
+    ("**.html", "jinja2"),
+    ("**.py", "python"),
+]
+KEYWORDS = {
+    "t": None,
+    "tn": (1, 2),
+    "message": None,
+    "counted": (1, 2),
+    "phrase": None,
+    "phrases": (1, 2),
+}
+# Headers that would change with every run, or say nothing.
+_IDLE = "POT-Creation-Date|PO-Revision-Date|Generated-By|Last-Translator|Report-Msgid-Bugs-To|Language-Team"
+_IDLE_LINE = re.compile(rf'^"(?:{_IDLE}): .*\n(?:"[^:"]*"\n)*', re.MULTILINE)
+
+Translations = dict[str, str] | dict[str, list[str]]
+
+
+def extracted(root: Path = SOURCE) -> Catalog:
+    """Every text that a page may say, in English."""
+    found = Catalog(project="Assent", fuzzy=False)
+    options = {"**.html": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}}
+    for file, line, text, comments, _context in extract_from_dir(
+        root, METHODS, options, KEYWORDS, comment_tags=("For translators:",), strip_comment_tags=True
+    ):
+        found.add(text, None, [(file, line)], auto_comments=comments)
+    return found
+
+
+def read(code: str, folder: Path = FOLDER) -> Catalog:
+    """The catalog of one language, empty where there is none yet."""
+    file = folder / f"{code}.po"
+    if not file.exists():
+        return Catalog(locale=code, project="Assent", fuzzy=False)
+    with file.open("rb") as source:
+        return read_po(source, locale=code)
+
+
+def refreshed(code: str, found: Catalog, folder: Path = FOLDER) -> Catalog:
+    """The catalog with exactly the texts of the code; translations stay with their texts."""
+    catalog = read(code, folder)
+    catalog.update(found, no_fuzzy_matching=True)
+    return catalog
+
+
+def written(catalog: Catalog) -> str:
+    """The catalog as it is kept: in order, without places and dates, so that changes are easy to read."""
+    buffer = io.BytesIO()
+    catalog.header_comment = f"# {LANGUAGES[str(catalog.locale)]}: what the pages say."
+    write_po(buffer, catalog, width=100, no_location=True, sort_output=True, ignore_obsolete=True)
+    return _IDLE_LINE.sub("", buffer.getvalue().decode())
+
+
+def texts(catalog: Catalog) -> Iterator[Message]:
+    """The entries without the header."""
+    return (entry for entry in catalog if entry.id)
+
+
+def complaint(entry: Message, forms: int) -> str | None:
+    """What is wrong with a translation, or None."""
+    if isinstance(entry.id, str):
+        if not entry.string:
+            return "missing"
+        return None if parts_of(str(entry.string)) == parts_of(entry.id) else "other parts in braces"
+    given = tuple(entry.string or ())
+    if len(given) != forms or not all(given):
+        return "missing"
+    return None if all(fits_count(form, entry.id[1]) for form in given) else "other parts in braces"
+
+
+def problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]:
+    """Each text that is not translated well, and why."""
+    catalog = refreshed(code, found, folder)
+    return {
+        _name(entry): wrong
+        for entry in texts(catalog)
+        if (wrong := complaint(entry, catalog.num_plurals)) is not None
+    }
+
+
+def missing(found: Catalog, folder: Path = FOLDER) -> dict[str, dict[str, str | list[str]]]:
+    """By language, the texts to translate; those that depend on a number have a list of forms."""
+    return {
+        code: {
+            _name(entry): "" if isinstance(entry.id, str) else [""] * catalog.num_plurals
+            for entry in texts(catalog)
+            if complaint(entry, catalog.num_plurals)
+        }
+        for code in TRANSLATED
+        for catalog in [refreshed(code, found, folder)]
+    }
+
+
+def take(code: str, found: Catalog, translations: Translations, folder: Path = FOLDER) -> Catalog:
+    """The refreshed catalog with these translations in it."""
+    catalog = refreshed(code, found, folder)
+    for entry in texts(catalog):
+        translation = translations.get(_name(entry))
+        if translation:
+            entry.string = tuple(translation) if isinstance(translation, list) else translation
+    return catalog
+
+
+def _name(entry: Message) -> str:
+    return entry.id if isinstance(entry.id, str) else entry.id[0]
+
+
+def main() -> None:
+    """Refresh all catalogs, and say what they lack."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--missing", type=Path, help="write what is to be translated, as JSON")
+    parser.add_argument("--take", type=Path, help="read translations from such a file")
+    options = parser.parse_args()
+    given = json.loads(options.take.read_text()) if options.take else {}
+    found = extracted()
+    for code in TRANSLATED:
+        catalog = take(code, found, given.get(code, {}))
+        (FOLDER / f"{code}.po").write_text(written(catalog))
+        wrong = problems(code, found)
+        print(f"{code}: {len(list(texts(catalog)))} texts, {len(wrong)} to translate")
+        for text, why in wrong.items():
+            print(f"  {why}: {text}")
+    if options.missing:
+        options.missing.write_text(json.dumps(missing(found), ensure_ascii=False, indent=1))
+
+
+if __name__ == "__main__":
+    main()
