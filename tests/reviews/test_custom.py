@@ -17,10 +17,17 @@ def test_only_declared_actions_are_offered() -> None:
 
 
 def test_the_whole_context_is_shown() -> None:
-    assert KIND.substance(offer(KIND, {"photo": "x"}, actions=("allow",)), {}) == {"facts": {"photo": "x"}}
+    asked = offer(KIND, {"photo": "x", "presets": {"a": 1}}, actions=("allow",))
+    assert KIND.substance(asked, {})["facts"] == {"photo": "x", "presets": {"a": 1}}
 
 
 def test_the_page_sends_a_note() -> None:
     asked = offer(KIND, actions=("allow",))
     assert KIND.form_data(asked, [("note", "Fine"), ("other", "x")]) == {"note": "Fine"}
     assert KIND.form_data(asked, [("note", " ")]) == {}
+
+
+def test_a_suggested_reason_goes_before_the_note() -> None:
+    asked = offer(KIND, {"reason_presets": ["Too dark"]}, actions=("refuse",))
+    assert KIND.form_data(asked, [("preset", "1"), ("note", "Sorry")]) == {"note": "Too dark\n\nSorry"}
+    assert KIND.substance(asked, {})["facts"] == {}

@@ -120,6 +120,120 @@ def test_what_cannot_take_the_type_is_kept_as_typed_and_refused() -> None:
     assert (typed["size"], typed["dry"], typed["rate"]) == ("lots", "perhaps", "0.5")
 
 
+def shown(**context: Any) -> dict[str, Any]:
+    return KIND.substance(offer(KIND, context), {})
+
+
 def test_the_failure_and_the_other_facts_are_told_apart() -> None:
-    substance = KIND.substance(offer(KIND, {"error": "Timeout", "params": {}, "log": "…"}), {})
-    assert (substance["error"], substance["params"], substance["facts"]) == ("Timeout", [], {"log": "…"})
+    substance = shown(error="Timeout", params={}, log="…", shop="Ghent")
+    assert (substance["error"]["message"], substance["params"]) == ("Timeout", [])
+    assert [log["newest"][0]["text"] for log in substance["logs"]] == ["…"]
+    assert substance["facts"] == {"shop": "Ghent"}
+
+
+def test_message_type_code_time_and_attempts_of_a_failure_stand_apart() -> None:
+    error = {
+        "type": "TimeoutError",
+        "message": "No answer",
+        "code": 504,
+        "failed_at": "2026-05-06T02:14:00Z",
+        "attempts": 3,
+        "max_attempts": 5,
+        "step": "Fetch",
+    }
+    inside = shown(error=error)["error"]
+    beside = shown(
+        error_type="TimeoutError",
+        error_message="No answer",
+        error_code=504,
+        failed_at="2026-05-06T02:14:00Z",
+        attempts=3,
+        max_attempts=5,
+    )["error"]
+    parts = ("message", "type", "code", "since", "attempts", "most")
+    assert [inside[part] for part in parts] == [beside[part] for part in parts]
+    assert [inside[part] for part in parts] == ["No answer", "TimeoutError", 504, error["failed_at"], 3, 5]
+    assert (inside["rest"], beside["rest"]) == ({"step": "Fetch"}, {})
+
+
+def test_parts_of_another_shape_are_shown_as_facts() -> None:
+    substance = shown(error={"message": ["a"], "attempts": [{"at": "now"}], "code": True}, since=5)
+    assert substance["error"]["rest"] == {"message": ["a"], "attempts": [{"at": "now"}], "code": True}
+    assert substance["facts"] == {"since": 5}
+    assert shown(error=["a", "b"])["error"]["other"] == ["a", "b"]
+
+
+def test_a_log_of_objects_keeps_levels_and_times_and_loses_nothing() -> None:
+    entries = [
+        {"time": "10:00", "level": "info", "message": "Started", "job": 7},
+        {"timestamp": "10:01", "severity": "ERROR", "msg": "Failed", "level": {"odd": 1}},
+    ]
+    [log] = shown(logs=entries)["logs"]
+    first, second = log["newest"]
+    assert (first["level"], first["grade"], first["at"], first["text"]) == (
+        "Info",
+        None,
+        "10:00",
+        "Started job=7",
+    )
+    assert (second["level"], second["grade"]) == ("Error", "bad")
+    assert second["text"] == 'Failed level={"odd":1}'
+
+
+def test_a_long_log_shows_its_newest_lines_and_folds_the_others() -> None:
+    [log] = shown(log="\n".join(f"line {number}" for number in range(100)))["logs"]
+    assert [line["text"] for line in log["newest"]][-1] == "line 99"
+    assert log["earlier"].splitlines() == [f"line {number}" for number in range(75)]
+    backwards = [{"at": f"10:{minute:02}", "text": str(minute)} for minute in range(59, 0, -1)]
+    [log] = shown(logs=backwards)["logs"]
+    assert log["newest_first"]
+    assert log["newest"][0]["text"] == "59"
+    assert log["earlier"].endswith("10:01 1")
+
+
+@pytest.mark.parametrize("log", [5, [1, 2], [{"level": "info"}], [], "  ", {"a": 1}])
+def test_what_is_no_log_is_shown_as_a_fact(log: Any) -> None:
+    substance = shown(logs=log)
+    assert (substance["logs"], substance["facts"]) == ([], {"logs": log})
+
+
+def test_a_trace_inside_the_error_is_a_log_of_its_own() -> None:
+    substance = shown(error={"message": "Broken", "stack": "one\ntwo"}, output="fine")
+    assert [log["title"] for log in substance["logs"]] == ["Where it happened"]
+    assert (substance["error"]["rest"], substance["facts"]) == ({}, {"output": "fine"})
+
+
+def test_suggestions_name_their_action_if_the_case_offers_it() -> None:
+    advice = ["retry", "Call the supplier", {"action": "skip", "reason": "It is late", "risk": "low"}]
+    assert shown(suggested_actions=advice)["suggestions"] == [
+        {"action": "retry", "text": None, "facts": {}},
+        {"action": None, "text": "Call the supplier", "facts": {}},
+        {"action": "skip", "text": "It is late", "facts": {"risk": "low"}},
+    ]
+    assert shown(suggestion="Wait")["suggestions"][0]["text"] == "Wait"
+    assert shown(suggestions=[5])["facts"] == {"suggestions": [5]}
+
+
+def test_a_changed_parameter_is_marked_and_a_wrong_one_told_what_to_type() -> None:
+    values = {"modified_params": {"size": 50, "rate": "fast"}}
+    params = {
+        param["key"]: param for param in KIND.substance(offer(KIND, {"params": PARAMS}), values)["params"]
+    }
+    assert [key for key, param in params.items() if param["changed"]] == ["size", "rate"]
+    assert params["rate"]["problem"] == "Write a number, such as 0.5."
+    assert params["size"]["problem"] is None
+
+
+@pytest.mark.parametrize("action", ["skip", "abort"])
+def test_changed_parameters_on_the_page_are_left_aside_unless_it_is_tried_again(action: str) -> None:
+    asked = offer(KIND, {"params": PARAMS})
+    pairs = [("param.size", "50"), ("reason", "Late")]
+    assert KIND.turn(asked, action, pairs, {}).values == {"reason": "Late"}
+    assert KIND.turn(asked, "retry", pairs, {}).values["modified_params"] == {"size": 50}
+    refused = KIND.turn(asked, action, [("param.size", "50"), ("reason", "x" * 10_001)], {}).values
+    assert refused["modified_params"] == {"size": 50}
+
+
+def test_a_suggested_reason_is_sent() -> None:
+    asked = offer(KIND, {"reason_presets": ["Supplier is down"]})
+    assert KIND.form_data(asked, [("preset", "1"), ("reason", "")]) == {"reason": "Supplier is down"}

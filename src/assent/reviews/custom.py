@@ -7,7 +7,8 @@ from assent.cases.case import Offer
 from assent.reviews.answer import kept
 from assent.reviews.base import BaseKind, without
 from assent.reviews.custom_example import EXAMPLE
-from assent.reviews.page_form import Pairs, last
+from assent.reviews.page_form import Pairs
+from assent.reviews.presets import presets_name, presets_of, with_preset
 
 
 class Custom(BaseKind):
@@ -26,10 +27,11 @@ class Custom(BaseKind):
         return dict(data)
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole context as facts."""
-        return {"facts": without(offer.context)}
+        """The whole context as facts, but for the reasons it suggests."""
+        aside = presets_name(offer.context)
+        return {"presets": presets_of(offer.context), "facts": without(offer.context, aside)}
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The note."""
-        note = last(pairs, "note")
+        note = with_preset(offer.context, pairs, "note")
         return kept(note=note if note and note.strip() else None)

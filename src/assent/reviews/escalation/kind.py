@@ -5,11 +5,18 @@ from typing import Any
 
 from assent.cases.case import Offer
 from assent.errors import ValidationFailed
+from assent.protocol.wording import message
 from assent.reviews.answer import check_known, kept, misfit, named, read_object, read_text
 from assent.reviews.base import BaseKind, without
 from assent.reviews.escalation.example import EXAMPLE
-from assent.reviews.escalation.params import editable, fits, from_text
-from assent.reviews.page_form import Pairs, last, shown, under
+from assent.reviews.escalation.failure import read_failure
+from assent.reviews.escalation.logs import read_logs
+from assent.reviews.escalation.params import editable, fits, from_text, shown_param
+from assent.reviews.escalation.suggestions import read_suggestions
+from assent.reviews.limits import MAX_TEXT
+from assent.reviews.page_form import Pairs, shown, under
+from assent.reviews.presets import presets_name, presets_of, with_preset
+from assent.reviews.turn import Turn
 
 
 class Escalation(BaseKind):
@@ -30,28 +37,38 @@ class Escalation(BaseKind):
         check_known(data, ("reason", "modified_params"))
         modified = read_object(data, "modified_params")
         if modified and action != "retry":
-            raise misfit("modified_params", "Changed parameters go with a retry only; retry or undo them.")
+            complaint = message("Changed parameters go with a retry only; retry or undo them.")
+            raise misfit("modified_params", complaint)
         _check_params(params_of(offer.context), modified)
         return kept(reason=read_text(data, "reason"), modified_params=modified)
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What failed, the parameters a retry may change, and the other facts."""
-        params = params_of(offer.context) or {}
+        """What failed, its logs, what is suggested, the parameters of a retry, and the other facts."""
+        context = offer.context
+        failure, taken = read_failure(context)
+        error_logs, logs = read_logs(failure["rest"]), read_logs(context)
+        suggestions, suggested = read_suggestions(context, self.offered(offer))
         changed = values.get("modified_params")
         modified = changed if isinstance(changed, Mapping) else {}
+        params = params_of(context) or {}
+        apart = {*taken, *logs, suggested, presets_name(context), "params"}
         return {
-            "error": offer.context.get("error"),
-            "params": [
-                {
-                    "key": key,
-                    "value": value,
-                    "typed": shown(modified.get(key, value)),
-                    "editable": editable(value),
-                }
-                for key, value in params.items()
-            ],
-            "facts": without(offer.context, "error", "params"),
+            "error": {**failure, "rest": without(failure["rest"], *error_logs)},
+            "logs": [*error_logs.values(), *logs.values()],
+            "suggestions": suggestions,
+            "params": [shown_param(key, value, modified) for key, value in params.items()],
+            "presets": presets_of(context),
+            "facts": without(context, *apart),
         }
+
+    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """The answer that the page promises: changed parameters count only for another try."""
+        typed = self.form_data(offer, pairs)
+        reason = typed.get("reason") or ""
+        # A reason that will be refused brings the page back, with everything that was typed.
+        if move != "retry" and move in self.offered(offer) and len(reason) <= MAX_TEXT:
+            typed.pop("modified_params", None)
+        return Turn(values=typed, ready=True)
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The reason, and the parameters whose text is no longer what was shown."""
@@ -61,7 +78,7 @@ class Escalation(BaseKind):
             for key, value in params.items()
             if key in typed and editable(value) and typed[key] != shown(value)
         }
-        return kept(reason=last(pairs, "reason"), modified_params=modified)
+        return kept(reason=with_preset(offer.context, pairs, "reason"), modified_params=modified)
 
 
 def params_of(context: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -77,9 +94,9 @@ def _check_params(params: Mapping[str, Any] | None, modified: Mapping[str, Any])
         return
     unknown = [key for key in modified if key not in params]
     if unknown:
-        raise misfit("modified_params", f"These cannot be changed: {named(unknown)}.", unknown=unknown[:10])
+        complaint = message("These cannot be changed: {names}.", names=named(unknown))
+        raise misfit("modified_params", complaint, unknown=unknown[:10])
     wrong = [key for key, value in modified.items() if not fits(value, params[key])]
     if wrong:
-        raise misfit(
-            "modified_params", f"These are of another kind than before: {named(wrong)}.", wrong=wrong[:10]
-        )
+        complaint = message("These are of another kind than before: {names}.", names=named(wrong))
+        raise misfit("modified_params", complaint, wrong=wrong[:10])

@@ -1,9 +1,13 @@
 """A retry's parameters as a person edits them: text on the page, of the same type as before in the answer."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from assent.reviews.page_form import survives_a_form
+from assent.protocol.wording import message
+from assent.reviews.page_form import shown, survives_a_form
+
+LONG_TEXT = 80
 
 _WORDS = {"true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
@@ -13,6 +17,38 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?")
 def editable(value: object) -> bool:
     """Whether a page can offer this value for editing: a scalar whose text survives a form."""
     return isinstance(value, bool | int | float) or (isinstance(value, str) and survives_a_form(value))
+
+
+def shown_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter as the page shows it: with what was typed, whether that is a change, and what is wrong."""
+    before, typed = shown(value), shown(modified.get(key, value))
+    wrong = key in modified and not fits(modified[key], value)
+    return {
+        "key": key,
+        "value": value,
+        "before": before,
+        "typed": typed,
+        "changed": typed != before,
+        "editable": editable(value),
+        "control": _control(value),
+        "problem": _what_to_type(value, before) if wrong else None,
+    }
+
+
+def _control(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes_no"
+    if isinstance(value, int | float):
+        return "numeric" if isinstance(value, int) and value >= 0 else "decimal"
+    return "lines" if isinstance(value, str) and ("\n" in value or len(value) > LONG_TEXT) else "text"
+
+
+def _what_to_type(value: object, before: str) -> str:
+    if isinstance(value, bool):
+        return message("Choose yes or no.")
+    if isinstance(value, int | float):
+        return message("Write a number, such as {before}.", before=before)
+    return message("This must be of the same kind as before.")
 
 
 def from_text(text: str, before: object) -> Any:
