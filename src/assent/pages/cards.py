@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from assent.pages.facts import label, look
+from assent.pages.content.looks import label, look
 from assent.pages.visible import visible
 
 Show = Callable[[Any], str]

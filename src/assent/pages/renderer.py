@@ -8,9 +8,11 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
 from assent.cases.action_labels import action_labels
-from assent.pages import facts, words
+from assent.pages import words
 from assent.pages.api_docs import read_api
 from assent.pages.cards import columns_to_sort, draw_cards
+from assent.pages.content import Values, looks
+from assent.pages.diffs import compare
 from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
@@ -110,11 +112,10 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     environment.filters.update(
         visible=visible,
         action_labels=action_labels,
-        look=facts.look,
-        columns=facts.columns,
-        label=facts.label,
-        as_day=facts.as_day,
-        as_moment=facts.as_moment,
+        look=looks.look,
+        label=looks.label,
+        as_day=looks.as_day,
+        as_moment=looks.as_moment,
         relative=language.relative,
         calendar=language.calendar,
         exact=language.exact,
@@ -124,7 +125,8 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         listing=language.listing,
     )
     environment.tests["plain"] = is_plain
-    environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort)
+    environment.globals["content"] = Values(language)
+    environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort, compare=compare)
     environment.globals.update(
         t=language.t, tn=language.tn, words=words, language=language.code, direction=language.direction
     )

@@ -2,32 +2,65 @@
 
 import re
 
+from assent.protocol.wording import phrase
+
 OPEN, CLOSE = "\u27e6", "\u27e7"
+# So many are told by their number; the rest of a text that has more is marked without.
+MOST_NUMBERED = 1000
 
 # Control characters, fillers, bidirectional and other format characters, private use, noncharacters.
-_HIDDEN = re.compile(
-    "["
+_HIDDEN_RANGES = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
-    "]"
 )
+_HIDDEN = re.compile(f"[{_HIDDEN_RANGES}]")
 _JOINERS = "\u200c\u200d"
 _EMOJI_STYLE = "\ufe0e\ufe0f"
+_CONNECTING = "\u0600-\u109f\u1780-\u18af"
+_PICTORIAL = "\u2190-\u2bff\U0001f000-\U0001faff\ufe0e\ufe0f"
+# The same rules as `_marked`, for texts in which calling it for each character would take too long.
+_MISPLACED = re.compile(
+    f"(?:(?<![{_CONNECTING}{_PICTORIAL}])[{_JOINERS}]|[{_JOINERS}](?![{_CONNECTING}{_PICTORIAL}])"
+    f"|(?<=[\\s{_HIDDEN_RANGES}])[{_EMOJI_STYLE}]|[{_EMOJI_STYLE}](?=[{_EMOJI_STYLE}])"
+    f"|(?![{_JOINERS}{_EMOJI_STYLE}])[{_HIDDEN_RANGES}])+"
+)
+_UNNUMBERED = f"{OPEN}U+…{CLOSE}"
+_DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def visible(text: object) -> str:
     """The text with every hidden character replaced by its number in brackets, such as ⟦U+202E⟧."""
-    plain = str(text)
-    if plain.isascii() and plain.replace("\n", "").isprintable():
+    plain = text if type(text) is str else str(text)
+    if plain.isascii():
+        if plain.isprintable() or plain.replace("\n", "").replace("\t", "").isprintable():
+            return plain
+    elif not _HIDDEN.search(plain):
         return plain
-    return _HIDDEN.sub(_marked, plain.replace("\r\n", "\n").replace("\r", "\n"))
+    if "\r" in plain:
+        plain = plain.replace("\r\n", "\n").replace("\r", "\n")
+    places = _HIDDEN.finditer(plain)
+    end = next((found.end() for number, found in enumerate(places, 1) if number == MOST_NUMBERED), None)
+    if end is None:
+        return _HIDDEN.sub(_marked, plain)
+    return _HIDDEN.sub(_marked, plain[:end]) + _MISPLACED.sub(_UNNUMBERED, plain[end:])
 
 
 def is_plain(text: str) -> bool:
     """Whether nothing in the text is hidden."""
     return visible(text) == text
+
+
+def kind_of_hidden(character: str) -> str:
+    """What a hidden character is, in words that name its `{code}`."""
+    if character in _DIRECTION:
+        return phrase("character that changes the direction of text, {code}")
+    if character < " " or "\x7f" <= character <= "\x9f":
+        return phrase("control character, {code}")
+    if "\ud800" <= character <= "\uf8ff" or character >= "\U000f0000":
+        return phrase("character without a meaning of its own, {code}")
+    return phrase("invisible character, {code}")
 
 
 def _marked(found: re.Match[str]) -> str:

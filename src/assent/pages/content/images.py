@@ -1,0 +1,103 @@
+"""Pictures that a page may show: small, of a plain format, and held in the page or by its own origin."""
+
+import re
+from binascii import Error, a2b_base64
+from struct import unpack_from
+from typing import Any
+
+from markupsafe import escape
+
+LARGEST = 1_000_000
+LONGEST_PATH = 2048
+# A picture that says little about its size could still fill a phone's memory.
+MOST_PIXELS = 50_000_000
+
+_DATA = re.compile(r"data:image/(png|jpeg|jpg|gif|webp);base64,", re.IGNORECASE)
+_PATH = re.compile(r"/(?![/\\])[A-Za-z0-9._~!$&()*+,;=:@%/?-]*")
+_PICTURE_FILE = re.compile(r"[^?]*\.(?:png|jpe?g|gif|webp)(?:\?.*)?", re.IGNORECASE)
+
+
+def picture(value: Any, alt: str) -> str | None:
+    """The image as markup, `alt` being markup for an attribute; None where it may not be shown."""
+    if not isinstance(value, str):
+        return None
+    size = _size_of_data(value) if value[:5].lower() == "data:" else None
+    if size is None and not is_own_path(value):
+        return None
+    known = f' width="{size[0]}" height="{size[1]}"' if size else ""
+    return f'<img src="{escape(value)}" alt="{alt}"{known} loading="lazy" decoding="async">'
+
+
+def is_own_path(value: str) -> bool:
+    """Whether this is the path of a picture on the page's own origin."""
+    return len(value) <= LONGEST_PATH and bool(_PATH.fullmatch(value) and _PICTURE_FILE.fullmatch(value))
+
+
+def from_base64(media: str, text: str) -> str | None:
+    """The address of a picture that was given as bare Base64."""
+    address = f"data:{media};base64,{text.strip()}"
+    return address if _size_of_data(address) else None
+
+
+def kilobytes(value: str) -> int:
+    """About how large the data of an address is."""
+    return max(1, len(value) * 3 // 4 // 1000)
+
+
+def _size_of_data(address: str) -> tuple[int, int] | None:
+    """Width and height of an image in a data address whose bytes are really such an image."""
+    start = _DATA.match(address)
+    if not start or len(address) > LARGEST * 4 // 3:
+        return None
+    try:
+        data = a2b_base64(address[start.end() :].encode("ascii"), strict_mode=True)
+    except (Error, ValueError):
+        return None
+    kind = start[1].lower().replace("jpg", "jpeg")
+    size = _SIZES[kind](data)
+    return size if size and 0 < size[0] * size[1] <= MOST_PIXELS else None
+
+
+def _png(data: bytes) -> tuple[int, int] | None:
+    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 33:
+        return None
+    width, height = unpack_from(">II", data, 16)
+    return width, height
+
+
+def _gif(data: bytes) -> tuple[int, int] | None:
+    if data[:6] not in (b"GIF87a", b"GIF89a") or len(data) < 14:
+        return None
+    width, height = unpack_from("<HH", data, 6)
+    return width, height
+
+
+def _webp(data: bytes) -> tuple[int, int] | None:
+    if data[:4] != b"RIFF" or data[8:12] != b"WEBP" or len(data) < 30:
+        return None
+    if data[12:16] == b"VP8 ":
+        width, height = unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if data[12:16] == b"VP8L":
+        (bits,) = unpack_from("<I", data, 21)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if data[12:16] == b"VP8X":
+        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+    return None
+
+
+def _jpeg(data: bytes) -> tuple[int, int] | None:
+    if data[:3] != b"\xff\xd8\xff":
+        return None
+    place = 2
+    while place + 9 < len(data) and data[place] == 0xFF:
+        marker = data[place + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = unpack_from(">HH", data, place + 5)
+            return width, height
+        (length,) = unpack_from(">H", data, place + 2)
+        place += 2 + max(length, 2)
+    return None
+
+
+_SIZES = {"png": _png, "gif": _gif, "webp": _webp, "jpeg": _jpeg}

@@ -1,0 +1,146 @@
+"""What kind of content a text is, as its service tells: by a hint beside it, or by its name."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+
+LONGEST_HINT = 100
+
+
+class Kind(Struct, frozen=True):
+    """How to show a text, and what its language is called."""
+
+    name: str
+    language: str = ""
+
+
+CONTENTS = (
+    *("content", "body", "text", "artifact", "draft", "document", "preview", "html", "markdown", "code"),
+    *("diff", "patch", "source", "snippet", "data", "value", "message", "image", "url", "src"),
+)
+HINTS = (
+    *("content_type", "contentType", "mime_type", "mimeType", "mimetype", "media_type", "mediaType"),
+    *("format", "type", "kind", "syntax", "language", "lang"),
+)
+FILE_NAMES = ("filename", "file_name", "file", "path", "name")
+# `artifact_format` speaks of `artifact`.
+_HINTED = {f"{content}_{hint}": content for content in CONTENTS for hint in HINTS}
+_ALL_HINTS = frozenset((*HINTS, *FILE_NAMES, *_HINTED))
+
+_WORDS = {
+    "markdown": "markdown",
+    "md": "markdown",
+    "html": "html",
+    "htm": "html",
+    "xhtml": "html",
+    "json": "json",
+    "csv": "csv",
+    "tsv": "csv",
+    "diff": "diff",
+    "patch": "diff",
+    "code": "code",
+    "log": "code",
+    "image": "image",
+    "png": "image",
+    "jpg": "image",
+    "jpeg": "image",
+    "gif": "image",
+    "webp": "image",
+}
+_MEDIA = {"x-diff": "diff", "x-patch": "diff", "tab-separated-values": "csv", "x-markdown": "markdown"}
+_PROGRAMMING = (
+    "bash c clojure cpp csharp css dart dockerfile elixir go graphql groovy haskell hcl ini java javascript"
+    " js jsx julia kotlin latex lua makefile nginx perl php powershell properties protobuf py python r rb rs"
+    " ruby rust scala scss sh shell sql svelte swift terraform tex tf toml ts tsx typescript vue xml yaml yml"
+)
+_LANGUAGES = frozenset(_PROGRAMMING.split())
+_NAMED = re.compile(
+    r"(?:.*[_.-])?(?:(?P<markdown>markdown|(?<=[_.])md)|(?P<html>html)|(?P<json>(?<=[_.])json|json)"
+    r"|(?P<csv>[ct]sv)|(?P<diff>diff|patch)"
+    r"|(?P<image>image|photo|picture|screenshot|thumbnail|logo|avatar|cover)(?:_ur[il])?)"
+)
+_MACHINE_TEXTS = (
+    "code snippet source_code script sql query yaml config configuration log logs log_excerpt stdout stderr"
+    " output traceback stack_trace stacktrace stack command commands"
+)
+_CODE_NAMES = frozenset(_MACHINE_TEXTS.split())
+_NOTHING: tuple[dict[str, Kind], frozenset[str]] = ({}, frozenset())
+
+
+def hinted(values: Mapping[str, Any]) -> tuple[dict[str, Kind], frozenset[str]]:
+    """The kinds of an object's texts by their keys, and the hints that need not be shown themselves."""
+    if _ALL_HINTS.isdisjoint(values):
+        return _NOTHING
+    found: dict[str, Kind] = {}
+    taken = set()
+    for key, content in _HINTED.items():
+        kind = told_by(values[key]) if key in values and _is_text(values.get(content)) else None
+        if kind:
+            found[content] = kind
+            taken.add(key)
+    main = next((name for name in CONTENTS if _is_text(values.get(name)) and name not in found), None)
+    if main is not None:
+        kind, hints = _told_beside(values, main)
+        found |= {main: kind} if kind else {}
+        taken |= hints
+    return found, frozenset(taken)
+
+
+def _told_beside(values: Mapping[str, Any], content: str) -> tuple[Kind | None, set[str]]:
+    """The kind that the hints of an object tell of its content: `code` gives way to its language."""
+    found: Kind | None = None
+    taken = set()
+    for hint in HINTS:
+        kind = told_by(values[hint]) if hint in values and hint != content else None
+        if kind and (found is None or found.name == "code"):
+            found = kind
+            taken.add(hint)
+    if found is None:
+        found = next((kind for name in FILE_NAMES if (kind := _of_file(values.get(name)))), None)
+    return found, taken
+
+
+def told_by(hint: Any) -> Kind | None:
+    """The kind that a media type or a plain word such as `markdown` names."""
+    return _told_by(hint.strip().lower()) if isinstance(hint, str) and len(hint) <= LONGEST_HINT else None
+
+
+@lru_cache(maxsize=512)
+def _told_by(hint: str) -> Kind | None:
+    main, _, sub = hint.partition(";")[0].strip().rpartition("/")
+    if main == "image":
+        return Kind("image")
+    word = sub.strip()
+    if main and word in _MEDIA:
+        return Kind(_MEDIA[word])
+    for part in re.split(r"[\s_.+-]+", word.removeprefix("x-")):
+        if part in _WORDS:
+            return Kind(_WORDS[part])
+        if part in _LANGUAGES:
+            return Kind("code", part)
+    return None
+
+
+def named(key: str) -> Kind | None:
+    """The kind that a name tells: `readme.md`, `body_html`, `screenshot`."""
+    if len(key) > LONGEST_HINT:
+        return None
+    name = key.lower()
+    if name in _CODE_NAMES:
+        return Kind("code")
+    found = _NAMED.fullmatch(name)
+    return Kind(str(found.lastgroup)) if found else _of_file(key)
+
+
+def _of_file(name: Any) -> Kind | None:
+    if not isinstance(name, str) or len(name) > LONGEST_HINT * 10 or "\n" in name:
+        return None
+    stem, dot, ending = name.rpartition(".")
+    return told_by(ending) if dot and stem and re.fullmatch(r"\w{1,10}", ending) else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())

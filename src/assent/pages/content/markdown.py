@@ -1,0 +1,153 @@
+"""Markdown as markup: no HTML of its author, no remote content, links that tell where they lead."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import escape
+
+from assent.pages.content import images, links
+from assent.pages.content.writing import Writing
+
+LONGEST = 40_000
+MOST_LINES = 1500
+# Each of these signs may start a search through the rest of its paragraph.
+MOST_BRACKETS = 1000
+MOST_BARS = 3000
+DEEPEST = 16
+TOP_HEADING = 3
+LOWEST_HEADING = 6
+REMEMBERED = 32
+
+
+class Links(Protocol):
+    """Draws a link that tells its host."""
+
+    def link(self, address: str) -> str: ...
+
+
+class Markdown:
+    """Renders Markdown in one language; the last documents are remembered, for pages are opened again."""
+
+    def __init__(self, writing: Writing, drawn: Links) -> None:
+        self._writing = writing
+        self._links = drawn
+        self._parser = _parser()
+        for rule in (
+            *("text", "code_inline", "code_block", "fence", "image", "link_open", "link_close"),
+            *("heading_open", "heading_close", "table_open", "table_close", "th_open", "td_open"),
+        ):
+            cast(RendererHTML, self._parser.renderer).rules[rule] = getattr(self, f"_{rule}")
+        self.render = lru_cache(REMEMBERED)(self._render)
+
+    def _render(self, text: str) -> str | None:
+        """The markup, or None where the text is too much, too deep or says nothing."""
+        if not _is_modest(text):
+            return None
+        tokens = self._parser.parse(text)
+        if any(token.level >= DEEPEST for token in tokens):
+            return None
+        if not any(token.type in ("inline", "fence", "code_block") and token.content for token in tokens):
+            return None
+        tops = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
+        env: dict[str, Any] = {"top": min(tops, default=1), "last": TOP_HEADING - 1, "links": []}
+        return str(self._parser.renderer.render(tokens, self._parser.options, env))
+
+    # Each rule is called by the parser's renderer: tokens, place, options, environment.
+
+    def _text(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return self._writing.text(tokens[place].content)
+
+    def _code_inline(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return f"<code>{self._writing.text(tokens[place].content)}</code>"
+
+    def _code_block(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return self._writing.scroll(
+            self._writing.text(tokens[place].content.rstrip("\n")), self._writing.t("Code")
+        )
+
+    _fence = _code_block
+
+    def _image(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        address, alt = str(tokens[place].attrs.get("src", "")), tokens[place].content
+        name = str(escape(alt)) if alt.strip() else self._writing.t("Image")
+        shown = images.picture(address, name)
+        if shown:
+            return shown
+        where = self._links.link(address) if links.is_link(address) else self._writing.text(address)
+        return f'<span class="elsewhere">{self._writing.t("Image not shown here:")} {name} {where}</span>'
+
+    def _link_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        address = str(tokens[place].attrs.get("href", ""))
+        inside = _inside_link(tokens, place)
+        env["links"].append((address, "".join(token.content for token in inside)))
+        return f'<a href="{escape(address)}" {links.REL}>' if links.is_link(address) else ""
+
+    def _link_close(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        address, text = env["links"].pop()
+        if not links.is_link(address):
+            return f' <small class="host">({self._writing.inline(address)})</small>{self._remarks(address)}'
+        host = links.host_of(address)
+        told = "" if links.host_of(text) == host else f' <small class="host">({escape(host)})</small>'
+        return f"</a>{told}{self._remarks(address, text)}"
+
+    def _remarks(self, address: str, text: str = "") -> str:
+        said = [remark for remark in (links.remark(address), links.disguise(text, address)) if remark]
+        return "".join(f' <small class="remark">{self._writing.say(remark)}</small>' for remark in said)
+
+    def _heading_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        wanted = TOP_HEADING + int(tokens[place].tag[1]) - env["top"]
+        env["last"] = min(wanted, env["last"] + 1, LOWEST_HEADING)
+        return f'<h{env["last"]} dir="auto">'
+
+    def _heading_close(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        return f"</h{env['last']}>\n"
+
+    def _table_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        name = self._writing.t("Table")
+        return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>'
+
+    def _table_close(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return "</table></div>\n"
+
+    def _th_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return f'<th scope="col"{_side(tokens[place])}>'
+
+    def _td_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return f"<td{_side(tokens[place])}>"
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False, "linkify": False})
+    parser.enable(["table", "strikethrough"])
+    # Links are judged where they are drawn, as they were written.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
+    return parser
+
+
+def _is_modest(text: str) -> bool:
+    return (
+        len(text) <= LONGEST
+        and text.count("\n") <= MOST_LINES
+        and text.count("[") + text.count("]") <= MOST_BRACKETS
+        and text.count("|") <= MOST_BARS
+    )
+
+
+def _inside_link(tokens: Sequence[Token], place: int) -> list[Token]:
+    inside = []
+    for token in tokens[place + 1 :]:
+        if token.type == "link_close":
+            break
+        inside.append(token)
+    return inside
+
+
+def _side(token: Token) -> str:
+    """Numbers stand at the end of their cell; an inline style would be refused by the page's policy."""
+    return ' class="number"' if "right" in str(token.attrs.get("style", "")) else ""

@@ -1,0 +1,335 @@
+"""Any JSON value as markup for a person to read: built directly, since pages may hold thousands of them."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from markupsafe import Markup, escape
+
+from assent.pages.content import images, links, looks
+from assent.pages.content.kinds import Kind, hinted, named
+from assent.pages.content.previews import Previews
+from assent.pages.content.writing import Writing
+from assent.pages.language import Language
+from assent.pages.visible import visible
+
+# What one value may cost: past so many parts, the rest of it is told as text.
+MOST_PARTS = 3000
+DEEPEST = 40
+FOLD_DEPTH = 3
+FOLD_PARTS = 4
+SHOWN_ROWS = 30
+REMEMBERED = 4096
+
+_SIMPLE = re.compile(r"[A-Za-z(][A-Za-z0-9 ,.;:()%€+_–-]{0,158}")
+_ADDRESS = ("http:", "https:", "HTTP:", "HTTPS:", "Http:", "Https:")
+
+
+class Room:
+    """How many more parts are shown one by one."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MOST_PARTS) -> None:
+        self.left = left
+
+
+class Name:
+    """What a key comes to: its label, and what values under it are."""
+
+    __slots__ = ("amount", "kind", "label", "short", "wide")
+
+    def __init__(self, key: str, label: str) -> None:
+        self.label = label
+        self.short = f"<div><dt><bdi>{label}</bdi></dt><dd>"
+        self.wide = f'<div class="wide"><dt><bdi>{label}</bdi></dt><dd>'
+        self.kind = named(key)
+        self.amount = looks.is_amount(key)
+
+
+Shown = tuple[str, bool]
+
+
+class Values:
+    """Shows values in one language. Whatever it is given, something readable comes back."""
+
+    def __init__(self, language: Language) -> None:
+        self.writing = Writing(language)
+        self.previews = Previews(self.writing, self)
+        self._language = language
+        self._yes, self._no = self.writing.t("Yes"), self.writing.t("No")
+        self._nothing = f'<span class="nothing">{self.writing.t("nothing")}</span>'
+        self._number = lru_cache(REMEMBERED, typed=True)(lambda value: str(escape(language.number(value))))
+        self._dated = lru_cache(REMEMBERED)(self._date)
+        self._known_name = lru_cache(REMEMBERED)(self._made_name)
+        self._unnamed = self._made_name("")
+        self._by_type: dict[type, Callable[[Any, int, Room, Name], Shown]] = {
+            str: self._text,
+            bool: self._yes_or_no,
+            int: self._amount,
+            float: self._amount,
+            dict: self._mapping,
+            list: self._list,
+            tuple: self._list,
+        }
+
+    # For templates
+
+    def show(self, value: Any, depth: int = 0, service: str | None = None) -> Markup:
+        """Any value, for a page."""
+        return _markup(self._shown(value, depth, Room(), self._unnamed)[0])
+
+    def facts(self, values: Mapping[str, Any], depth: int = 0) -> Markup:
+        """An object as labelled facts; for an empty one it says so."""
+        return _markup(self._facts(values, depth, Room()) if values else self._nothing)
+
+    def artifact(
+        self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
+    ) -> Markup:
+        """What a person decides about; its kind may be told beside it in the context."""
+        if isinstance(value, str) and value.strip():
+            kinds, _ = hinted({**(context or {}), "artifact": value})
+            kind = kinds.get("artifact") or self.previews.recognised(value)
+            shown = self.previews.show(kind, value, self._image_name(service)) if kind else None
+            if shown:
+                return _markup(shown[0])
+        return self.show(value)
+
+    def value(self, value: Any) -> str:
+        """Any value, as part of a preview."""
+        return self._shown(value, 1, Room(MOST_PARTS // 2), self._unnamed)[0]
+
+    def picture(self, value: Any, alt: str | None = None) -> Markup:
+        """An image that may be shown, with its alternative text; empty for anything else."""
+        shown = images.picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
+        return _markup(shown or "")
+
+    def name(self, key: str) -> Name:
+        """What a key comes to; short ones are remembered."""
+        return self._known_name(key) if len(key) <= looks.LONGEST_KEY else self._made_name(key)
+
+    # One value
+
+    def _shown(self, value: Any, depth: int, room: Room, name: Name) -> Shown:
+        show = self._by_type.get(type(value))
+        if show is not None:
+            return show(value, depth, room, name)
+        if value is None:
+            return self._nothing, False
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth, room, name)
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            return self._list(value, depth, room, name)
+        return self._text(str(value), depth, room, name)
+
+    def _yes_or_no(self, value: bool, depth: int, room: Room, name: Name) -> Shown:
+        return (self._yes if value else self._no), False
+
+    def _amount(self, value: float, depth: int, room: Room, name: Name) -> Shown:
+        if -10_000 < value < 10_000 and type(value) is int:
+            return str(value), False
+        return (self._number(value) if name.amount else str(value)), False
+
+    def _text(self, text: str, depth: int, room: Room, name: Name) -> Shown:
+        if name.kind is not None and text and not text.isspace():
+            shown = self._preview(name.kind, text, name.label)
+            if shown:
+                return shown
+        if _SIMPLE.fullmatch(text) and not text.startswith(_ADDRESS):
+            return f"<bdi>{text}</bdi>", False
+        look = looks.look_of_text(text)
+        if look == "nothing":
+            return self._nothing, False
+        if look == "link":
+            return self.link(text), False
+        if look in ("day", "moment"):
+            return self._dated(text), False
+        kind = self.previews.recognised(text) if name.kind is None else None
+        shown = self._preview(kind, text, name.label) if kind else None
+        if shown:
+            return shown
+        if look == "lines":
+            return self.writing.lines(text), True
+        return f"<bdi>{self.writing.text(text)}</bdi>{self._remark(text)}", False
+
+    def _preview(self, kind: Kind, text: str, alt: str) -> Shown | None:
+        return self.previews.show(kind, text, _attribute(alt) or self._image_name(None))
+
+    def link(self, address: str) -> str:
+        """An address as a link that tells its host, and what is odd about it."""
+        host = links.host_of(address)
+        before, found, after = address.partition(host)
+        shown = f"{escape(before)}<b>{escape(found)}</b>{escape(after)}" if found else escape(address)
+        return f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self._remark(address)}'
+
+    def _remark(self, text: str) -> str:
+        if text[:4].lower() != "http":
+            return ""
+        remark = links.remark(text)
+        return f' <small class="remark">{self.writing.say(remark)}</small>' if remark else ""
+
+    def _date(self, text: str) -> str:
+        moment = looks.as_moment(text)
+        day = looks.as_day(text)
+        said = self._language.exact(moment) if moment else self._language.day(day) if day else text
+        return f'<time datetime="{escape(text)}">{escape(said)}</time>'
+
+    def _made_name(self, key: str) -> Name:
+        return Name(key, self.writing.text(looks.label(key)))
+
+    def _image_name(self, service: str | None) -> str:
+        if service:
+            return self.writing.t("Image from {service}", service=visible(service))
+        return self.writing.t("Image")
+
+    # Objects
+
+    def _mapping(self, values: Mapping[str, Any], depth: int, room: Room, name: Name) -> Shown:
+        if not values:
+            return self._nothing, False
+        shown = self._facts(values, depth, room)
+        if depth >= FOLD_DEPTH and len(values) >= FOLD_PARTS:
+            count = self.writing.tn("{count} field", "{count} fields", len(values))
+            return self.writing.fold(count, shown), True
+        return shown, True
+
+    def _facts(self, values: Mapping[str, Any], depth: int, room: Room) -> str:
+        kinds, taken = hinted(values)
+        if kinds and len(values) == len(taken) + 1:
+            key, kind = next(iter(kinds.items()))
+            preview = self._preview(kind, values[key], "")
+            if preview:
+                return preview[0]
+        rows = []
+        for number, (key, value) in enumerate(values.items()):
+            if key in taken:
+                continue
+            if room.left <= 0 or depth > DEEPEST:
+                rest = dict(list(values.items())[number:])
+                rows.append(f'<div class="wide"><dt></dt><dd>{self._as_text(rest, len(rest))}</dd></div>')
+                break
+            room.left -= 1
+            rows.append(self._fact(key, value, depth, room, kinds.get(key)))
+        css = "facts deep" if depth > FOLD_DEPTH else "facts"
+        return f'<dl class="{css}">{"".join(rows)}</dl>'
+
+    def _fact(self, key: Any, value: Any, depth: int, room: Room, kind: Kind | None) -> str:
+        name = self.name(key if type(key) is str else str(key))
+        preview = self._preview(kind, value, name.label) if kind else None
+        shown, wide = preview or self._shown(value, depth + 1, room, name)
+        return f"{name.wide if wide else name.short}{shown}</dd></div>"
+
+    # Lists
+
+    def _list(self, values: Sequence[Any], depth: int, room: Room, name: Name) -> Shown:
+        if not values:
+            return self._nothing, False
+        if room.left <= 0 or depth > DEEPEST:
+            return self._as_text(values, len(values)), True
+        look = looks.look_of_list(values)
+        if look == "table":
+            return self._table(values, depth, room), True
+        if look == "items":
+            return self._items(values, depth, room, name, '<ul class="items">', "</ul>"), False
+        return self._items(values, depth, room, name, '<ol class="entries">', "</ol>"), True
+
+    def _items(self, values: Sequence[Any], depth: int, room: Room, name: Name, start: str, end: str) -> str:
+        parts: list[str] = []
+        for value in values:
+            if room.left <= 0:
+                break
+            room.left -= 1
+            parts.append(f"<li>{self._shown(value, depth + 1, room, name)[0]}</li>")
+        shown = len(parts)
+        if len(values) > SHOWN_ROWS * 4 // 3:
+            head, rest = parts[:SHOWN_ROWS], parts[SHOWN_ROWS:]
+            counted = start.replace(">", f' start="{SHOWN_ROWS + 1}">') if start.startswith("<ol") else start
+            inside = f"{counted}{''.join(rest)}{end}" if rest else ""
+            inside += self._left_over(values, shown)
+            return f"{start}{''.join(head)}{end}{self._all(len(values), inside)}"
+        return f"{start}{''.join(parts)}{end}{self._left_over(values, shown)}"
+
+    def _all(self, count: int, inside: str) -> str:
+        return self.writing.fold(self.writing.tn("Show it", "Show all {count}", count), inside)
+
+    def _left_over(self, values: Sequence[Any], shown: int) -> str:
+        return self._as_text(values[shown:], len(values) - shown) if shown < len(values) else ""
+
+    def _table(self, values: Sequence[Mapping[str, Any]], depth: int, room: Room) -> str:
+        width = len(looks.columns(values[: looks.JUDGED_ROWS]))
+        rows = values[: max(2, room.left // max(width, 1))]
+        if not all(isinstance(row, Mapping) for row in rows):
+            return self._items(values, depth, room, self._unnamed, '<ol class="entries">', "</ol>")
+        names = looks.columns(rows)
+        room.left -= len(rows) * len(names)
+        drawn = self.table(names, [[row.get(name) for name in names] for row in rows], depth, room)
+        left_over = self._left_over(values, len(rows))
+        return drawn + left_over
+
+    def table(
+        self, names: Sequence[str], rows: list[list[Any]], depth: int = 0, room: Room | None = None
+    ) -> str:
+        """Rows under their names; many of them open on demand."""
+        room = room or Room()
+        numeric = [
+            all(type(row[place]) in (int, float, type(None)) for row in rows) for place in range(len(names))
+        ]
+        heads = [self.name(name) for name in names]
+        head = "".join(
+            f'<th role="columnheader" scope="col"{_NUMBER if number else ""}><bdi>{name.label}</bdi></th>'
+            for name, number in zip(heads, numeric, strict=True)
+        )
+        cells = [
+            (f'<td role="cell"{_NUMBER if number else ""} data-label="{_attribute(name.label)}"><div>', name)
+            for name, number in zip(heads, numeric, strict=True)
+        ]
+        drawn = [self._row(cells, row, depth, room) for row in rows]
+        start = f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+        if len(drawn) <= SHOWN_ROWS * 4 // 3:
+            return f'{start}<tbody role="rowgroup">{"".join(drawn)}</tbody></table>'
+        first, rest = "".join(drawn[:SHOWN_ROWS]), "".join(drawn[SHOWN_ROWS:])
+        more = f'{start}<tbody role="rowgroup">{rest}</tbody></table>'
+        return f'{start}<tbody role="rowgroup">{first}</tbody></table>{self._all_rows(len(drawn), more)}'
+
+    def _row(self, cells: list[tuple[str, Name]], row: list[Any], depth: int, room: Room) -> str:
+        shown = [
+            f"{start}{self._shown(value, depth + 1, room, name)[0]}</div></td>"
+            for (start, name), value in zip(cells, row, strict=True)
+        ]
+        return f'<tr role="row">{"".join(shown)}</tr>'
+
+    def _all_rows(self, count: int, inside: str) -> str:
+        return self.writing.fold(self.writing.tn("Show the row", "Show all {count} rows", count), inside)
+
+    # Whatever is too much
+
+    def _as_text(self, value: Any, count: int) -> str:
+        """The rest of something large, as text."""
+        summary = self.writing.tn("{count} more, as text", "{count} more, as text", count)
+        inside = self.writing.scroll(self.writing.text(spelled_out(value)), self.writing.t("As text"))
+        return self.writing.fold(summary, inside)
+
+
+_NUMBER = ' class="number"'
+
+
+def spelled_out(value: Any) -> str:
+    """A value as JSON that a person can read: lists one entry per line, objects one field per line."""
+    try:
+        if isinstance(value, list | tuple):
+            return msgspec.json.Encoder().encode_lines(value).decode().rstrip("\n")
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _attribute(markup: str) -> str:
+    """The text of a label, without its marks' markup."""
+    return re.sub(r"<[^>]*>", "", markup) if "<" in markup else markup
+
+
+def _markup(text: str) -> Markup:
+    return Markup(text)  # noqa: S704 - every value in it was escaped as it was written
