@@ -82,13 +82,14 @@ class PageReplies:
             )
         return response
 
-    def go(self, case_id: str) -> Response:
-        """On to the case's page, by GET."""
-        return RedirectResponse(self.address(case_id), status_code=303, headers=HEADERS)
+    def go(self, case_id: str, step: int | None = None) -> Response:
+        """On to the case's page, by GET; each step has an address, so that the browser's Back finds it."""
+        address = self.address(case_id) if step is None else f"{self.address(case_id)}?step={step}"
+        return RedirectResponse(address, status_code=303, headers=HEADERS)
 
-    def enter(self, case_id: str, cookie: str) -> Response:
+    def enter(self, case_id: str, cookie: str, step: int | None = None) -> Response:
         """On to the page without the token, with a session for this case alone."""
-        response = self.go(case_id)
+        response = self.go(case_id, step)
         response.set_cookie(
             COOKIE,
             cookie,

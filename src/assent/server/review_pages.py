@@ -36,6 +36,7 @@ from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
+from assent.server.drafts import Drafts
 from assent.server.page_replies import PageReplies
 from assent.server.page_views import Filled, PageViews
 from assent.server.prefill import Prefill
@@ -86,6 +87,9 @@ class ReviewPages:
         self._replies = replies
         self._language = replies.languages.of
         self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=replies)
+        self._drafts = Drafts(
+            desk=desk, visits=self._visits, kind=kind, saved=self._saved, language=self._language
+        )
 
     @property
     def routes(self) -> list[Route]:
@@ -97,6 +101,7 @@ class ReviewPages:
             Route("/review/{case_id}/opened", self._guarded(self.opened), methods=["POST"]),
             Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
             Route("/review/{case_id}/pass-on", self._guarded(self.pass_on), methods=["POST"]),
+            *self._drafts.routes,
         ]
 
     async def show(self, request: Request) -> Response:
@@ -115,13 +120,23 @@ class ReviewPages:
         language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            return self._replies.enter(case.id, self._visits.begin(case, link))
+            return self._replies.enter(case.id, self._visits.begin(case, link), await self._resumed(case))
         case, offer = await self._desk.shown(case_id)
         session = self._visits.session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
             return await self._views.closed(case, offer, language)
         saved, step = await self._saved(case, offer)
-        return await self._views.open(case, offer, session, Filled(values=saved, step=step), language)
+        asked = request.query_params.get("step", "")
+        wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
+        place = self._kind(case.type).place(offer, saved, wanted)
+        return await self._views.open(case, offer, session, Filled(values=saved, step=place or 0), language)
+
+    async def _resumed(self, case: Case) -> int | None:
+        """The step to go on with, where a page has steps."""
+        _, offer = await self._desk.shown(case.id)
+        draft = await self._desk.store.draft(case.id)
+        values, step = (draft.values, draft.step) if draft else ({}, 0)
+        return self._kind(case.type).place(offer, values, step) if case.live else None
 
     async def events(self, request: Request) -> Response:
         """What becomes of the question, for the page that has it open: that it closed and how, no more."""
@@ -153,7 +168,7 @@ class ReviewPages:
             progress=turn.progress,
         )
         if not turn.problems and not turn.more_asked:
-            return self._replies.go(visit.case.id)
+            return self._replies.go(visit.case.id, turn.step)
         status = 400 if turn.problems else 200
         return await self._views.again(visit, turn, self._language(request), status=status)
 

@@ -1,0 +1,96 @@
+// Keeps what is typed on the server: after a pause, on leaving a field, and when the page goes away.
+// Tells the form what came of it ("kept", with the reply); "keep" on the form saves at once.
+const PAUSE = 1000;
+const RETRY = 2000;
+const LONGEST_RETRY = 30000;
+const OUTLIVES_PAGE = 60000; // a browser lets at most so many bytes outlive their page
+const FINAL = { 401: "ended", 403: "ended", 404: "closed", 409: "closed", 410: "closed", 400: "refused", 413: "refused" };
+
+export default function autosave(line) {
+  const form = line.closest("form");
+  const { draftUrl, ...words } = line.dataset;
+  const heard = form.querySelector(".heard");
+  const dirty = new Set();
+  let timer, sending = 0, wait = RETRY, over = false, leaving = false;
+
+  form.querySelector(".bar")?.prepend(line);
+
+  function say(name, aloud) {
+    const now = new Date();
+    const time = now.toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
+    line.textContent = words[name].replace("{time}", time);
+    line.classList.toggle("unsaved", aloud);
+    line.hidden = false;
+    if (aloud) heard.textContent = line.textContent;
+  }
+
+  // A form that names its fields sends those that were touched, so that two devices do not undo each other.
+  function body() {
+    const all = [...new FormData(form)];
+    const byField = all.some(([name]) => name === "asked");
+    const touched = ([name, value]) =>
+      name === "asked" ? dirty.has(`field.${value}`) : !name.startsWith("field.") || dirty.has(name);
+    return new URLSearchParams(byField ? all.filter(touched) : all);
+  }
+
+  async function save(now) {
+    clearTimeout(timer);
+    if (over || leaving || !dirty.size || (sending && !now)) return;
+    const sent = body();
+    const names = [...dirty];
+    dirty.clear();
+    sending += 1;
+    let reply = null;
+    try {
+      reply = await fetch(draftUrl, {
+        method: "POST",
+        credentials: "same-origin",
+        keepalive: String(sent).length < OUTLIVES_PAGE,
+        body: sent,
+      });
+    } catch {
+      // The network is away; what was typed is still here.
+    }
+    sending -= 1;
+    if (reply?.ok) return kept(await reply.json());
+    names.forEach((name) => dirty.add(name));
+    if (leaving) return;
+    if (reply && FINAL[reply.status]) {
+      over = FINAL[reply.status] !== "refused";
+      say(FINAL[reply.status], true);
+    } else {
+      if (!line.classList.contains("unsaved")) say("trying", true);
+      timer = setTimeout(save, wait);
+      wait = Math.min(wait * 2, LONGEST_RETRY);
+    }
+  }
+
+  function kept(answer) {
+    wait = RETRY;
+    const wasLost = line.classList.contains("unsaved");
+    if (dirty.size) timer = setTimeout(save, PAUSE);
+    else say("saved", false);
+    if (wasLost) heard.textContent = line.textContent;
+    form.dispatchEvent(new CustomEvent("kept", { detail: answer }));
+  }
+
+  function typed(event) {
+    const { name } = event.target;
+    if (!name || event.target.form !== form) return;
+    dirty.add(name === "emptied" ? `field.${event.target.value}` : name);
+    clearTimeout(timer);
+    timer = setTimeout(save, event.type === "change" ? 0 : PAUSE);
+  }
+
+  form.addEventListener("input", typed);
+  form.addEventListener("change", typed);
+  form.addEventListener("keep", () => save());
+  form.addEventListener("submit", (event) => {
+    leaving = true; // the post carries all of it
+    setTimeout(() => { leaving = !event.defaultPrevented; });
+  });
+  addEventListener("pageshow", () => { leaving = false; });
+  addEventListener("pagehide", () => save(true));
+  document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && save(true));
+  addEventListener("online", () => save());
+}

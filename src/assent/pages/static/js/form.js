@@ -1,0 +1,185 @@
+// The form while it is filled in: questions come and go as the server decides, problems stand beside their
+// field once it is left, and small helps: counts, sliders, a look at what is masked.
+export default function liven(box) {
+  const form = box.closest("form");
+  const words = box.dataset;
+  const heard = form.querySelector(".heard") ?? document.createElement("p");
+  const typed = new Set();
+  const left = new Set();
+  let latest = {};
+
+  box.querySelectorAll("template[data-when]").forEach(unfold);
+  box.querySelectorAll("[data-most]").forEach(count);
+  box.querySelectorAll("[data-from]").forEach(slide);
+  box.querySelectorAll("input[type=password], textarea.masked").forEach(unmask);
+  // A step that was sent back is found again by the browser's own Back and Reload.
+  const page = location.pathname.replace(/\/respond$/, "");
+  if (words.step && page !== location.pathname) history.replaceState(null, "", `${page}?step=${words.step}`);
+
+  box.addEventListener("input", ({ target }) => {
+    const key = fieldOf(target)?.dataset.field;
+    if (!key) return;
+    typed.add(key);
+    left.delete(key);
+  });
+
+  box.addEventListener("focusout", ({ target, relatedTarget }) => {
+    const field = fieldOf(target);
+    if (!field || field.contains(relatedTarget) || !typed.has(field.dataset.field)) return;
+    left.add(field.dataset.field);
+    form.dispatchEvent(new Event("keep"));
+    judge();
+  });
+
+  form.addEventListener("kept", ({ detail }) => {
+    ask(detail.asked);
+    latest = detail.problems;
+    typed.forEach((key) => { if (!latest[key]) clear(key); });
+    judge();
+  });
+
+  function fieldOf(element) {
+    return element.closest?.("[data-field]");
+  }
+
+  // Questions that come and go
+
+  function unfold(template) {
+    const key = template.dataset.when;
+    const part = document.createElement("fieldset");
+    part.className = "when";
+    part.setAttribute("role", "none");
+    part.dataset.when = key;
+    part.hidden = part.disabled = true;
+    const asked = document.createElement("input");
+    Object.assign(asked, { type: "hidden", name: "asked", value: key });
+    part.append(asked, template.content);
+    template.replaceWith(part);
+  }
+
+  function ask(keys) {
+    let more = false;
+    for (const part of box.querySelectorAll("fieldset[data-when]")) {
+      const asked = keys.includes(part.dataset.when);
+      more ||= asked && part.hidden;
+      part.hidden = part.disabled = !asked;
+    }
+    if (more) heard.textContent = words.more;
+  }
+
+  // Problems
+
+  function judge() {
+    for (const [key, text] of Object.entries(latest)) {
+      const field = box.querySelector(`[data-field="${key}"]`);
+      const shown = field?.querySelector(".problem");
+      if (field && (left.has(key) || shown)) show(field, key, text, shown);
+    }
+  }
+
+  function show(field, key, text, shown) {
+    if (shown?.lastChild.textContent.trim() === text) return;
+    clear(key);
+    const problem = document.createElement("p");
+    const word = document.createElement("span");
+    problem.className = "problem";
+    problem.id = `e-${key}`;
+    word.className = "offscreen";
+    word.textContent = words.problem;
+    problem.append(word, ` ${text}`);
+    (field.querySelector(".hint") ?? field.querySelector("label, legend")).after(problem);
+    field.classList.add("wrong");
+    describe(field, key, true);
+    heard.textContent = `${field.querySelector("label bdi, legend bdi").textContent}: ${text}`;
+  }
+
+  function clear(key) {
+    const field = box.querySelector(`[data-field="${key}"]`);
+    if (!field?.querySelector(".problem")) return;
+    field.querySelector(".problem").remove();
+    field.classList.remove("wrong");
+    describe(field, key, false);
+    const listed = document.querySelector(`.problems a[href="#f-${key}"]`)?.closest("li");
+    const list = listed?.closest(".problems");
+    listed?.remove();
+    if (list && !list.querySelector("li")) list.remove();
+  }
+
+  function describe(field, key, wrong) {
+    const control = document.getElementById(`f-${key}`);
+    const ids = new Set((control.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean));
+    ids[wrong ? "add" : "delete"](`e-${key}`);
+    if (ids.size) control.setAttribute("aria-describedby", [...ids].join(" "));
+    else control.removeAttribute("aria-describedby");
+    if (control === field) return;
+    if (wrong) control.setAttribute("aria-invalid", "true");
+    else control.removeAttribute("aria-invalid");
+  }
+
+  // Helps
+
+  function count(line) {
+    const control = line.parentElement.querySelector("input, textarea");
+    const most = Number(line.dataset.most);
+    const number = new Intl.NumberFormat(document.documentElement.lang);
+    let timer;
+    const tell = () => {
+      const used = [...control.value].length;
+      line.hidden = used === 0;
+      line.classList.toggle("over", used > most);
+      line.setAttribute("aria-live", used > most * 0.8 ? "polite" : "off");
+      line.textContent = line.dataset.text
+        .replace("{used}", number.format(used))
+        .replace("{most}", number.format(most));
+    };
+    control.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(tell, 400);
+    });
+    tell();
+  }
+
+  function slide(control) {
+    const [from, to] = [Number(control.dataset.from), Number(control.dataset.to || 100)];
+    const slider = document.createElement("input");
+    const whole = Number.isInteger(from) && Number.isInteger(to) && to - from > 1;
+    Object.assign(slider, { type: "range", min: from, max: to, step: whole ? 1 : 0.01 });
+    slider.setAttribute("aria-label", fieldOf(control).querySelector("label bdi").textContent);
+    slider.value = control.value || from;
+    const row = document.createElement("div");
+    row.className = "slide";
+    control.replaceWith(row);
+    row.append(control, slider);
+    slider.addEventListener("input", () => {
+      control.value = slider.value;
+      control.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    control.addEventListener("input", () => { slider.value = control.value || from; });
+  }
+
+  function unmask(control) {
+    const button = document.createElement("button");
+    const label = fieldOf(control).querySelector("label");
+    const key = fieldOf(control).dataset.field;
+    const row = document.createElement("div");
+    const emptied = document.createElement("input");
+    button.type = "button";
+    button.className = "quietly";
+    button.textContent = words.show;
+    label.id = `l-${key}`;
+    button.id = `s-${key}`;
+    button.setAttribute("aria-labelledby", `${button.id} ${label.id}`);
+    row.className = "secret";
+    control.replaceWith(row);
+    row.append(control, button);
+    button.addEventListener("click", () => {
+      const masked = button.textContent === words.show;
+      if (control.matches("textarea")) control.classList.toggle("masked", !masked);
+      else control.type = masked ? "text" : "password";
+      button.textContent = masked ? words.hide : words.show;
+    });
+    // An empty box leaves what was saved, unless it was typed here and taken back.
+    Object.assign(emptied, { type: "hidden", name: "emptied", value: key });
+    control.addEventListener("input", () => (control.value ? emptied.remove() : row.append(emptied)));
+  }
+}

@@ -1,0 +1,77 @@
+"""What a person types is kept on the server while they type, so that they can go on anywhere."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from assent.cases.case import Case, Offer
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import AssentError
+from assent.pages.language import Language
+from assent.reviews import BaseKind
+from assent.server.public import json_response
+from assent.server.visits import Visits
+from assent.server.wire import describe_error
+
+Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]
+
+
+class Drafts:
+    """Takes what a page's script saves, and tells what is asked and what is wrong by now."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        visits: Visits,
+        kind: Callable[[str], BaseKind],
+        saved: Saved,
+        language: Callable[[Request], Language],
+    ) -> None:
+        self._desk = desk
+        self._visits = visits
+        self._kind = kind
+        self._saved = saved
+        self._language = language
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [Route("/review/{case_id}/draft", self.keep, methods=["POST"])]
+
+    async def keep(self, request: Request) -> Response:
+        """Keep it; refusals are flat JSON, as the page itself has the words for them."""
+        try:
+            return json_response(await self._keep(request))
+        except AssentError as error:
+            status, flat, extra = describe_error(error)
+            headers = {name.decode(): value.decode() for name, value in extra}
+            return Response(flat, status, {**headers, "cache-control": "no-store"}, "application/json")
+
+    async def _keep(self, request: Request) -> dict[str, Any]:
+        visit = await self._visits.visit(request)
+        # Two devices may save at once: each adds its fields to what the other has left.
+        async with self._turns.setdefault(visit.case.id, asyncio.Lock()):
+            saved, _ = await self._saved(visit.case, visit.offer)
+            turn = self._kind(visit.case.type).typing(visit.offer, visit.typed, saved)
+            await self._desk.work(
+                visit.case.id,
+                actor=visit.session.actor,
+                values=turn.values,
+                step=turn.step,
+                progress=turn.progress,
+            )
+        say = self._language(request).say
+        problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
+        return {"asked": turn.asked, "problems": problems}
+
+
+def _plain(text: str) -> str:
+    return text.striptags() if isinstance(text, Markup) else text
