@@ -1,4 +1,4 @@
-"""A tiny site on the loopback address that serves rendered pages as the server does, CSP included."""
+"""A tiny site on the loopback address that serves rendered pages with the headers of the real server."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,11 +8,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from assent.pages import assets
+from assent.server.page_replies import HEADERS
 
-CSP = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
-    "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
-)
 MEDIA = {"css": "text/css", "js": "text/javascript"}
 
 
@@ -56,7 +53,8 @@ def serving(pages: Mapping[str, str]) -> Iterator[Site]:
             self.send_response(status)
             self.send_header("content-type", media)
             self.send_header("content-length", str(len(body)))
-            self.send_header("content-security-policy", CSP)
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
