@@ -9,23 +9,24 @@ OPEN, CLOSE = "\u27e6", "\u27e7"
 MOST_NUMBERED = 1000
 
 # Control characters, fillers, bidirectional and other format characters, private use, noncharacters.
-_HIDDEN_RANGES = (
+_ALWAYS_HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0"
+    "\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0"
     "\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 )
-_HIDDEN = re.compile(f"[{_HIDDEN_RANGES}]")
 _JOINERS = "\u200c\u200d"
 _EMOJI_STYLE = "\ufe0e\ufe0f"
+_HIDDEN_RANGES = f"{_ALWAYS_HIDDEN}{_JOINERS}{_EMOJI_STYLE}"
+_HIDDEN = re.compile(f"[{_HIDDEN_RANGES}]")
 _CONNECTING = "\u0600-\u109f\u1780-\u18af"
 _PICTORIAL = "\u2190-\u2bff\U0001f000-\U0001faff\ufe0e\ufe0f"
 # The same rules as `_marked`, for texts in which calling it for each character would take too long.
 _MISPLACED = re.compile(
-    f"(?:(?<![{_CONNECTING}{_PICTORIAL}])[{_JOINERS}]|[{_JOINERS}](?![{_CONNECTING}{_PICTORIAL}])"
-    f"|(?<=[\\s{_HIDDEN_RANGES}])[{_EMOJI_STYLE}]|[{_EMOJI_STYLE}](?=[{_EMOJI_STYLE}])"
-    f"|(?![{_JOINERS}{_EMOJI_STYLE}])[{_HIDDEN_RANGES}])+"
+    f"(?:[{_ALWAYS_HIDDEN}]+|(?<![{_CONNECTING}{_PICTORIAL}])[{_JOINERS}]|[{_JOINERS}](?![{_CONNECTING}{_PICTORIAL}])"
+    f"|(?<=[\\s{_HIDDEN_RANGES}])[{_EMOJI_STYLE}]|[{_EMOJI_STYLE}](?=[{_EMOJI_STYLE}]))+"
 )
+_CONTROLS = bytes({*range(32), 127} - {9, 10})
 _UNNUMBERED = f"{OPEN}U+…{CLOSE}"
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -34,7 +35,7 @@ def visible(text: object) -> str:
     """The text with every hidden character replaced by its number in brackets, such as ⟦U+202E⟧."""
     plain = text if type(text) is str else str(text)
     if plain.isascii():
-        if plain.isprintable() or plain.replace("\n", "").replace("\t", "").isprintable():
+        if plain.isprintable() or len(plain.encode().translate(None, _CONTROLS)) == len(plain):
             return plain
     elif not _HIDDEN.search(plain):
         return plain

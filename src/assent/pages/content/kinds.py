@@ -28,6 +28,7 @@ HINTS = (
 FILE_NAMES = ("filename", "file_name", "file", "path", "name")
 # `artifact_format` speaks of `artifact`.
 _HINTED = {f"{content}_{hint}": content for content in CONTENTS for hint in HINTS}
+_ALL_CONTENTS = frozenset(CONTENTS)
 _ALL_HINTS = frozenset((*HINTS, *FILE_NAMES, *_HINTED))
 
 _WORDS = {
@@ -72,12 +73,13 @@ _NOTHING: tuple[dict[str, Kind], frozenset[str]] = ({}, frozenset())
 
 def hinted(values: Mapping[str, Any]) -> tuple[dict[str, Kind], frozenset[str]]:
     """The kinds of an object's texts by their keys, and the hints that need not be shown themselves."""
-    if _ALL_HINTS.isdisjoint(values):
+    if _ALL_HINTS.isdisjoint(values) or _ALL_CONTENTS.isdisjoint(values):
         return _NOTHING
     found: dict[str, Kind] = {}
     taken = set()
-    for key, content in _HINTED.items():
-        kind = told_by(values[key]) if key in values and _is_text(values.get(content)) else None
+    for key in _HINTED.keys() & values.keys():
+        content = _HINTED[key]
+        kind = told_by(values[key]) if _is_text(values.get(content)) else None
         if kind:
             found[content] = kind
             taken.add(key)

@@ -11,6 +11,10 @@ from assent.protocol.wording import message
 LONGEST_LINK = 2048
 REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
 
+# Most addresses are of this plain form, about which nothing needs to be said.
+_ORDINARY = re.compile(
+    r"https://((?!xn--|[a-z0-9.-]*\.xn--)[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,})(/[A-Za-z0-9._~%/?#&=+,:;!$()*@-]*)?"
+)
 _FORBIDDEN = re.compile(r"[\s\"'<>\\^`{|}]")
 _NUMBERS = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}\.?")
 _ADDRESS = re.compile(r"(?:https?://)?([^\s/?#@]+\.[^\s/?#@.\d][^\s/?#@.]+)(?:[/?#:]\S*)?", re.IGNORECASE)
@@ -29,6 +33,12 @@ def is_link(text: str) -> bool:
         return False
     parts = _split(text)
     return parts is not None and bool(parts.hostname) and "@" not in parts.netloc
+
+
+def ordinary_host(text: str) -> str | None:
+    """The host of an address that is plainly a link; None where a closer look is needed."""
+    found = _ORDINARY.fullmatch(text) if len(text) <= LONGEST_LINK else None
+    return found[1] if found else None
 
 
 def host_of(text: str) -> str:

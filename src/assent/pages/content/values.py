@@ -140,6 +140,8 @@ class Values:
                 return shown
         if _SIMPLE.fullmatch(text) and not text.startswith(_ADDRESS):
             return f"<bdi>{text}</bdi>", False
+        if text.startswith("https://") and links.ordinary_host(text):
+            return self.link(text), False
         look = looks.look_of_text(text)
         if look == "nothing":
             return self._nothing, False
@@ -160,6 +162,10 @@ class Values:
 
     def link(self, address: str) -> str:
         """An address as a link that tells its host, and what is odd about it."""
+        host = links.ordinary_host(address)
+        if host:
+            path = escape(address[8 + len(host) :])
+            return f'<a href="https://{host}{path}" {links.REL}>https://<b>{host}</b>{path}</a>'
         host = links.host_of(address)
         before, found, after = address.partition(host)
         shown = f"{escape(before)}<b>{escape(found)}</b>{escape(after)}" if found else escape(address)

@@ -14,12 +14,6 @@ FOLDED_LINES = 60
 FOLDED_CHARACTERS = 6000
 
 _MARK = re.compile("\u27e6U\\+([0-9A-F]{4,6})\u27e7")
-_SPECIAL = re.compile("[&<>\"'\u27e6]")
-
-
-def escaped(text: str) -> str:
-    """The text as plain HTML; hidden characters stay as they are."""
-    return str(escape(text)) if _SPECIAL.search(text) else text
 
 
 def parted(text: str, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARACTERS) -> tuple[str, str]:
@@ -54,8 +48,6 @@ class Writing:
     def text(self, text: str) -> str:
         """One run of text, every hidden character marked."""
         shown = visible(text)
-        if not _SPECIAL.search(shown):
-            return shown
         markup = str(escape(shown))
         return _MARK.sub(self._mark, markup) if shown is not text and "\u27e6" in markup else markup
 
