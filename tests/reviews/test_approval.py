@@ -9,7 +9,10 @@ from assent.reviews.approval.kind import Approval
 from tests.reviews.offers import offer
 
 KIND = Approval()
-LETTER = {"artifact": {"subject": "Hello", "body": "One\r\ntwo", "pages": 3}, "order": "A shelf"}
+LETTER: dict[str, Any] = {
+    "artifact": {"subject": "Hello", "body": "One\r\ntwo", "pages": 3},
+    "order": "A shelf",
+}
 
 
 def check(action: str, data: dict[str, Any], context: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -110,10 +113,123 @@ def test_a_plain_text_is_edited_under_its_own_name() -> None:
 def test_text_with_hidden_characters_is_not_offered_for_editing() -> None:
     hidden = {"artifact": {"plain": "a", "hidden": "a\u202eb", "nul": "a\x00b"}}
     substance = KIND.substance(offer(KIND, hidden), {})
-    assert [part["key"] for part in substance["editable"]] == ["plain"]
+    assert [part["name"] for part in substance["editable"]] == ["plain"]
     assert KIND.form_data(offer(KIND, hidden), [("edit.nul", "a\ufffdb")]) == {}
 
 
 def test_what_was_typed_is_shown_again() -> None:
     substance = KIND.substance(offer(KIND, LETTER), {"edits": {"subject": "Hi"}})
-    assert [part["typed"] for part in substance["editable"]] == ["Hi", "One\r\ntwo"]
+    assert [part["typed"] for part in substance["editable"]] == ["Hi", "One\ntwo", "3"]
+
+
+NESTED: dict[str, Any] = {
+    "draft": {
+        "mail": {"subject": "Hello", "copies": 2, "urgent": False},
+        "to": [{"name": "Ada"}, {"name": "Eve"}],
+        "a/b": "odd",
+        "none": None,
+    }
+}
+
+
+def test_every_part_of_a_nested_artifact_is_edited_by_the_way_to_it() -> None:
+    substance = KIND.substance(offer(KIND, NESTED), {})
+    names = ["mail/subject", "mail/copies", "mail/urgent", "to/0/name", "to/1/name", "a~1b"]
+    assert [part["name"] for part in substance["editable"]] == names
+    assert substance["editable"][3]["path"] == ("to", 0, "name")
+    assert not substance["wholly"]
+
+
+def test_edits_have_the_shape_of_the_artifact_and_lists_are_whole() -> None:
+    pairs = [
+        ("edit.mail/subject", "Hi"),
+        ("edit.mail/copies", " 3 "),
+        ("edit.mail/urgent", "true"),
+        ("edit.to/0/name", "Ada"),
+        ("edit.to/1/name", "Eva"),
+        ("edit.a~1b", "even"),
+    ]
+    edits = {
+        "mail": {"subject": "Hi", "copies": 3, "urgent": True},
+        "to": [{"name": "Ada"}, {"name": "Eva"}],
+        "a/b": "even",
+    }
+    assert KIND.form_data(offer(KIND, NESTED), pairs) == {"edits": edits}
+    assert NESTED["draft"]["to"][1] == {"name": "Eve"}
+    shown = KIND.substance(offer(KIND, NESTED), {"edits": edits})["editable"]
+    assert [part["typed"] for part in shown] == ["Hi", "3", "true", "Ada", "Eva", "even"]
+    assert [part["changed"] for part in shown] == [True, True, True, False, True, True]
+
+
+def test_a_list_is_edited_under_its_own_name() -> None:
+    pairs = [("edit.content/1", "drei")]
+    assert KIND.form_data(offer(KIND, {"content": ["one", "two"]}), pairs) == {
+        "edits": {"content": ["one", "drei"]}
+    }
+
+
+@pytest.mark.parametrize("typed", ["", "three", "1,5", "0x10", "1e400", "９"])
+@pytest.mark.parametrize("action", ["edit", "approve", "x-preview"])
+def test_a_number_is_not_guessed_from_what_is_none(typed: str, action: str) -> None:
+    turn = KIND.turn(offer(KIND, LETTER), action, [("edit.pages", typed)], {})
+    assert not turn.ready
+    assert turn.problems.keys() == {"edits"}
+    assert [
+        part["problem"] is None for part in KIND.substance(offer(KIND, LETTER), turn.values)["editable"]
+    ] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_number_written_otherwise_is_no_change() -> None:
+    assert KIND.form_data(offer(KIND, LETTER), [("edit.pages", "3.0")]) == {}
+
+
+def test_looking_at_changes_answers_nothing_and_loses_nothing() -> None:
+    pairs = [("feedback", "Softer"), ("edit.subject", "Hi")]
+    turn = KIND.turn(offer(KIND, LETTER), "x-preview", pairs, {})
+    assert (turn.ready, turn.values) == (False, {"feedback": "Softer", "edits": {"subject": "Hi"}})
+
+
+def test_undoing_changes_keeps_the_feedback() -> None:
+    pairs = [("feedback", "Softer"), ("edit.subject", "Hi")]
+    turn = KIND.turn(offer(KIND, LETTER), "x-undo", pairs, {})
+    assert (turn.ready, turn.values) == (False, {"feedback": "Softer"})
+
+
+def test_nothing_can_be_edited_where_nobody_can_ask_for_changes() -> None:
+    bare = offer(KIND, LETTER, actions=("approve", "reject"))
+    assert KIND.substance(bare, {})["editable"] == []
+    assert KIND.form_data(bare, [("edit.subject", "Hi")]) == {}
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [
+        "x" * 50_001,
+        {"long": "x" * 60_000, "short": "y"},
+        {f"part {number}": "x" for number in range(41)},
+        {"line\nend": "x", "short": "y"},
+        {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": "deep"}}}}}}}}},
+    ],
+)
+def test_what_is_too_much_for_a_page_is_left_to_the_feedback(artifact: Any) -> None:
+    substance = KIND.substance(offer(KIND, {"artifact": artifact}), {})
+    assert not substance["wholly"]
+    assert len(substance["editable"]) <= 40
+
+
+def test_rounds_are_compared_by_the_fields_of_the_artifact_and_the_other_facts() -> None:
+    labels = {"presets": ["No"], "action_labels": {"approve": "Send"}}
+    assert KIND.comparable(offer(KIND, {**LETTER, **labels})) == {**LETTER["artifact"], "order": "A shelf"}
+    assert KIND.comparable(offer(KIND, {"draft": "x", "order": 1})) == {"draft": "x", "order": 1}
+    same_name = {"artifact": {"order": "x"}, "order": 1}
+    assert KIND.comparable(offer(KIND, same_name)) == same_name
+
+
+def test_saved_edits_of_another_shape_change_nothing() -> None:
+    for edits in ({"mail": "x"}, {"to": {"0": 1}}, {"to": [1, 2]}, "x", {"mail": {"subject": ["x"]}}):
+        shown = KIND.substance(offer(KIND, NESTED), {"edits": edits})["editable"]
+        assert not any(part["changed"] for part in shown)

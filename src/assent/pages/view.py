@@ -13,12 +13,14 @@ Recap = tuple[tuple[str, Any], ...]
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """An earlier question of the same chain, and what was answered."""
+    """An earlier question of the same chain, what was answered, and what the next round made of it."""
 
     asked_at: datetime
     prompt: str | None = None
     action: str | None = None
     recap: Recap = ()
+    shown: Any = None
+    became: Any = None
 
 
 class Undo(Struct, frozen=True, kw_only=True):

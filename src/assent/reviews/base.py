@@ -12,6 +12,7 @@ from assent.protocol.shape import quote
 from assent.protocol.wording import Message, message
 from assent.reviews.limits import check_data
 from assent.reviews.page_form import Pairs
+from assent.reviews.presets import presets_name
 from assent.reviews.turn import Turn
 
 
@@ -68,6 +69,10 @@ class BaseKind(ABC):
     def place(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
         """Which step to show when this one is asked for; None where a page has no steps."""
         return None
+
+    def comparable(self, offer: Offer) -> dict[str, Any]:
+        """What a person is shown, for comparing one round of a chain with the next."""
+        return without(offer.context, presets_name(offer.context))
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The answer's data for a person to read: each part by its name, nothing sensitive in it."""

@@ -76,7 +76,7 @@ class PageViews:
             values=dict(filled.values),
             problems=dict(filled.problems),
             notice=filled.notice,
-            rounds=await self._rounds(case),
+            rounds=await self._rounds(case, offer),
             language=language,
             page_url=page,
             events_url=f"{page}/events",
@@ -110,7 +110,7 @@ class PageViews:
             now=self._desk.now(),
             static_url=self._replies.static_url,
             recap=self._recap(case, offer) if offer else (),
-            rounds=await self._rounds(case) if offer else (),
+            rounds=await self._rounds(case, offer) if offer else (),
             language=language,
             page_url=self._replies.address(case.id),
         )
@@ -138,17 +138,21 @@ class PageViews:
         )
         return self._replies.page(self._renderer.message(view), status=status, language=language)
 
-    async def _rounds(self, case: Case) -> tuple[Round, ...]:
+    async def _rounds(self, case: Case, offer: Offer) -> tuple[Round, ...]:
         if case.previous_case_id is None:
             return ()
         chain = await self._desk.rounds(case)
         earlier = chain[: [one.id for one in chain].index(case.id)]
-        return tuple([await self._round(one) for one in earlier if one.erased_at is None])
+        asked = [await self._desk.shown(one.id) for one in earlier if one.erased_at is None]
+        followed = [*asked[1:], (case, offer)]
+        return tuple(map(self._round, asked, followed))
 
-    async def _round(self, case: Case) -> Round:
-        _, offer = await self._desk.shown(case.id)
+    def _round(self, asked: tuple[Case, Offer], followed: tuple[Case, Offer]) -> Round:
+        (case, offer), (later, next_offer) = asked, followed
         decision = case.decision
         return Round(
+            shown=self._kind(case.type).comparable(offer),
+            became=self._kind(later.type).comparable(next_offer),
             asked_at=case.created_at,
             prompt=offer.prompt,
             action=decision.result.action if decision else None,

@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from assent.cases.case import Offer
+from assent.protocol.wording import message
 from assent.reviews.answer import check_known, kept, misfit, read_object, read_text
 from assent.reviews.approval.example import EXAMPLE
+from assent.reviews.approval.parts import Part, Parts, parts_of
 from assent.reviews.base import BaseKind, without
 from assent.reviews.listed import spelling
-from assent.reviews.page_form import Pairs, plain_lines, survives_a_form, under
+from assent.reviews.page_form import Pairs, shown, under
 from assent.reviews.presets import presets_name, presets_of, with_preset
+from assent.reviews.turn import Turn
 
 ARTIFACT_SPELLINGS = ("artifact", "draft", "content", "document", "preview")
-LONGEST_EDITABLE = 50_000
+PREVIEW, UNDO = "x-preview", "x-undo"
+NO_NUMBER = message("Type a number here, with a point before decimals.")
 
 
 class Approval(BaseKind):
@@ -29,44 +33,73 @@ class Approval(BaseKind):
         check_known(data, ("feedback", "edits"))
         feedback, edits = read_text(data, "feedback"), read_object(data, "edits")
         if action == "edit" and not (feedback or edits):
-            raise misfit("feedback", "Say what should change, or change it yourself.", missing=["edits"])
+            complaint = message("Say what should change, or change it yourself.")
+            raise misfit("feedback", complaint, missing=["edits"])
         if action != "edit" and edits:
             # An approval is bound to what was shown, so it cannot carry something else.
-            raise misfit("edits", "You made changes; ask for changes to send them, or undo them.")
+            raise misfit("edits", message("You made changes; ask for changes to send them, or undo them."))
         return kept(feedback=feedback, edits=edits)
+
+    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """An answer, a look at one's own changes, or all of them undone; no number is guessed."""
+        values = self.form_data(offer, pairs)
+        if move == UNDO:
+            values.pop("edits", None)
+        misread = any(field["problem"] for field in _fields(self._parts(offer), values))
+        return Turn(
+            values=values,
+            ready=move not in (PREVIEW, UNDO) and not misread,
+            problems={"edits": NO_NUMBER} if misread else {},
+        )
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """The artifact, the parts of it that can be edited in place, and the other facts."""
         source, aside = spelling(offer.context, ARTIFACT_SPELLINGS), presets_name(offer.context)
-        edits = values.get("edits")
-        changed = edits if isinstance(edits, Mapping) else {}
+        parts = self._parts(offer)
         return {
             "artifact": offer.context[source] if source else without(offer.context, aside),
-            "editable": [
-                {"key": key, "value": text, "typed": changed.get(key, text)}
-                for key, text in editable_parts(offer.context).items()
-            ],
+            "editable": _fields(parts, values),
+            "wholly": parts.complete,
             "facts": without(offer.context, source, aside) if source else {},
             "presets": presets_of(offer.context),
         }
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
-        """Feedback, and as edits the parts whose text is no longer what was shown."""
-        typed, originals = under(pairs, "edit."), editable_parts(offer.context)
-        edits = {
-            key: typed[key] for key, text in originals.items() if typed.get(key, text) != plain_lines(text)
-        }
-        return kept(feedback=with_preset(offer.context, pairs, "feedback"), edits=edits)
+        """Feedback, and as edits the parts that are no longer what was shown."""
+        feedback = with_preset(offer.context, pairs, "feedback")
+        return kept(feedback=feedback, edits=self._parts(offer).edits(under(pairs, "edit.")))
+
+    def comparable(self, offer: Offer) -> dict[str, Any]:
+        """The artifact's fields beside the other facts."""
+        facts = super().comparable(offer)
+        source = spelling(facts, ARTIFACT_SPELLINGS)
+        artifact = facts.get(source) if source else None
+        others = without(facts, source)
+        if not isinstance(artifact, Mapping) or artifact.keys() & others.keys():
+            return facts
+        return {**artifact, **others}
+
+    def _parts(self, offer: Offer) -> Parts:
+        """What may be edited: nothing where nobody could ask for changes."""
+        source = spelling(offer.context, ARTIFACT_SPELLINGS)
+        if source is None or "edit" not in self.offered(offer):
+            return Parts()
+        return parts_of(source, offer.context[source])
 
 
-def editable_parts(context: Mapping[str, Any]) -> dict[str, str]:
-    """The artifact's texts that survive a page's form unchanged, by the key an edit names them with."""
-    source = spelling(context, ARTIFACT_SPELLINGS)
-    if source is None:
-        return {}
-    artifact = context[source]
-    parts = artifact if isinstance(artifact, Mapping) else {source: artifact}
-    texts = {key: text for key, text in parts.items() if isinstance(text, str)}
-    if sum(map(len, texts.values())) > LONGEST_EDITABLE:
-        return {}
-    return {key: text for key, text in texts.items() if survives_a_form(text)}
+def _fields(parts: Parts, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [_field(part, parts.typed(part, values.get("edits"))) for part in parts.parts]
+
+
+def _field(part: Part, value: Any) -> dict[str, Any]:
+    problem = NO_NUMBER if part.misread(value) else None
+    return {
+        "name": part.name,
+        "path": part.path,
+        "value": part.value,
+        "now": value,
+        "original": shown(part.value),
+        "typed": shown(value),
+        "changed": value != part.value,
+        "problem": problem,
+    }

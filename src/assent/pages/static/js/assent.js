@@ -6,6 +6,7 @@ const MODULES = {
   "[data-was]": "./changes.js",
   "[data-word]": "./word.js",
   "template[data-finds]": "./search.js",
+  "#f-edits[data-words]": "./edit.js",
   ".presets": "./presets.js",
 };
 

@@ -1,0 +1,66 @@
+// Shows what a person changes while they type, and says how much once they pause.
+import { compare } from "./diff.js";
+
+const TAGS = { added: "ins", removed: "del", gap: "span" };
+
+function drawn([sign, text], words) {
+  if (sign === "same") return text;
+  const mark = document.createElement(TAGS[sign]);
+  if (sign === "gap") mark.className = "gap";
+  else {
+    const spoken = document.createElement("span");
+    spoken.className = "offscreen";
+    spoken.textContent = `${words[sign]} `;
+    mark.append(spoken);
+  }
+  mark.append(sign === "gap" ? text : text.replaceAll("\n", "↵\n"));
+  return mark;
+}
+
+function follow(place, words, changed) {
+  const control = document.getElementById(place.dataset.edits);
+  const told = place.querySelector(".told");
+  const shown = place.querySelector(".diff");
+  const chosen = [...(control.options ?? [])].find((option) => option.defaultSelected);
+  const original = place.dataset.original ?? chosen?.value ?? control.defaultValue;
+  const read = (value) => [...(control.options ?? [])].find((option) => option.value === value)?.text ?? value;
+  let pause;
+
+  function tell(found) {
+    const text = words[found.pieces.length ? (found.words ? "words" : "signs") : "none"];
+    told.textContent = text.replace("{count}", found.words.toLocaleString(document.documentElement.lang));
+  }
+
+  function draw() {
+    const same = control.value === original;
+    const found = same ? { words: 0, pieces: [] } : compare(read(original), read(control.value));
+    shown.replaceChildren(...found.pieces.map((piece) => drawn(piece, words)));
+    place.hidden = same && !told.textContent;
+    clearTimeout(pause);
+    pause = setTimeout(() => tell(found), 400);
+    changed();
+  }
+
+  control.addEventListener("input", draw);
+  return {
+    get edited() {
+      return control.value !== original;
+    },
+    undo() {
+      if (control.value === original) return;
+      control.value = original;
+      control.dispatchEvent(new Event("input", { bubbles: true }));
+    },
+  };
+}
+
+export default function editInPlace(box) {
+  const notice = document.getElementById("edited");
+  const changed = () => (notice.hidden = !followed.some((part) => part.edited));
+  const followed = [...box.querySelectorAll("[data-edits]")].map((place) => follow(place, box.dataset, changed));
+  box.querySelector("[value=x-preview]").hidden = true;
+  box.querySelector("[value=x-undo]").addEventListener("click", (event) => {
+    event.preventDefault();
+    followed.forEach((part) => part.undo());
+  });
+}

@@ -1,0 +1,128 @@
+"""The parts of an artifact that a person can change on the page, and what their changes come to.
+
+Edits are a merge patch (RFC 7396): only what changed, in the artifact's own shape; a list is sent whole.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from msgspec import Struct
+
+from assent.reviews.page_form import plain_lines, survives_a_form
+
+LONGEST_TOGETHER = 50_000
+MOST_PARTS = 40
+DEEPEST = 8
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
+
+Path = tuple[str | int, ...]
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One text, number or yes-or-no of an artifact, by the way that leads to it."""
+
+    path: Path
+    value: str | int | float | bool
+
+    @property
+    def name(self) -> str:
+        """What a form calls it: a JSON pointer without its first slash."""
+        return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
+
+    def read(self, typed: str) -> Any:
+        """The typed text as a value of this part's type; the text itself where it cannot be that."""
+        if isinstance(self.value, bool):
+            return typed.strip() == "true"
+        if isinstance(self.value, str):
+            return self.value if typed == plain_lines(self.value) else typed
+        return _number(typed.strip())
+
+    def misread(self, value: Any) -> bool:
+        """Whether this is text where a number was."""
+        return isinstance(value, str) and not isinstance(self.value, str)
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """What can be edited, and whether that is everything."""
+
+    root: Mapping[str, Any] = {}
+    parts: tuple[Part, ...] = ()
+    complete: bool = True
+
+    def edits(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """What changed against the artifact, in its shape."""
+        edits: dict[str, Any] = {}
+        for part in self.parts:
+            value = part.read(typed[part.name]) if part.name in typed else part.value
+            if value != part.value:
+                _put(edits, self.root, part.path, value)
+        return edits
+
+    def typed(self, part: Part, edits: object) -> Any:
+        """The part's value with these edits."""
+        found: Any = edits
+        for step in part.path:
+            inside = found if isinstance(found, Mapping) else dict(enumerate(_listed(found)))
+            if step not in inside:
+                return part.value
+            found = inside[step]
+        return found if isinstance(found, str | int | float) else part.value
+
+
+def parts_of(source: str, artifact: Any) -> Parts:
+    """The editable parts of an artifact; a plain value is edited under its own name."""
+    root = artifact if isinstance(artifact, Mapping) else {source: artifact}
+    parts: list[Part] = []
+    room, complete = LONGEST_TOGETHER, True
+    for path, value in _leaves((), root):
+        if len(parts) == MOST_PARTS:
+            return Parts(root=root, parts=tuple(parts), complete=False)
+        size = len(value) if isinstance(value, str) else 0
+        if value is None or size > room or not _editable(path, value):
+            complete = False
+            continue
+        room -= size
+        parts.append(Part(path=path, value=value))
+    return Parts(root=root, parts=tuple(parts), complete=complete)
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    inner: Any = ()
+    if len(path) < DEEPEST:
+        inner = value.items() if isinstance(value, Mapping) else enumerate(_listed(value))
+    elif isinstance(value, Mapping | list | tuple):
+        value = None
+    has_parts = False
+    for step, part in inner:
+        has_parts = True
+        yield from _leaves((*path, step), part)
+    if not has_parts and not isinstance(value, Mapping | list | tuple):
+        yield path, value
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _editable(path: Path, value: Any) -> bool:
+    # A name with a line end or a hidden character would not come back from a form as it was.
+    named = all(isinstance(step, int) or step.isprintable() for step in path)
+    return named and (not isinstance(value, str) or survives_a_form(value))
+
+
+def _number(text: str) -> Any:
+    if not _NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+def _put(edits: dict[str, Any], root: Any, path: Path, value: Any) -> None:
+    target: Any = edits
+    for step in path[:-1]:
+        root = root[step]
+        if isinstance(target, dict) and step not in target:
+            target[step] = deepcopy(_listed(root)) if isinstance(root, list | tuple) else {}
+        target = target[step]
+    target[path[-1]] = value
