@@ -1,25 +1,34 @@
 """Options and items as cards: a title to pick, badges, a picture and facts; quick for many of them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from assent.pages.content.looks import label, look
+from assent.pages.content import Values
+from assent.pages.content.images import picture
+from assent.pages.content.looks import label
 from assent.pages.visible import visible
 
-Show = Callable[[Any], str]
 Card = Mapping[str, Any]
 
-BADGES = frozenset({"badges", "tags", "badge"})
-LEADS = frozenset({"description", "summary", "subtitle"})
-WIDE = frozenset({"facts", "table", "entries", "lines"})
-MANY = 12
+# Where a detail stands on a card, by its name; the others are facts.
+ROLES: Mapping[str, str] = {
+    **dict.fromkeys(("image", "image_url", "thumbnail"), "picture"),
+    "recommended": "advice",
+    **dict.fromkeys(("badges", "tags", "badge"), "badges"),
+    **dict.fromkeys(("description", "summary", "subtitle"), "lead"),
+}
+ABOVE = ("picture", "advice", "badges", "lead")
 MOST_COLUMNS = 8
+LOOKED_AT = 50
 LONGEST_BADGE = 40
 LONGEST_PRICE = 40
+# Longer values would not fit beside others.
+LONG_VALUE = 20
+LONG_PRICE = 14
 
 _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORECASE)
 
@@ -29,125 +38,95 @@ def draw_cards(
     *,
     name: str,
     type: str,
-    show: Show,
-    picture: Show | None = None,
+    content: Values,
     advice: str = "",
     missing: str | None = None,
 ) -> Markup:
-    """The cards as HTML; `advice` stands on those that the service recommends, `missing` on the unpicked.
-
-    `show` draws any value; `picture` draws an address that may be shown, and nothing for any other.
-    """
-    pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', show, picture, advice, missing)
+    """The cards as HTML; `advice` stands on those that the service recommends, `missing` on the unpicked."""
+    pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
     drawn = "".join([pencil.card(number, card) for number, card in enumerate(cards, 1)])
     return Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
 
 
 def columns_to_sort(cards: Sequence[Card]) -> list[str]:
     """The labels of the facts that most cards have, in their order: those by which to sort makes sense."""
+    looked_at = cards[:LOOKED_AT]
     counts: dict[str, int] = {}
-    for card in cards[:50]:
+    for card in looked_at:
         for key, value in card["details"].items():
-            if isinstance(value, str | int | float) and role_of(key) not in ("badges", "lead", "picture"):
+            if isinstance(value, str | int | float) and role_of(key) in ("fact", "price"):
                 counts[key] = counts.get(key, 0) + 1
-    half = min(len(cards), 50) / 2
-    return [visible(label(key)) for key, count in counts.items() if count >= half][:MOST_COLUMNS]
+    common = [key for key, count in counts.items() if count * 2 >= len(looked_at)]
+    return [visible(label(key)) for key in common[:MOST_COLUMNS]]
 
 
 @lru_cache(maxsize=1024)
 def role_of(key: str) -> str:
     """Where a detail stands on a card, by its name."""
-    if key in BADGES:
-        return "badges"
-    if key in LEADS:
-        return "lead"
-    if key in ("image", "image_url", "thumbnail"):
-        return "picture"
-    if key == "recommended":
-        return "advice"
-    return "price" if _PRICE.fullmatch(key) else "fact"
+    return ROLES.get(key) or ("price" if _PRICE.fullmatch(key) else "fact")
 
 
 class _Pencil:
-    """Draws one set of cards, and remembers what it has drawn before."""
+    """Draws one set of cards."""
 
-    def __init__(
-        self, control: str, show: Show, picture: Show | None, advice: str, missing: str | None
-    ) -> None:
+    def __init__(self, control: str, content: Values, advice: str, missing: str | None) -> None:
         self._input = f'<div class="card"><input {control} value="'
-        self._show, self._picture, self._advice = show, picture, escape(advice)
+        self._content, self._advice = content, f'<p class="advice">{escape(advice)}</p>'
         self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
-        self._labels: dict[str, str] = {}
-        self._cells: dict[tuple[Any, Any], str] = {}
 
     def card(self, number: int, card: Card) -> str:
-        """One card: its picture stands before the facts, wherever it was sent."""
+        """One card."""
         checked = '" checked id="o-' if card["picked"] else '" id="o-'
-        more = self._more(card["details"]) if card["details"] else ""
         missing = "" if card["picked"] else self._missing
+        more = self._more(card["details"]) if card["details"] else ""
         return (
             f'{self._input}{escape(card["id"])}{checked}{number}"><label for="o-{number}"><bdi>'
             f"{escape(visible(card['title']))}</bdi></label>{missing}{more}</div>\n"
         )
 
     def _more(self, details: Mapping[str, Any]) -> str:
-        above: list[str] = []
-        rows: list[str] = []
-        prices: list[str] = []
+        """What stands above the facts, the price as the first of them, and the others as they were sent."""
+        above: dict[str, str] = {}
+        price, rows = "", []
         for key, value in details.items():
             role = role_of(key)
-            drawn = "" if role == "fact" else self._special(role, value)
+            drawn = self._special(role, value) if role in ABOVE else ""
             if drawn:
-                above.append(drawn)
-            elif role == "price" and not prices and _is_price(value):
-                prices.append(self._row(key, value, ' class="price"'))
-            elif role != "advice":
-                rows.append(self._row(key, value))
-        facts = f'<dl class="facts">{"".join(prices)}{"".join(rows)}</dl>' if rows or prices else ""
-        return f'<div class="more">{"".join(above)}{facts}</div>' if above or facts else ""
+                above[role] = above.get(role, "") + drawn
+            elif role == "price" and not price and _is_price(value):
+                price = self._row(key, value, LONG_PRICE, "price")
+            elif value is not False or role != "advice":
+                rows.append(self._row(key, value, LONG_VALUE))
+        facts = f'<dl class="facts">{price}{"".join(rows)}</dl>' if rows or price else ""
+        parts = "".join([*(above[role] for role in ABOVE if role in above), facts])
+        return f'<div class="more">{parts}</div>' if parts else ""
 
     def _special(self, role: str, value: Any) -> str:
         """A detail in a place of its own, or nothing where it does not fit there."""
+        if role == "picture":
+            return picture(value, "") or ""  # the title beside it says what it shows
         if role == "badges":
             return _badges(value)
-        if role == "advice":
-            return self._recommendation(value)
-        if role == "lead" and isinstance(value, str) and value.strip():
-            return f'<p class="lead lines" dir="auto">{escape(visible(value))}</p>'
-        return self._picture(value) if role == "picture" and self._picture else ""
+        if role == "advice" and value is True:
+            return self._advice
+        text = value if isinstance(value, str) and value.strip() else None
+        if text is None:
+            return ""
+        above = self._advice if role == "advice" else ""
+        return f'{above}<p class="lead lines" dir="auto">{escape(visible(text))}</p>'
 
-    def _recommendation(self, value: Any) -> str:
-        if value is True:
-            return f'<p class="advice">{self._advice}</p>'
-        said = value if isinstance(value, str) and value.strip() else None
-        return (
-            f'<p class="advice">{self._advice}</p><p class="lead">{escape(visible(said))}</p>' if said else ""
-        )
-
-    def _row(self, key: str, value: Any, given: str = "") -> str:
-        name = self._labels.get(key)
-        if name is None:
-            name = self._labels[key] = f"><dt><bdi>{escape(visible(label(key)))}</bdi></dt><dd>"
-        kind = look(value)
-        if kind == "text" and isinstance(value, str):
-            return f"<div{given}{name}<bdi>{escape(visible(value))}</bdi></dd></div>"
-        wide = ' class="wide"' if kind in WIDE else given
-        return f"<div{wide}{name}{self._cell(value)}</dd></div>"
-
-    def _cell(self, value: Any) -> str:
-        if not isinstance(value, str | int | float):
-            return str(self._show(value))
-        known = (type(value), value)
-        drawn = self._cells.get(known)
-        if drawn is None:
-            drawn = self._cells[known] = self._drawn(value)
-        return drawn
-
-    def _drawn(self, value: Any) -> str:
-        shown = str(self._show(value)).strip()
-        if isinstance(value, bool | str):
-            return shown
-        return f'<data value="{value}">{shown}</data>'  # sorting needs the number, not how it is written here
+    def _row(self, key: str, value: Any, longest: int, css: str = "") -> str:
+        name, shown, wide = self._content.fact(key, value)
+        if wide:
+            css = "wide"
+        elif isinstance(value, str):
+            css = f"{css} long" if len(value) > longest else css
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            shown = f'<data value="{value}">{shown}</data>'  # sorting needs it as a number
+        elif value:
+            css = "long"
+        start = f'<div class="{css}">' if css else "<div>"
+        return f"{start}<dt><bdi>{name}</bdi></dt><dd>{shown}</dd></div>"
 
 
 def _badges(value: Any) -> str:

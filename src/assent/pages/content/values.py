@@ -107,6 +107,12 @@ class Values:
         shown = images.picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
         return _markup(shown or "")
 
+    def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
+        """One fact: its label and its value as markup, and whether the value takes a line of its own."""
+        name = self.name(key)
+        shown, wide = self._shown(value, 1, Room(), name)
+        return name.label, shown, wide
+
     def name(self, key: str) -> Name:
         """What a key comes to; short ones are remembered."""
         return self._known_name(key) if len(key) <= looks.LONGEST_KEY else self._made_name(key)

@@ -19,6 +19,7 @@ export default function keepCount(group) {
     if (!target.closest(".card")) return;
     refusal.remove();
     refusal.textContent = "";
+    target.parentNode.querySelector(".problem")?.remove();
     if (most && target.checked && ticked() > Number(most)) {
       target.checked = false;
       target.closest(".card").append(refusal);
