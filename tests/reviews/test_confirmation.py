@@ -157,3 +157,9 @@ def test_a_suggested_reason_goes_with_the_note() -> None:
     asked = offer(KIND, {"presets": ["Checked with Ada"]})
     assert KIND.form_data(asked, [("preset", "1"), ("note", "")]) == {"note": "Checked with Ada"}
     assert KIND.substance(asked, {})["facts"] == {}
+
+
+def test_missing_ticks_and_a_wrong_word_are_told_at_once() -> None:
+    with pytest.raises(InvalidSubmission) as refusal:
+        check("confirm", {"confirmed_items": ["one"], "confirm_word": "no"}, items=MAILS, confirm_word="send")
+    assert refusal.value.details["fields"].keys() == {"confirmed_items", "confirm_word"}

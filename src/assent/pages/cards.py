@@ -1,7 +1,7 @@
 """Options and items as cards: a title to pick, badges, a picture and facts; quick for many of them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +34,7 @@ _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORE
 
 
 def draw_cards(
-    cards: Iterable[Card],
+    cards: Sequence[Card],
     *,
     name: str,
     type: str,
@@ -44,6 +44,7 @@ def draw_cards(
 ) -> Markup:
     """The cards as HTML; `advice` stands on those that the service recommends, `missing` on the unpicked."""
     pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
+    pencil.long = _long_keys(cards)
     drawn = "".join([pencil.card(number, card) for number, card in enumerate(cards, 1)])
     return Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
 
@@ -72,6 +73,7 @@ class _Pencil:
     def __init__(self, control: str, content: Values, advice: str, missing: str | None) -> None:
         self._input = f'<div class="card"><input {control} value="'
         self._content, self._advice = content, f'<p class="advice">{escape(advice)}</p>'
+        self.long: frozenset[str] = frozenset()
         self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
 
     def card(self, number: int, card: Card) -> str:
@@ -120,13 +122,23 @@ class _Pencil:
         if wide:
             css = "wide"
         elif isinstance(value, str):
-            css = f"{css} long" if len(value) > longest else css
+            css = f"{css} long" if len(value) > longest or key in self.long else css
         elif isinstance(value, int | float) and not isinstance(value, bool):
             shown = f'<data value="{value}">{shown}</data>'  # sorting needs it as a number
-        elif value:
+        elif value is not True and value:
             css = "long"
         start = f'<div class="{css}">' if css else "<div>"
         return f"{start}<dt><bdi>{name}</bdi></dt><dd>{shown}</dd></div>"
+
+
+def _long_keys(cards: Sequence[Card]) -> frozenset[str]:
+    """The facts that take a line of their own on one card, and so on all: then the eye can compare them."""
+    return frozenset(
+        key
+        for card in cards[:LOOKED_AT]
+        for key, value in card["details"].items()
+        if isinstance(value, str) and len(value) > (LONG_PRICE if role_of(key) == "price" else LONG_VALUE)
+    )
 
 
 def _badges(value: Any) -> str:

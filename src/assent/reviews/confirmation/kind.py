@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assent.cases.case import Offer
-from assent.errors import InvalidSubmission, ValidationFailed
+from assent.errors import BadRequest, InvalidSubmission, ValidationFailed
 from assent.protocol.wording import counted, message
 from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from assent.reviews.base import BaseKind, without
@@ -50,8 +50,14 @@ class Confirmation(BaseKind):
         note = read_text(data, "note")
         if action == "cancel":
             return kept(note=note)
-        confirmed = _confirmed(offer.context, data)
-        _check_word(offer.context, data)
+        word_problem = _word_problem(offer.context, data)
+        try:
+            confirmed = _confirmed(offer.context, data)
+        except BadRequest as refusal:
+            refusal.details["fields"] |= word_problem.details["fields"] if word_problem else {}
+            raise
+        if word_problem:
+            raise word_problem
         return kept(confirmed_items=confirmed, note=note)
 
     def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,13 +149,10 @@ def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set
     )
 
 
-def _check_word(context: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+def _word_problem(context: Mapping[str, Any], data: Mapping[str, Any]) -> BadRequest | None:
     word = confirm_word(context)
-    if word is None:
-        return
-    typed = (read_text(data, "confirm_word") or "").strip()
-    if typed != word:
-        raise misfit("confirm_word", _how_to_type(word, typed))
+    typed = (read_text(data, "confirm_word") or "").strip() if word else ""
+    return misfit("confirm_word", _how_to_type(word, typed)) if word and typed != word else None
 
 
 def _how_to_type(word: str, typed: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from assent.cases.case import Offer
 from assent.errors import ValidationFailed
-from assent.protocol.wording import message
+from assent.protocol.wording import counted, message
 from assent.reviews.answer import check_known, kept, misfit, named, read_object, read_text
 from assent.reviews.base import BaseKind, without
 from assent.reviews.escalation.example import EXAMPLE
@@ -98,5 +98,10 @@ def _check_params(params: Mapping[str, Any] | None, modified: Mapping[str, Any])
         raise misfit("modified_params", complaint, unknown=unknown[:10])
     wrong = [key for key, value in modified.items() if not fits(value, params[key])]
     if wrong:
-        complaint = message("These are of another kind than before: {names}.", names=named(wrong))
-        raise misfit("modified_params", complaint, wrong=wrong[:10])
+        complaint = counted(
+            "One of them does not fit. What to write instead stands beside it.",
+            "{count} of them do not fit. What to write instead stands beside each.",
+            count=len(wrong),
+        )
+        names = f" These are of another kind than before: {named(wrong)}."
+        raise misfit("modified_params", complaint, names=names, wrong=wrong[:10])
