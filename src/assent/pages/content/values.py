@@ -21,8 +21,9 @@ MOST_PARTS = 3000
 DEEPEST = 40
 FOLD_DEPTH = 3
 FOLD_PARTS = 4
-SHOWN_ROWS = 30
+SHOWN_ROWS = 12
 REMEMBERED = 4096
+CAPTIONS = ("alt", "alt_text", "caption", "title", "name", "label", "description")
 
 _SIMPLE = re.compile(r"[A-Za-z(][A-Za-z0-9 ,.;:()%€+_–-]{0,158}")
 _ADDRESS = ("http:", "https:", "HTTP:", "HTTPS:", "Http:", "Https:")
@@ -40,13 +41,14 @@ class Room:
 class Name:
     """What a key comes to: its label, and what values under it are."""
 
-    __slots__ = ("amount", "kind", "label", "short", "wide")
+    __slots__ = ("amount", "kind", "label", "picture", "short", "wide")
 
     def __init__(self, key: str, label: str) -> None:
         self.label = label
         self.short = f"<div><dt><bdi>{label}</bdi></dt><dd>"
         self.wide = f'<div class="wide"><dt><bdi>{label}</bdi></dt><dd>'
         self.kind = named(key)
+        self.picture = self.kind if self.kind is not None and self.kind.name == "image" else None
         self.amount = looks.is_amount(key)
 
 
@@ -78,7 +80,7 @@ class Values:
 
     # For templates
 
-    def show(self, value: Any, depth: int = 0, service: str | None = None) -> Markup:
+    def show(self, value: Any, depth: int = 0) -> Markup:
         """Any value, for a page."""
         return _markup(self._shown(value, depth, Room(), self._unnamed)[0])
 
@@ -90,13 +92,11 @@ class Values:
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
     ) -> Markup:
         """What a person decides about; its kind may be told beside it in the context."""
+        name = Name("", self._image_name(service))
         if isinstance(value, str) and value.strip():
             kinds, _ = hinted({**(context or {}), "artifact": value})
-            kind = kinds.get("artifact") or self.previews.recognised(value)
-            shown = self.previews.show(kind, value, self._image_name(service)) if kind else None
-            if shown:
-                return _markup(shown[0])
-        return self.show(value)
+            name.kind = kinds.get("artifact")
+        return _markup(self._shown(value, 0, Room(), name)[0])
 
     def value(self, value: Any) -> str:
         """Any value, as part of a preview."""
@@ -156,7 +156,7 @@ class Values:
         if look in ("day", "moment"):
             return self._dated(text), False
         kind = self.previews.recognised(text) if name.kind is None else None
-        shown = self._preview(kind, text, name.label) if kind else None
+        shown = None if kind is None else self._preview(kind, text, name.label)
         if shown:
             return shown
         if look == "lines":
@@ -202,17 +202,17 @@ class Values:
     def _mapping(self, values: Mapping[str, Any], depth: int, room: Room, name: Name) -> Shown:
         if not values:
             return self._nothing, False
-        shown = self._facts(values, depth, room)
+        shown = self._facts(values, depth, room, name.label)
         if depth >= FOLD_DEPTH and len(values) >= FOLD_PARTS:
             count = self.writing.tn("{count} field", "{count} fields", len(values))
             return self.writing.fold(count, shown), True
         return shown, True
 
-    def _facts(self, values: Mapping[str, Any], depth: int, room: Room) -> str:
+    def _facts(self, values: Mapping[str, Any], depth: int, room: Room, alt: str = "") -> str:
         kinds, taken = hinted(values)
         if kinds and len(values) == len(taken) + 1:
             key, kind = next(iter(kinds.items()))
-            preview = self._preview(kind, values[key], "")
+            preview = self._preview(kind, values[key], alt)
             if preview:
                 return preview[0]
         rows = []
@@ -224,15 +224,24 @@ class Values:
                 rows.append(f'<div class="wide"><dt></dt><dd>{self._as_text(rest, len(rest))}</dd></div>')
                 break
             room.left -= 1
-            rows.append(self._fact(key, value, depth, room, kinds.get(key)))
+            name = self.name(key if type(key) is str else str(key))
+            kind = kinds.get(key, name.picture)
+            preview = None if kind is None else self._told(kind, value, name, values)
+            shown, wide = preview or self._shown(value, depth + 1, room, name)
+            rows.append(f"{name.wide if wide else name.short}{shown}</dd></div>")
         css = "facts deep" if depth > FOLD_DEPTH else "facts"
         return f'<dl class="{css}">{"".join(rows)}</dl>'
 
-    def _fact(self, key: Any, value: Any, depth: int, room: Room, kind: Kind | None) -> str:
-        name = self.name(key if type(key) is str else str(key))
-        preview = self._preview(kind, value, name.label) if kind else None
-        shown, wide = preview or self._shown(value, depth + 1, room, name)
-        return f"{name.wide if wide else name.short}{shown}</dd></div>"
+    def _told(self, kind: Kind, value: Any, name: Name, beside: Mapping[str, Any]) -> Shown | None:
+        if not isinstance(value, str) or not value.strip():
+            return None
+        alt = self._caption(beside) if kind.name == "image" else ""
+        return self._preview(kind, value, alt or name.label)
+
+    def _caption(self, values: Mapping[str, Any]) -> str:
+        """What stands beside a picture and tells what it shows."""
+        texts = (values.get(key) for key in CAPTIONS)
+        return next((self.writing.text(text) for text in texts if isinstance(text, str) and text.strip()), "")
 
     # Lists
 
