@@ -91,7 +91,7 @@ def complaint(entry: Message, forms: int) -> str | None:
     given = tuple(entry.string or ())
     if len(given) != forms or not all(given):
         return "missing"
-    return None if all(fits_count(form, entry.id[1]) for form in given) else "other parts in braces"
+    return None if all(fits_count(form, *entry.id) for form in given) else "other parts in braces"
 
 
 def problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]:

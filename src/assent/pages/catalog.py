@@ -52,7 +52,7 @@ class Catalog:
             return
         one, many = entry.id
         translations = tuple(entry.string or ())
-        if len(translations) == forms and all(fits_count(text, many) for text in translations):
+        if len(translations) == forms and all(fits_count(text, one, many) for text in translations):
             self._counted[one] = (translations, index)
             # The same English text may also be said without a count: then it is about one.
             self._texts.setdefault(one, translations[index(1)])
@@ -69,9 +69,9 @@ def parts_of(text: str) -> frozenset[str] | None:
     return frozenset(str(name) for _, name, _, _ in pieces)
 
 
-def fits_count(translation: str, many: str) -> bool:
-    """Whether a form says all that the plural says; some languages say one or two without the number."""
-    given, wanted = parts_of(translation), parts_of(many)
-    if not translation or given is None or wanted is None:
+def fits_count(translation: str, one: str, many: str) -> bool:
+    """Whether a form says all that both texts say; some languages say one or two without the number."""
+    given, single, several = parts_of(translation), parts_of(one), parts_of(many)
+    if not translation or given is None or single is None or several is None:
         return False
-    return wanted - {"count"} <= given <= wanted
+    return (single & several) - {"count"} <= given <= single | several
