@@ -11,14 +11,15 @@ export default function autosave(line) {
   const { draftUrl, ...words } = line.dataset;
   const heard = form.querySelector(".heard");
   const dirty = new Set();
-  let timer, sending = 0, wait = RETRY, over = false, leaving = false;
+  let timer, sending = 0, wait = RETRY, first = true, over = false, leaving = false;
 
-  form.querySelector(".bar")?.prepend(line);
+  const bar = form.querySelector(".bar");
+  const clock = new Intl.DateTimeFormat(document.documentElement.lang, { timeStyle: "short", hourCycle: "h23" });
 
   function say(name, aloud) {
-    const now = new Date();
-    const time = now.toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
-    line.textContent = words[name].replace("{time}", time);
+    line.textContent = words[name].replace("{time}", clock.format(new Date()));
+    const stuck = getComputedStyle(bar).position === "sticky";
+    line.style.insetBlockEnd = `${stuck ? bar.offsetHeight : 0}px`;
     line.classList.toggle("unsaved", aloud);
     line.hidden = false;
     if (aloud) heard.textContent = line.textContent;
@@ -69,7 +70,8 @@ export default function autosave(line) {
     wait = RETRY;
     const wasLost = line.classList.contains("unsaved");
     if (dirty.size) timer = setTimeout(save, PAUSE);
-    else say("saved", false);
+    else say(first ? "first" : "saved", false);
+    first = false;
     if (wasLost) heard.textContent = line.textContent;
     form.dispatchEvent(new CustomEvent("kept", { detail: answer }));
   }

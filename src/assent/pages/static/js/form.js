@@ -28,15 +28,33 @@ export default function liven(box) {
     if (!field || field.contains(relatedTarget) || !typed.has(field.dataset.field)) return;
     left.add(field.dataset.field);
     form.dispatchEvent(new Event("keep"));
-    judge();
+    settle(judge);
   });
 
   form.addEventListener("kept", ({ detail }) => {
-    ask(detail.asked);
     latest = detail.problems;
-    typed.forEach((key) => { if (!latest[key]) clear(key); });
-    judge();
+    settle(() => {
+      ask(detail.asked);
+      typed.forEach((key) => { if (!latest[key]) clear(key); });
+      judge();
+    });
   });
+
+  // Nothing moves under a finger that is about to press something.
+  let pressed = false;
+  const waiting = [];
+  const release = () => setTimeout(() => {
+    pressed = false;
+    waiting.splice(0).forEach((change) => change());
+  });
+  document.addEventListener("pointerdown", () => { pressed = true; });
+  document.addEventListener("pointerup", release);
+  document.addEventListener("pointercancel", release);
+
+  function settle(change) {
+    if (pressed) waiting.push(change);
+    else setTimeout(change);
+  }
 
   function fieldOf(element) {
     return element.closest?.("[data-field]");
@@ -125,7 +143,7 @@ export default function liven(box) {
     let timer;
     const tell = () => {
       const used = [...control.value].length;
-      line.hidden = used === 0;
+      line.hidden = used < (control.matches("textarea") ? 1 : most / 2);
       line.classList.toggle("over", used > most);
       line.setAttribute("aria-live", used > most * 0.8 ? "polite" : "off");
       line.textContent = line.dataset.text
@@ -144,7 +162,8 @@ export default function liven(box) {
     const slider = document.createElement("input");
     const whole = Number.isInteger(from) && Number.isInteger(to) && to - from > 1;
     Object.assign(slider, { type: "range", min: from, max: to, step: whole ? 1 : 0.01 });
-    slider.setAttribute("aria-label", fieldOf(control).querySelector("label bdi").textContent);
+    slider.tabIndex = -1; // for hands: the box beside it says and takes the same
+    slider.setAttribute("aria-hidden", "true");
     slider.value = control.value || from;
     const row = document.createElement("div");
     row.className = "slide";
@@ -158,25 +177,24 @@ export default function liven(box) {
   }
 
   function unmask(control) {
-    const button = document.createElement("button");
-    const label = fieldOf(control).querySelector("label");
-    const key = fieldOf(control).dataset.field;
-    const row = document.createElement("div");
+    const field = fieldOf(control);
+    const key = field.dataset.field;
+    const [row, button, word, label] = ["div", "button", "span", "span"].map((tag) => document.createElement(tag));
     const emptied = document.createElement("input");
+    let masked = true;
     button.type = "button";
-    button.className = "quietly";
-    button.textContent = words.show;
-    label.id = `l-${key}`;
-    button.id = `s-${key}`;
-    button.setAttribute("aria-labelledby", `${button.id} ${label.id}`);
+    word.textContent = words.show;
+    label.className = "offscreen";
+    label.textContent = ` ${field.querySelector("label bdi").textContent}`;
+    button.append(word, label);
     row.className = "secret";
     control.replaceWith(row);
     row.append(control, button);
     button.addEventListener("click", () => {
-      const masked = button.textContent === words.show;
-      if (control.matches("textarea")) control.classList.toggle("masked", !masked);
-      else control.type = masked ? "text" : "password";
-      button.textContent = masked ? words.hide : words.show;
+      masked = !masked;
+      if (control.matches("textarea")) control.classList.toggle("masked", masked);
+      else control.type = masked ? "password" : "text";
+      word.textContent = masked ? words.show : words.hide;
     });
     // An empty box leaves what was saved, unless it was typed here and taken back.
     Object.assign(emptied, { type: "hidden", name: "emptied", value: key });
