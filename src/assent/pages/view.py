@@ -58,6 +58,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     decline_url: str | None = None
     pass_on_url: str | None = None
     opened_url: str | None = None
+    draft_url: str | None = None
     step: int = 0
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}

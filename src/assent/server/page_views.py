@@ -72,6 +72,7 @@ class PageViews:
             decline_url=f"{page}/decline",
             pass_on_url=f"{page}/pass-on",
             opened_url=f"{page}/opened",
+            draft_url=f"{page}/draft",
             step=filled.step,
             values=dict(filled.values),
             problems=dict(filled.problems),

@@ -2,6 +2,8 @@
 // A module is fetched only where its selector finds something, and gets each element that it finds.
 const MODULES = {
   "[data-opened-url]": "./opened.js",
+  "[data-draft-url]": "./autosave.js",
+  "[data-step]": "./form.js",
   "[data-tally]": "./limits.js",
   "[data-was]": "./changes.js",
   "[data-word]": "./word.js",
