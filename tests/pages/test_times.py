@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from assent.pages.language import ENGLISH
+from assent.pages.languages import LANGUAGES, choose
 
 calendar, day, exact, relative = ENGLISH.calendar, ENGLISH.day, ENGLISH.exact, ENGLISH.relative
 
@@ -46,3 +47,44 @@ def test_days_and_exact_moments() -> None:
     assert day(NOW.date()) == "15 November 2026"
     assert exact(NOW) == "15 November 2026, 16:00 UTC"
     assert exact(NOW.replace(tzinfo=None)) == "15 November 2026, 16:00"
+
+
+@pytest.mark.parametrize(
+    ("code", "near", "far", "left", "gone"),
+    [
+        ("en", "today 18:00 UTC", "Wednesday 18 November 2026, 16:00 UTC", "in 2 hours", "3 days ago"),
+        ("de", "heute 18:00 UTC", "Mittwoch, 18. November 2026, 16:00 UTC", "in 2 Stunden", "vor 3 Tagen"),
+        (
+            "es",
+            "hoy 18:00 UTC",
+            "miércoles, 18 de noviembre de 2026, 16:00 UTC",
+            "dentro de 2 horas",
+            "hace 3 días",
+        ),
+        (
+            "fr",
+            "aujourd’hui 18:00 UTC",
+            "mercredi 18 novembre 2026, 16:00 UTC",
+            "dans 2 heures",
+            "il y a 3 jours",
+        ),
+        ("zh", "今天 18:00 UTC", "2026年11月18日星期三 16:00 UTC", "2小时后", "3天前"),
+        ("ar", "اليوم 6:00 م UTC", "الأربعاء، 18 نوفمبر 2026، 4:00 م UTC", "خلال ساعتين", "قبل 3 أيام"),
+    ],
+)
+def test_moments_are_said_in_the_readers_language(
+    code: str, near: str, far: str, left: str, gone: str
+) -> None:
+    language = choose(code)
+    assert language.calendar(NOW + timedelta(hours=2), NOW) == near
+    assert language.calendar(NOW + timedelta(days=3), NOW) == far
+    assert language.relative(NOW + timedelta(hours=2), NOW) == left
+    assert language.relative(NOW - timedelta(days=3), NOW) == gone
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_any_moment_can_be_said(code: str) -> None:
+    language = choose(code)
+    for moment in (datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, tzinfo=UTC)):
+        said = [language.calendar(moment, NOW), language.relative(moment, NOW), language.exact(moment)]
+        assert all(said)
