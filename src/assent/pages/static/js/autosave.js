@@ -36,7 +36,12 @@ export default function autosave(line) {
 
   async function save(now) {
     clearTimeout(timer);
-    if (over || leaving || !dirty.size || (sending && !now)) return;
+    if (over || leaving || !dirty.size || !line.isConnected || (sending && !now)) return;
+    if (document.body.dataset.sending) {
+      // The form itself is on its way with all of this; unless it fails, there is nothing left to save.
+      timer = setTimeout(save, PAUSE);
+      return;
+    }
     const sent = body();
     const names = [...dirty];
     dirty.clear();

@@ -12,9 +12,9 @@ export default function liven(box) {
   box.querySelectorAll("[data-most]").forEach(count);
   box.querySelectorAll("[data-from]").forEach(slide);
   box.querySelectorAll("input[type=password], textarea.masked").forEach(unmask);
-  // A step that was sent back is found again by the browser's own Back and Reload.
-  const page = location.pathname.replace(/\/respond$/, "");
-  if (words.step && page !== location.pathname) history.replaceState(null, "", `${page}?step=${words.step}`);
+  // Each step has an address, so that the browser's own Back and Reload find it again.
+  const address = `${location.pathname.replace(/\/respond$/, "")}?step=${words.step}`;
+  if (words.step) history.replaceState(null, "", address);
 
   box.addEventListener("input", ({ target }) => {
     const key = fieldOf(target)?.dataset.field;
