@@ -22,7 +22,7 @@ FIELDS = [
     },
 ]
 FLAT = {"form": {"fields": FIELDS}, "place": "Porto"}
-WIZARD = {
+WIZARD: dict[str, Any] = {
     "form": {
         "steps": [
             {
@@ -207,6 +207,133 @@ def test_defaults_are_filled_in_until_something_is_typed() -> None:
     assert KIND.substance(asked, {})["steps"][0]["fields"][0]["typed"] == "3"
     assert KIND.substance(asked, {"n": 5})["steps"][0]["fields"][0]["typed"] == "5"
     assert KIND.substance(asked, {"n": ""})["steps"][0]["fields"][0]["typed"] == ""
+
+
+def test_a_form_in_steps_ends_with_a_look_at_all_answers() -> None:
+    asked = offer(KIND, {"form": {"steps": WIZARD["form"]["steps"][:2]}})
+    first = KIND.turn(asked, NEXT, post(0, "way card", way="train", card=""), {})
+    second = KIND.turn(asked, NEXT, post(1, "nights", nights="3"), first.values)
+    assert (second.ready, second.step) == (False, 2)
+    mark = KIND.substance(asked, second.values)["reviewed"]
+    assert (mark["page"], mark["ours"], mark["complete"]) == (2, True, True)
+    done = KIND.turn(asked, "submit", [("step", "2"), ("reviewed", mark["fingerprint"])], second.values)
+    assert done.ready
+
+
+def test_a_long_form_ends_with_a_look_at_all_answers_and_a_short_one_does_not() -> None:
+    fields = [{"key": f"f{number}", "label": "F", "type": "text"} for number in range(9)]
+    long, short = offer(KIND, {"form": {"fields": fields}}), offer(KIND, {"form": {"fields": fields[1:]}})
+    assert KIND.substance(long, {})["reviewed"]["page"] == 1
+    assert KIND.substance(short, {})["reviewed"]["page"] == 0
+    assert KIND.place(short, {}, 1) is None
+
+
+def test_answers_that_changed_since_they_were_checked_are_checked_again() -> None:
+    asked = offer(KIND, WIZARD)
+    mark = KIND.substance(asked, {"way": "train", "nights": 3})["reviewed"]["fingerprint"]
+    turn = KIND.turn(asked, "submit", [("step", "2"), ("reviewed", mark)], {"way": "train", "nights": 4})
+    assert (turn.ready, turn.step) == (False, 2)
+    assert "changed elsewhere" in turn.problems[""]
+
+
+def test_a_mark_of_the_answers_says_nothing_about_secrets() -> None:
+    asked = offer(KIND, WIZARD)
+    marks = {
+        KIND.substance(asked, {"way": "plane", "passport": secret, "nights": 1})["reviewed"]["fingerprint"]
+        for secret in ("1234", "4321")
+    }
+    assert len(marks) == 1
+
+
+def test_a_person_goes_back_to_any_step_and_forward_only_over_sound_ones() -> None:
+    asked = offer(KIND, WIZARD)
+    full = {"way": "train", "nights": 3}
+    assert KIND.turn(asked, "x-step-0", post(2, ""), full).step == 0
+    ahead = KIND.turn(asked, "x-step-2", post(0, "way card", way="train", card=""), full)
+    assert (ahead.ready, ahead.step, ahead.problems) == (False, 2, {})
+    held = KIND.turn(asked, "x-step-2", post(0, "way card", way="train", card=""), {})
+    assert (held.step, set(held.problems)) == (1, {"nights"})
+    for odd in ("x-step-", "x-step-99", "x-step--1", "x-step-٣", "x-step-1e1"):
+        assert KIND.turn(asked, odd, post(2, ""), {}).step <= 2
+
+
+def test_a_step_without_a_question_left_is_passed_over() -> None:
+    pets = {"key": "pet", "label": "Pet", "type": "text", "conditional": CONDITION}
+    steps = [
+        {"title": "One", "fields": [{"key": "own", "label": "Own", "type": "boolean", "required": True}]},
+        {"title": "Two", "fields": [pets]},
+        {"title": "Three", "fields": [{"key": "name", "label": "Name", "type": "text"}]},
+    ]
+    asked = offer(KIND, {"form": {"steps": steps}})
+    assert KIND.turn(asked, NEXT, post(0, "own", own="false"), {}).step == 2
+    assert KIND.turn(asked, NEXT, post(0, "own", own="true"), {}).step == 1
+    assert KIND.turn(asked, BACK, post(2, "name", name="A"), {"own": False}).step == 0
+
+
+CONDITION = {"field": "own", "operator": "eq", "value": True}
+
+
+def test_what_a_review_lists_is_what_is_sent_defaults_included() -> None:
+    steps = [
+        {"title": "One", "fields": [{"key": "a", "label": "A", "type": "text"}]},
+        {"title": "Two", "fields": [{"key": "b", "label": "B", "type": "text", "default": "tea"}]},
+    ]
+    asked = offer(KIND, {"form": {"steps": steps}})
+    ahead = KIND.turn(asked, "x-step-2", post(0, "a", a="x"), {})
+    assert (ahead.step, ahead.values) == (2, {"a": "x", "b": "tea"})
+
+
+def test_while_typing_only_the_fields_sent_are_replaced() -> None:
+    kept = KIND.typing(offer(KIND, WIZARD), post(0, "way", way="plane"), {"nights": 3, "card": "7"})
+    assert kept.values == {"nights": 3, "card": "7", "way": "plane"}
+    assert (kept.ready, kept.step, kept.asked) == (False, 0, ("way", "passport"))
+    assert kept.problems == {"passport": "Fill this in."}
+    assert kept.progress is not None
+    assert (kept.progress.completed_fields, kept.progress.total_fields) == (2, 3)
+
+
+def test_while_typing_defaults_on_the_page_count_and_those_of_later_pages_do_not() -> None:
+    steps = [
+        {
+            "title": "One",
+            "fields": [{"key": "a", "label": "A", "type": "text", "default": "x", "required": True}],
+        },
+        {
+            "title": "Two",
+            "fields": [{"key": "b", "label": "B", "type": "text", "default": "y", "required": True}],
+        },
+    ]
+    kept = KIND.typing(offer(KIND, {"form": {"steps": steps}}), post(0, ""), {})
+    assert (kept.values, kept.problems) == ({}, {})
+    assert kept.progress is not None
+    assert kept.progress.completed_fields == 1
+
+
+def test_a_secret_typed_and_taken_back_is_gone() -> None:
+    pairs = [*post(0, "secret", secret=""), ("emptied", "secret"), ("emptied", "stranger")]
+    kept = KIND.typing(offer(KIND, FLAT), pairs, {"secret": "hunter2"})
+    assert kept.values == {"secret": ""}
+
+
+def test_a_free_answer_is_kept_while_it_is_typed() -> None:
+    kept = KIND.typing(offer(KIND, {}), [("answer", "He")], {})
+    assert (kept.values, kept.ready) == ({"answer": "He"}, False)
+
+
+def test_a_page_is_reached_only_over_sound_steps() -> None:
+    asked = offer(KIND, WIZARD)
+    assert [KIND.place(asked, {}, wanted) for wanted in (0, 1, 2, 99)] == [0, 0, 0, 0]
+    assert [KIND.place(asked, {"way": "train"}, wanted) for wanted in (0, 1, 2)] == [0, 1, 1]
+    assert KIND.place(asked, {"way": "train", "nights": 1}, 99) == 2
+
+
+def test_a_page_knows_the_questions_that_an_answer_on_it_may_bring_up() -> None:
+    every = KIND.substance(offer(KIND, WIZARD), {"way": "plane"})["steps"][0]["every"]
+    assert [(field["key"], field["asked"]) for field in every] == [
+        ("way", True),
+        ("passport", True),
+        ("card", False),
+    ]
 
 
 def test_huge_answers_are_refused() -> None:

@@ -26,6 +26,7 @@ class Confirmation(BaseKind):
     opening = EXAMPLE
     actions: tuple[str, ...] = ("confirm", "cancel")
     inline_actions: tuple[str, ...] = ("confirm", "cancel")
+    never_saved: frozenset[str] = frozenset({"confirm_word"})  # typing it is the deed
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Both, unless a word must be typed: then only the page can confirm."""
