@@ -19,6 +19,7 @@ from assent.pages import (
     Round,
 )
 from assent.pages.language import ENGLISH, Language
+from assent.pages.view import undo_of
 from assent.pages.words import MESSAGES, NOTICES
 from assent.protocol.poll import RespondedBy, Result, Status, SubmissionContext
 from assent.reviews import BUILT_IN, CUSTOM, BaseKind
@@ -76,11 +77,13 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
         "csrf": "csrf-token",
         "idempotency_key": "key-1",
         "static_url": STATIC_URL,
+        "page_url": "/review/x",
         "respond_url": "/review/x/respond",
         "decline_url": "/review/x/decline",
         "pass_on_url": "/review/x/pass-on",
         "opened_url": "/review/x/opened",
         "values": typed,
+        "undo": undo_of(offer.context),
     }
     return ReviewView(**{**given, **more})
 
@@ -88,7 +91,7 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
 def closed_view(offer: Offer | None, status: Status, **more: Any) -> ClosedView:
     shown = offer or Offer(type="approval", prompt="?", message="?")
     case = case_of(shown, status=status, closed_at=NOW - timedelta(minutes=3), **more.pop("case", {}))
-    return ClosedView(case=case, offer=offer, now=NOW, static_url=STATIC_URL, **more)
+    return ClosedView(case=case, offer=offer, now=NOW, static_url=STATIC_URL, page_url="/review/x", **more)
 
 
 def answered(
@@ -257,7 +260,9 @@ def closed_views() -> dict[str, View]:
 
 def other_views() -> dict[str, View]:
     messages: dict[str, View] = {
-        f"message-{name}": MessageView(name=name, static_url=STATIC_URL, review_url="/review/x")
+        f"message-{name}": MessageView(
+            name=name, static_url=STATIC_URL, review_url="/review/x", page_url="/review/x"
+        )
         for name in MESSAGES
     }
     links = tuple(
@@ -274,6 +279,6 @@ def other_views() -> dict[str, View]:
     return {
         **messages,
         "pass-on": passed_on,
-        "home": HomeView(static_url=STATIC_URL, links=links, docs_url="/docs"),
+        "home": HomeView(static_url=STATIC_URL, links=links, docs_url="/docs", page_url="/"),
         "home-empty": HomeView(static_url=STATIC_URL),
     }

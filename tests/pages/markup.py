@@ -40,7 +40,8 @@ class Markup(HTMLParser):
             self.problems.append(f"stray </{tag}>")
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if "template" not in self._open:  # what only a script may show
+            self.text += data
 
     def all(self, *names: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.tags if tag in names]

@@ -1,5 +1,6 @@
 """Every page, taken apart: sound markup, labels, real buttons, nothing inline."""
 
+import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from assent.cases.case import Offer
 from assent.pages import MessageView, PageRenderer, assets
+from assent.pages.assets import ENTRY, STYLESHEET, scripts_for
 from assent.protocol.poll import Status
 from assent.reviews import BUILT_IN
 from tests.pages.gallery import (
@@ -49,9 +51,12 @@ def test_every_control_has_a_label(name: str) -> None:
 @pages
 def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
     page = Markup(PAGES[name])
-    sources = [attributes.get("src") for attributes in page.all("script", "img", "iframe")]
+    scripts = [attributes.get("src") for attributes in page.all("script", "iframe")]
+    pictures = [str(attributes.get("src")) for attributes in page.all("img")]
     styles = [attributes["href"] for attributes in page.all("link")]
-    assert all(source == f"{STATIC_URL}/assent.js" for source in sources)
+    assert all(script == f"{STATIC_URL}/assent.js" for script in scripts)
+    assert all(picture.startswith(("data:image/", "/")) for picture in pictures)
+    assert not any(picture.startswith("//") for picture in pictures)
     assert styles == [f"{STATIC_URL}/assent.css", "data:,"]
 
 
@@ -101,7 +106,7 @@ def test_who_asks_what_and_until_when_come_first() -> None:
     text = " ".join(Markup(PAGES["open-approval"]).text.split())
     head = text[: text.index("What you approve")]
     for words in (
-        "Parcel Desk asks for your approval, through Support assistant",
+        "Parcel Desk asks for your approval (through Support assistant)",
         "May this reply go out to a customer whose parcel is late?",
         "If you approve It goes ahead exactly as it is shown here.",
         "If you do nothing It counts as a no.",
@@ -170,7 +175,7 @@ def test_opening_is_told_only_where_the_server_asks_for_it() -> None:
     told = Markup(RENDERER.review(review_view(examples()["approval"])))
     quiet = Markup(RENDERER.review(review_view(examples()["approval"], opened_url=None)))
     assert told.all("body") == [{"data-opened-url": "/review/x/opened"}]
-    assert (quiet.all("body"), quiet.all("script")) == ([{}], [])
+    assert quiet.all("body") == [{}]
 
 
 def test_other_ways_out_are_offered_only_where_they_lead_somewhere() -> None:
@@ -237,10 +242,59 @@ def test_a_folder_of_templates_comes_before_ours(tmp_path: Path) -> None:
     assert "Options" in renderer.review(review_view(examples()["selection"]))
 
 
-def test_pages_are_small() -> None:
-    weights = {name: len(html.encode()) for name, html in PAGES.items()}
-    files = sum(map(len, assets().values()))
-    assert max(weights.values()) + files < 60_000
+ORDINARY = [name for name in PAGES if name.startswith("open-") and not name.endswith(("-many", "-image"))]
+
+
+def sent(html: str) -> int:
+    """What travels before a page is usable: the page as it is, its style and its scripts compressed."""
+    files = [STYLESHEET, ENTRY, *scripts_for(html)]
+    return len(html.encode()) + sum(len(gzip.compress(assets()[name])) for name in files)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_an_ordinary_page_is_small_with_all_it_needs(name: str) -> None:
+    assert sent(PAGES[name]) < 60_000
+
+
+def test_the_scripts_that_a_page_asks_for_are_known_before_it_asks() -> None:
+    wanted = scripts_for(PAGES["open-approval"])
+    assert {"live.js", "send.js", "keep.js", "countdown.js", "localtime.js", "opened.js"} <= set(wanted)
+    assert "handover.js" not in wanted
+    assert scripts_for(PAGES["docs"]) == []
+    assert all(name in assets() for name in scripts_for(" ".join(PAGES.values())))
+
+
+def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond_it() -> None:
+    said: list[tuple[dict[str, Any], str | None]] = [
+        ({"irreversible": True}, "No, it cannot be undone."),
+        ({"reversible": False}, "No, it cannot be undone."),
+        ({"irreversible": False}, "Yes, says The service."),
+        ({"reversible": True, "undo": "Within a day."}, "Yes, says The service: Within a day."),
+        ({"undo": "Ask us.", "irreversible": True}, "No, it cannot be undone."),
+        ({}, None),
+        ({"reversible": "perhaps", "undo": " ", "irreversible": 1}, None),
+    ]
+    for context, words in said:
+        body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
+        text = " ".join(Markup(RENDERER.review(review_view(offer_of(body)))).text.split())
+        assert (words or "Open until") in text
+        assert ("Can it be undone?" in text) == (words is not None)
+
+
+def test_a_long_message_waits_until_the_stakes_are_told() -> None:
+    long = {**BUILT_IN["approval"].example(), "message": "A long story. " * 30}
+    text = Markup(RENDERER.review(review_view(offer_of(long)))).text
+    assert text.index("Open until") < text.index("A long story.") < text.index("What you approve")
+    short = Markup(PAGES["open-approval"]).text
+    assert short.index("is ready and waits") < short.index("Open until")
+
+
+def test_a_language_can_be_chosen_on_every_page_that_can_be_seen_again() -> None:
+    for name, html in PAGES.items():
+        links = [link for link in Markup(html).all("a") if "hreflang" in link]
+        again = name not in ("docs", "pass-on", "home-empty")
+        assert [link["hreflang"] for link in links] == (["de", "es", "fr", "zh", "ar"] if again else []), name
+        assert all(str(link["href"]).endswith(f"?lang={link['lang']}") for link in links)
 
 
 def test_the_clock_of_a_page_is_given_to_it() -> None:

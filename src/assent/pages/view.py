@@ -84,8 +84,9 @@ class ClosedView(Struct, frozen=True, kw_only=True):
 
 
 class PassOnView(Struct, frozen=True, kw_only=True):
-    """A new link for a colleague, shown this once."""
+    """A new link for a colleague, shown this once: there is no way to see the page again."""
 
+    page_url: None = None
     link: str
     review_url: str
     expires_at: datetime
@@ -101,6 +102,7 @@ class MessageView(Struct, frozen=True, kw_only=True):
     static_url: str
     review_url: str | None = None
     language: Language = ENGLISH
+    page_url: str | None = None
 
 
 class DemoLink(Struct, frozen=True, kw_only=True):

@@ -136,6 +136,7 @@ class PageViews:
             static_url=self._replies.static_url,
             review_url=self._replies.address(case_id),
             language=language,
+            page_url=self._replies.address(case_id),
         )
         return self._replies.page(self._renderer.message(view), status=status, language=language)
 

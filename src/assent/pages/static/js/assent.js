@@ -10,10 +10,20 @@ const MODULES = {
   "template[data-finds]": "./search.js",
   "#f-edits[data-words]": "./edit.js",
   ".presets": "./presets.js",
+  "[data-live]": "./live.js",
+  "[data-away]": "./countdown.js",
+  "[data-local]": "./localtime.js",
+  "[data-keep]": "./keep.js",
+  "[data-send]": "./send.js",
+  "[data-handover]": "./handover.js",
 };
 
-for (const [selector, module] of Object.entries(MODULES)) {
-  const found = document.querySelectorAll(selector);
-  if (!found.length) continue;
-  import(module).then(({ default: enhance }) => found.forEach((element) => enhance(element)));
+export function enhance(page) {
+  for (const [selector, module] of Object.entries(MODULES)) {
+    const found = page.querySelectorAll(selector);
+    if (!found.length) continue;
+    import(module).then(({ default: each }) => found.forEach((element) => each(element)));
+  }
 }
+
+enhance(document);

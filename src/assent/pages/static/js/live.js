@@ -1,0 +1,40 @@
+// Tells what becomes of the question while its page is open, and says one thing at a time.
+const CLOSED = ["completed", "cancelled", "expired"];
+
+// Shows the text of this name in place of any other, and gives back its element.
+export function say(name, fill) {
+  const live = document.querySelector("[data-live]");
+  const text = document.querySelector("[data-sayings]")?.content.querySelector(`[data-saying="${name}"]`);
+  if (!live || !text) return null;
+  const shown = text.cloneNode(true);
+  if (fill) fill(shown);
+  live.replaceChildren(shown);
+  return shown;
+}
+
+export const hush = () => document.querySelector("[data-live]")?.replaceChildren();
+
+// The question takes no answer any more: what was typed stays, to be read and copied.
+export function close(name, fill) {
+  document.body.dataset.closed = name;
+  for (const button of document.querySelectorAll("form button")) button.disabled = true;
+  for (const typed of document.querySelectorAll("form textarea, form input[type=text]")) typed.readOnly = true;
+  say(name, fill);
+}
+
+export const isClosed = () => Boolean(document.body.dataset.closed);
+
+export default function follow(live) {
+  if (!live.dataset.eventsUrl || !window.EventSource) return;
+  const source = new EventSource(live.dataset.eventsUrl);
+  const leave = () => source.close();
+  for (const status of CLOSED) {
+    source.addEventListener(`review.${status}`, () => {
+      leave();
+      // An answer of our own is under way: its reply tells more.
+      if (live.isConnected && !isClosed() && !document.body.dataset.sending) close(status);
+    });
+  }
+  source.addEventListener("error", () => live.isConnected || leave());
+  window.addEventListener("pagehide", leave);
+}

@@ -1,0 +1,124 @@
+// Sends an answer without leaving the page, again if need be with the same key, and says truly what came of it.
+import { enhance } from "./assent.js";
+import { forget } from "./keep.js";
+import { close, hush, isClosed, say } from "./live.js";
+
+const PATIENCE_MS = 30_000;
+const PAUSES_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
+const FINAL = [401, 404, 409, 410];
+
+export default function sendHere(form) {
+  let body = null; // what is to be sent, exactly as it was pressed
+  let pressed = null;
+  let address = "";
+  let tries = 0; // how often it may have left
+  let timer = 0;
+
+  function compose(button) {
+    const data = new FormData(form);
+    if (button?.name) data.append(button.name, button.value);
+    return new URLSearchParams(data);
+  }
+
+  function busy(on) {
+    if (on) document.body.dataset.sending = "yes";
+    else delete document.body.dataset.sending;
+    pressed?.toggleAttribute("data-busy", on);
+    pressed?.setAttribute("aria-busy", String(on));
+  }
+
+  // The connection is gone: before the request left, or after.
+  function wait(name) {
+    busy(false);
+    const again = say(name)?.querySelector("[data-resend]");
+    if (again) again.onclick = attempt;
+    clearTimeout(timer);
+    if (navigator.onLine) timer = setTimeout(attempt, PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]);
+  }
+
+  async function attempt() {
+    clearTimeout(timer);
+    if (!body || isClosed() || document.body.dataset.sending) return;
+    if (!navigator.onLine) return wait(tries ? "unsure" : "unsent");
+    busy(true);
+    tries += 1;
+    say("sending");
+    try {
+      const reply = await fetch(address, {
+        method: "POST",
+        body,
+        redirect: "manual",
+        credentials: "same-origin",
+        signal: AbortSignal.timeout?.(PATIENCE_MS),
+      });
+      await settle(reply);
+    } catch {
+      wait("unsure");
+    }
+  }
+
+  async function settle(reply) {
+    if (reply.type === "opaqueredirect") {
+      forget(form);
+      location.assign(address.replace(/\/[^/]*$/, ""));
+      return;
+    }
+    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    body = null;
+    busy(false);
+    hush();
+    if (reply.status === 200 || reply.status === 400) show(page);
+    else refuse(page, reply.status);
+  }
+
+  // The page once more, with what is wrong in it.
+  function show(page) {
+    forget(form);
+    page.body.removeAttribute("data-opened-url");
+    document.title = page.title;
+    document.body.replaceWith(document.adoptNode(page.body));
+    enhance(document);
+    const place = document.getElementById(address.split("#")[1] ?? "") ?? document.querySelector("main");
+    place.scrollIntoView();
+    (document.querySelector("[autofocus]") ?? focusable(place)).focus();
+  }
+
+  function focusable(place) {
+    place.tabIndex = -1;
+    return place;
+  }
+
+  function refuse(page, status) {
+    const said = page.querySelector(".outcome");
+    const fill = (place) => {
+      place.replaceChildren(...(said ? said.children : []));
+      place.querySelector("h1")?.replaceWith(heading(place.querySelector("h1")));
+    };
+    if (FINAL.includes(status)) close("refused", fill);
+    else say("refused", fill);
+  }
+
+  function heading(title) {
+    const smaller = document.createElement("h2");
+    smaller.textContent = title.textContent;
+    return smaller;
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (document.body.dataset.sending || isClosed()) return;
+    pressed = event.submitter;
+    // A button named "action" hides the form's own property of that name.
+    address = pressed?.getAttribute("formaction") ?? form.getAttribute("action");
+    body = compose(pressed);
+    clearTimeout(timer);
+    attempt();
+  });
+  form.addEventListener("input", () => {
+    if (!body || document.body.dataset.sending) return;
+    clearTimeout(timer);
+    body = null;
+    say("changed");
+  });
+  window.addEventListener("online", attempt);
+}
