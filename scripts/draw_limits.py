@@ -20,8 +20,9 @@ from assent.reviews.input.kind import MAX_ANSWERS
 from assent.reviews.listed import LONGEST_ID
 from assent.server import polling, prefill, sessions, streams
 from assent.server.case_api import MAX_PAGE
+from assent.server.flat_http import MAX_HEAD_BYTES
 from assent.server.keyring import TRUST_FOR
-from assent.server.serving import MAX_HEAD_BYTES, STOP_WITHIN_S
+from assent.server.serving import STOP_WITHIN_S
 from assent.settings import Settings
 from scripts.drawing import code, table
 

@@ -29,6 +29,10 @@ AssentError
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it
 │   └── MigrationError
+├── FollowFailed               an agent could not follow a case to its end
+│   ├── UnreadableAnswer       a service's answer that cannot be understood
+│   ├── CaseLost               the service no longer tells how the case stands
+│   └── StillWaiting           the agent's patience ended before the case did
 ├── AddressRefused             an address the guard will not call
 └── SignatureInvalid           a signed result or callback that does not hold
 """
@@ -229,6 +233,22 @@ class SettingsError(AssentError):
 
 class MigrationError(SettingsError):
     """The database's schema does not fit this version of Assent."""
+
+
+class FollowFailed(AssentError):
+    """The case could not be followed to its end; nothing is known of its result."""
+
+
+class UnreadableAnswer(FollowFailed):
+    """The service's answer cannot be understood."""
+
+
+class CaseLost(FollowFailed):
+    """The service does not let us follow this case any more."""
+
+
+class StillWaiting(FollowFailed):
+    """The person has not decided yet."""
 
 
 class AddressRefused(AssentError):

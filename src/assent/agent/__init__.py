@@ -1,0 +1,21 @@
+"""The agent's side of the protocol: whoever asks, the person is told, and the decision comes back."""
+
+from assent.agent.flow import Notice
+from assent.agent.following import AsyncAgent
+from assent.agent.following_sync import Agent
+from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
+from assent.agent.reading import FollowedCase, Suggestion, read_case, read_suggestions
+
+__all__ = [
+    "Agent",
+    "AsyncAgent",
+    "Cancelled",
+    "Decided",
+    "Expired",
+    "FollowedCase",
+    "Notice",
+    "Outcome",
+    "Suggestion",
+    "read_case",
+    "read_suggestions",
+]

@@ -1,0 +1,205 @@
+"""Follows cases for programs that run an event loop: a thin driver around the flow."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from assent.agent.drive import (
+    LARGEST,
+    LISTEN_TIMEOUT,
+    TIMEOUT,
+    USER_AGENT,
+    checked,
+    credentials_of,
+    is_stream,
+    keys_address,
+)
+from assent.agent.flow import Done, Flow, Notice, Poll, Wait
+from assent.agent.outcomes import Outcome
+from assent.agent.reading import FollowedCase, read_case
+from assent.agent.sse import EventReader
+from assent.agent.trust import Trust
+
+Tell = Callable[[Notice], Awaitable[None]]
+
+
+class AsyncAgent:
+    """An agent's way with people: makes its calls, and where a service needs a person, follows the case.
+
+    `tell` gets every notice: "told" and "reminder" carry a link that a person must see. `trusted` names
+    further origins that a service's addresses may be at. `max_wait` bounds the patience; the case goes on.
+    """
+
+    def __init__(
+        self,
+        *,
+        tell: Tell,
+        http: httpx.AsyncClient | None = None,
+        trusted: Iterable[str] = (),
+        interval_s: float | None = None,
+        max_wait: timedelta | None = None,
+        streams: bool = True,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._tell = tell
+        self._http = http or httpx.AsyncClient(
+            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
+        )
+        self._own_http = http is None
+        self._trusted = tuple(trusted)
+        self._interval_s = interval_s
+        self._max_wait = max_wait
+        self._streams = streams
+        self._now = clock
+
+    async def request(self, method: str, url: str, **options: Any) -> httpx.Response | Outcome:
+        """Make a call; a service that needs a person is followed to the person's decision."""
+        return await self.follow(await self._http.request(method, url, **options))
+
+    async def follow(self, response: httpx.Response) -> httpx.Response | Outcome:
+        """The response as it is, or the end of the case it opens.
+
+        Raises AddressRefused for addresses that may not be trusted, FollowFailed when there is no end to see.
+        """
+        await response.aread()
+        found = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
+        if found is None:
+            return response
+        return await self.follow_case(found, credentials=credentials_of(response.request))
+
+    async def follow_case(
+        self, case: FollowedCase, *, credentials: dict[str, str], told: bool = False
+    ) -> Outcome:
+        """Follow a case to its end; `told` when the person has its link already."""
+        trust = Trust(case.service_url, self._trusted)
+        trust.check(case)
+        began = self._now()
+        flow = Flow(
+            case,
+            now=began,
+            dice=random.random,
+            interval_s=self._interval_s,
+            give_up_at=began + self._max_wait if self._max_wait is not None else None,
+            streams=self._streams,
+        )
+        if not told:
+            await self._tell(Notice(name="told", case=case))
+        async with _Listener(self._http, flow, credentials, self._now) as listener:
+            outcome = await self._drive(flow, listener, credentials)
+        return await self._verified(case, outcome, trust)
+
+    async def aclose(self) -> None:
+        """Close the connections that are our own."""
+        if self._own_http:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _drive(self, flow: Flow, listener: "_Listener", credentials: dict[str, str]) -> Outcome:
+        while True:
+            step = flow.step(self._now())
+            for notice in flow.notices():
+                await self._tell(notice)
+            if isinstance(step, Done):
+                return step.outcome
+            if isinstance(step, Poll):
+                await self._poll(flow, step, credentials)
+            else:
+                await listener.wait(step)
+
+    async def _poll(self, flow: Flow, step: Poll, credentials: dict[str, str]) -> None:
+        try:
+            status, headers, body = await self._get(step.url, {**credentials, **step.headers})
+        except httpx.HTTPError as error:
+            flow.unreached(f"The service cannot be reached: {error}.", self._now())
+        else:
+            flow.polled(status, headers, body, self._now())
+
+    async def _get(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
+        """One answer, no larger than we read; redirects are answers, and lead nowhere."""
+        async with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
+            body = b""
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > LARGEST:
+                    raise httpx.RemoteProtocolError("the answer is too long")
+            return response.status_code, response.headers, body
+
+    async def _verified(self, case: FollowedCase, outcome: Outcome, trust: Trust) -> Outcome:
+        url = keys_address(case, outcome, trust)
+        if url is None:
+            return outcome
+        try:
+            status, _, body = await self._get(url, {})
+        except httpx.HTTPError:
+            return outcome
+        return checked(outcome, body if status == 200 else None)
+
+
+class _Listener:
+    """The event stream beside the polls: it wakes the driver, and its failures are the flow's to judge."""
+
+    def __init__(
+        self, http: httpx.AsyncClient, flow: Flow, credentials: dict[str, str], clock: Callable[[], datetime]
+    ) -> None:
+        self._http = http
+        self._flow = flow
+        self._credentials = credentials
+        self._now = clock
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def wait(self, step: Wait) -> None:
+        """Until the moment comes or something is heard."""
+        if step.listen is not None and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._listen(step.listen, step.last_event_id))
+        seconds = (step.until - self._now()).total_seconds()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), max(0.0, seconds))
+        self._woken.clear()
+
+    async def _listen(self, url: str, last_event_id: str | None) -> None:
+        resume = {"Last-Event-ID": last_event_id} if last_event_id is not None else {}
+        headers = {**self._credentials, **resume, "Accept": "text/event-stream"}
+        failed = True
+        try:
+            async with self._http.stream(
+                "GET", url, headers=headers, timeout=LISTEN_TIMEOUT, follow_redirects=False
+            ) as response:
+                if is_stream(response):
+                    failed = False
+                    self._flow.listening(self._now())
+                    await self._read(response)
+        except (httpx.HTTPError, ValueError):
+            pass
+        self._flow.silenced(self._now(), failed=failed)
+        self._woken.set()
+
+    async def _read(self, response: httpx.Response) -> None:
+        reader = EventReader()
+        async for chunk in response.aiter_bytes():
+            for event in reader.feed(chunk):
+                self._flow.heard(event.name, event.id, self._now())
+                self._woken.set()

@@ -1,0 +1,208 @@
+"""Follows cases for programs without an event loop: the same flow, driven by a thread that sleeps."""
+
+import random
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from assent.agent.drive import (
+    LARGEST,
+    LISTEN_TIMEOUT,
+    TIMEOUT,
+    USER_AGENT,
+    checked,
+    credentials_of,
+    is_stream,
+    keys_address,
+)
+from assent.agent.flow import Done, Flow, Notice, Poll, Wait
+from assent.agent.outcomes import Outcome
+from assent.agent.reading import FollowedCase, read_case
+from assent.agent.sse import EventReader
+from assent.agent.trust import Trust
+
+Tell = Callable[[Notice], None]
+
+
+class Agent:
+    """An agent's way with people, as `AsyncAgent` but for programs that block."""
+
+    def __init__(
+        self,
+        *,
+        tell: Tell,
+        http: httpx.Client | None = None,
+        trusted: Iterable[str] = (),
+        interval_s: float | None = None,
+        max_wait: timedelta | None = None,
+        streams: bool = True,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._tell = tell
+        self._http = http or httpx.Client(
+            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
+        )
+        self._own_http = http is None
+        self._trusted = tuple(trusted)
+        self._interval_s = interval_s
+        self._max_wait = max_wait
+        self._streams = streams
+        self._now = clock
+
+    def request(self, method: str, url: str, **options: Any) -> httpx.Response | Outcome:
+        """Make a call; a service that needs a person is followed to the person's decision."""
+        return self.follow(self._http.request(method, url, **options))
+
+    def follow(self, response: httpx.Response) -> httpx.Response | Outcome:
+        """The response as it is, or the end of the case it opens; raises as `AsyncAgent.follow` does."""
+        response.read()
+        found = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
+        if found is None:
+            return response
+        return self.follow_case(found, credentials=credentials_of(response.request))
+
+    def follow_case(self, case: FollowedCase, *, credentials: dict[str, str], told: bool = False) -> Outcome:
+        """Follow a case to its end; `told` when the person has its link already."""
+        trust = Trust(case.service_url, self._trusted)
+        trust.check(case)
+        began = self._now()
+        flow = Flow(
+            case,
+            now=began,
+            dice=random.random,
+            interval_s=self._interval_s,
+            give_up_at=began + self._max_wait if self._max_wait is not None else None,
+            streams=self._streams,
+        )
+        if not told:
+            self._tell(Notice(name="told", case=case))
+        listener = _Listener(self._http, flow, credentials, self._now)
+        try:
+            outcome = self._drive(flow, listener, credentials)
+        finally:
+            listener.leave()
+        return self._verified(case, outcome, trust)
+
+    def close(self) -> None:
+        """Close the connections that are our own."""
+        if self._own_http:
+            self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _drive(self, flow: Flow, listener: "_Listener", credentials: dict[str, str]) -> Outcome:
+        while True:
+            with listener.lock:
+                step = flow.step(self._now())
+                notices = flow.notices()
+            for notice in notices:
+                self._tell(notice)
+            if isinstance(step, Done):
+                return step.outcome
+            if isinstance(step, Poll):
+                self._poll(flow, step, credentials, listener.lock)
+            else:
+                listener.wait(step)
+
+    def _poll(self, flow: Flow, step: Poll, credentials: dict[str, str], lock: threading.Lock) -> None:
+        try:
+            status, headers, body = self._get(step.url, {**credentials, **step.headers})
+        except httpx.HTTPError as error:
+            with lock:
+                flow.unreached(f"The service cannot be reached: {error}.", self._now())
+        else:
+            with lock:
+                flow.polled(status, headers, body, self._now())
+
+    def _get(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
+        """One answer, no larger than we read; redirects are answers, and lead nowhere."""
+        with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
+            body = b""
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > LARGEST:
+                    raise httpx.RemoteProtocolError("the answer is too long")
+            return response.status_code, response.headers, body
+
+    def _verified(self, case: FollowedCase, outcome: Outcome, trust: Trust) -> Outcome:
+        url = keys_address(case, outcome, trust)
+        if url is None:
+            return outcome
+        try:
+            status, _, body = self._get(url, {})
+        except httpx.HTTPError:
+            return outcome
+        return checked(outcome, body if status == 200 else None)
+
+
+class _Listener:
+    """The event stream in a thread of its own; `lock` is held by whoever touches the flow."""
+
+    def __init__(
+        self, http: httpx.Client, flow: Flow, credentials: dict[str, str], clock: Callable[[], datetime]
+    ) -> None:
+        self.lock = threading.Lock()
+        self._http = http
+        self._flow = flow
+        self._credentials = credentials
+        self._now = clock
+        self._woken = threading.Event()
+        self._left = False
+        self._response: httpx.Response | None = None
+        self._thread: threading.Thread | None = None
+
+    def wait(self, step: Wait) -> None:
+        """Until the moment comes or something is heard."""
+        if step.listen is not None and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(
+                target=self._listen, args=(step.listen, step.last_event_id), name="assent-events", daemon=True
+            )
+            self._thread.start()
+        self._woken.wait(max(0.0, (step.until - self._now()).total_seconds()))
+        self._woken.clear()
+
+    def leave(self) -> None:
+        """Stop listening; the thread ends with its connection."""
+        self._left = True
+        if self._response is not None:
+            self._response.close()
+
+    def _listen(self, url: str, last_event_id: str | None) -> None:
+        resume = {"Last-Event-ID": last_event_id} if last_event_id is not None else {}
+        headers = {**self._credentials, **resume, "Accept": "text/event-stream"}
+        failed = True
+        try:
+            with self._http.stream(
+                "GET", url, headers=headers, timeout=LISTEN_TIMEOUT, follow_redirects=False
+            ) as response:
+                self._response = response
+                if is_stream(response):
+                    failed = False
+                    with self.lock:
+                        self._flow.listening(self._now())
+                    self._read(response)
+        except (httpx.HTTPError, httpx.StreamError, ValueError):
+            pass
+        with self.lock:
+            self._flow.silenced(self._now(), failed=failed)
+        self._woken.set()
+
+    def _read(self, response: httpx.Response) -> None:
+        reader = EventReader()
+        for chunk in response.iter_bytes():
+            if self._left:
+                return
+            for event in reader.feed(chunk):
+                with self.lock:
+                    self._flow.heard(event.name, event.id, self._now())
+                self._woken.set()

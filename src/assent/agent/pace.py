@@ -1,0 +1,62 @@
+"""How long to wait before asking again: as the service asks, else soon at first and then with patience."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+FIRST_S, LONGEST_S = 2.0, 30.0
+GROWTH = 1.5
+TROUBLE_LONGEST_S = 60.0
+LONGEST_ASKED_S = 300.0  # a service may ask for patience, not for oblivion
+JITTER = 0.2
+
+
+class Pace:
+    """The waits of one case; `dice` gives numbers in [0, 1) that keep agents from asking in step."""
+
+    def __init__(self, *, interval_s: float | None = None, dice: Callable[[], float]) -> None:
+        self._interval_s = interval_s
+        self._dice = dice
+        self._wait_s = FIRST_S
+        self._troubles = 0
+
+    def after_answer(self, headers: Mapping[str, str], now: datetime) -> float:
+        """Seconds to wait after an answer that decided nothing."""
+        self._troubles = 0
+        if self._interval_s is not None:
+            return self._interval_s
+        asked = retry_after(headers, now)
+        if asked is not None:
+            return self._spread(asked)
+        wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, LONGEST_S)
+        return self._spread(wait_s)
+
+    def after_trouble(self, headers: Mapping[str, str], now: datetime) -> float:
+        """Seconds to wait after being told off (429) or after a failure on the way."""
+        self._troubles += 1
+        asked = retry_after(headers, now)
+        backoff = min(FIRST_S * 2 ** min(self._troubles, 10), TROUBLE_LONGEST_S)
+        return self._spread(max(asked or 0.0, backoff if asked is None else 0.0, self._interval_s or 0.0))
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * (1 + JITTER * self._dice())
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The Retry-After header in seconds, within reason; both of its forms (RFC 9110, 10.2.3)."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    seconds = _seconds(value.strip(), now)
+    return None if seconds is None else min(max(seconds, 0.5), LONGEST_ASKED_S)
+
+
+def _seconds(value: str, now: datetime) -> float | None:
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        moment = parsedate_to_datetime(value)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (aware - now).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None

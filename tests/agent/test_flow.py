@@ -1,0 +1,243 @@
+"""Following a case without doing anything: time and answers are given, steps come out."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from assent.agent.flow import OVERDUE_FOR, Done, Flow, Poll, Wait
+from assent.agent.outcomes import Cancelled, Decided, Expired
+from assent.agent.reading import FollowedCase
+from assent.errors import CaseLost, StillWaiting, UnreadableAnswer
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+CASE = FollowedCase(
+    case_id="review_1",
+    type="approval",
+    prompt="Deploy?",
+    message="Deploy?",
+    review_url="https://ci.example/review/1",
+    poll_url="https://ci.example/poll/1",
+    service_url="https://ci.example/deploy",
+    created_at=NOW,
+    expires_at=NOW + timedelta(hours=1),
+    spec_version="0.9",
+    default_action="reject",
+)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def body(status: str, **more: Any) -> bytes:
+    return json.dumps({"status": status, "case_id": "review_1", **more}).encode()
+
+
+def flow(case: FollowedCase = CASE, **options: Any) -> Flow:
+    return Flow(case, now=NOW, dice=lambda: 0.0, **options)
+
+
+def waited(following: Flow, now: datetime = NOW) -> float:
+    step = following.step(now)
+    assert isinstance(step, Wait), step
+    return (step.until - now).total_seconds()
+
+
+def test_the_first_step_asks_and_an_answer_ends_it() -> None:
+    following = flow()
+    assert following.step(NOW) == Poll(url=CASE.poll_url, headers={})
+    following.polled(200, {}, body("completed", result={"action": "approve", "data": {"a": 1}}), NOW)
+    step = following.step(NOW)
+    assert isinstance(step, Done)
+    assert isinstance(step.outcome, Decided)
+    assert (step.outcome.action, step.outcome.data) == ("approve", {"a": 1})
+
+
+def test_an_expired_case_carries_the_services_rule_and_no_decision() -> None:
+    following = flow()
+    following.polled(200, {}, body("expired", default_action="abort"), NOW)
+    assert following.step(NOW) == Done(
+        outcome=Expired(
+            case_id="review_1",
+            default_action="abort",
+            raw=json.loads(body("expired", default_action="abort")),
+        )
+    )
+
+
+def test_a_withdrawn_case_carries_its_reason() -> None:
+    following = flow()
+    following.polled(200, {}, body("cancelled", reason="No longer needed."), NOW)
+    step = following.step(NOW)
+    assert isinstance(step, Done)
+    assert isinstance(step.outcome, Cancelled)
+    assert step.outcome.reason == "No longer needed."
+
+
+def test_the_service_sets_the_pace_within_reason() -> None:
+    following = flow()
+    following.polled(200, {"retry-after": "7"}, body("pending"), NOW)
+    assert waited(following) == 7
+    following.polled(200, {"retry-after": "86400"}, body("pending"), NOW)
+    assert waited(following) == 300
+    following.polled(200, {"retry-after": "Sun, 15 Nov 2026 12:00:20 GMT"}, body("pending"), NOW)
+    assert waited(following) == 20
+    following.polled(200, {"retry-after": "whenever"}, body("pending"), NOW)
+    assert waited(following) == 2
+
+
+def test_without_a_pace_the_waits_grow_to_half_a_minute() -> None:
+    following = flow()
+    waits = []
+    for _ in range(12):
+        following.polled(200, {}, body("pending"), NOW)
+        waits.append(waited(following))
+    assert waits[:3] == [2, 3, 4.5]
+    assert waits[-1] == 30
+
+
+def test_an_interval_of_ones_own_beats_the_services() -> None:
+    following = flow(interval_s=0.5)
+    following.polled(200, {"retry-after": "30"}, body("pending"), NOW)
+    assert waited(following) == 0.5
+
+
+def test_what_is_known_is_asked_for_with_its_tag() -> None:
+    following = flow()
+    following.polled(200, {"etag": '"3"', "retry-after": "1"}, body("pending"), NOW)
+    assert following.step(NOW + seconds(2)) == Poll(url=CASE.poll_url, headers={"If-None-Match": '"3"'})
+    following.polled(304, {"retry-after": "5"}, b"", NOW)
+    assert waited(following) == 5
+
+
+def test_trouble_on_the_way_is_told_and_waited_out() -> None:
+    following = flow()
+    following.polled(429, {"retry-after": "9"}, b"", NOW)
+    assert waited(following) == 9
+    waits = []
+    for _ in range(8):
+        following.unreached("gone", NOW)
+        waits.append(waited(following))
+    assert waits == sorted(waits)
+    assert waits[-1] == 60
+    following.polled(503, {}, b"", NOW)
+    assert {notice.name for notice in following.notices()} == {"trouble"}
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_a_case_that_is_not_ours_any_more_is_lost_and_not_decided(status: int) -> None:
+    with pytest.raises(CaseLost):
+        flow().polled(status, {}, b"", NOW)
+
+
+def test_an_unreadable_answer_is_asked_for_again_and_then_given_up() -> None:
+    following = flow()
+    following.polled(200, {}, b"<html>", NOW)
+    following.polled(200, {}, b"<html>", NOW)
+    with pytest.raises(UnreadableAnswer):
+        following.polled(200, {}, b"<html>", NOW)
+
+
+def test_no_wait_sleeps_past_the_deadline() -> None:
+    following = flow()
+    soon = CASE.expires_at - seconds(3)
+    following.polled(200, {"retry-after": "30"}, body("pending"), soon)
+    assert waited(following, soon) == 4
+
+
+def test_a_service_that_never_says_how_it_ended_is_given_up_without_a_result() -> None:
+    late = CASE.expires_at + OVERDUE_FOR
+    with pytest.raises(CaseLost):
+        flow().polled(200, {}, body("pending"), late)
+    with pytest.raises(CaseLost):
+        flow().unreached("gone", late)
+    following = flow()
+    following.polled(200, {}, body("expired"), late)
+    assert isinstance(following.step(late), Done)
+
+
+def test_patience_may_end_before_the_case_does() -> None:
+    following = flow(give_up_at=NOW + seconds(10))
+    following.polled(200, {"retry-after": "30"}, body("pending"), NOW)
+    assert waited(following) == 10
+    with pytest.raises(StillWaiting):
+        following.step(NOW + seconds(10))
+
+
+def test_what_the_person_does_is_noticed_once() -> None:
+    following = flow()
+    for status in ("pending", "opened", "opened", "in_progress", "in_progress"):
+        following.polled(200, {}, body(status, progress={"current_step": 1}), NOW)
+    assert [notice.name for notice in following.notices()] == ["opened", "in_progress"]
+    following.polled(200, {}, body("in_progress", progress={"current_step": 2}), NOW)
+    assert [notice.name for notice in following.notices()] == ["in_progress"]
+
+
+STREAMING = replace(CASE, events_url="https://ci.example/events/1")
+
+
+def test_while_a_stream_is_open_polls_are_few_and_an_event_brings_one_at_once() -> None:
+    following = flow(STREAMING)
+    following.polled(200, {"retry-after": "2"}, body("pending"), NOW)
+    step = following.step(NOW)
+    assert isinstance(step, Wait)
+    assert step.listen == STREAMING.events_url
+    following.listening(NOW)
+    assert waited(following) == 30
+    following.heard("review.completed", "4", NOW)
+    assert isinstance(following.step(NOW), Poll)
+
+
+def test_a_stream_is_resumed_where_it_ended() -> None:
+    following = flow(STREAMING)
+    following.polled(200, {}, body("pending"), NOW)
+    following.heard("review.opened", "2", NOW)
+    following.silenced(NOW, failed=False)
+    following.polled(200, {}, body("opened"), NOW)
+    step = following.step(NOW)
+    assert isinstance(step, Wait)
+    assert step.last_event_id == "2"
+
+
+def test_a_stream_that_cannot_be_had_is_left_for_polls() -> None:
+    following = flow(STREAMING)
+    for _ in range(3):
+        following.silenced(NOW, failed=True)
+        following.polled(200, {}, body("pending"), NOW)
+    step = following.step(NOW)
+    assert isinstance(step, Wait)
+    assert step.listen is None
+
+
+def test_a_callback_only_brings_a_poll() -> None:
+    following = flow()
+    following.polled(200, {"retry-after": "30"}, body("pending"), NOW)
+    following.nudged(NOW)
+    assert isinstance(following.step(NOW), Poll)
+
+
+def test_the_link_is_sent_again_once_whether_the_service_or_the_clock_says_so() -> None:
+    at = NOW + seconds(60)
+    following = flow(replace(STREAMING, reminders=(at,)))
+    following.polled(200, {"retry-after": "300"}, body("pending"), NOW)
+    following.listening(NOW)
+    following.heard("review.reminder", "2", at - seconds(1))
+    following.step(at + seconds(1))
+    assert [notice.name for notice in following.notices()] == ["reminder"]
+
+
+def test_a_reminder_is_due_though_nobody_polls_and_not_once_the_person_is_at_it() -> None:
+    at = NOW + seconds(60)
+    following = flow(replace(CASE, reminders=(at,)))
+    following.polled(200, {"retry-after": "300"}, body("pending"), NOW)
+    assert waited(following) == 60
+    following.step(at)
+    assert [notice.name for notice in following.notices()] == ["reminder"]
+    busy = flow(replace(CASE, reminders=(at,)))
+    busy.polled(200, {"retry-after": "300"}, body("in_progress"), NOW)
+    busy.notices()
+    busy.step(at)
+    assert busy.notices() == []

@@ -1,0 +1,164 @@
+"""What services answer, read leniently and never guessed."""
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.agent import read_case, read_suggestions
+from assent.agent.reading import FollowedCase, read_standing
+from assent.errors import UnreadableAnswer
+from assent.protocol.versions import SPEC_VERSIONS
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+URL = "https://jobs.example/api/search"
+HITL: dict[str, Any] = {
+    "spec_version": "0.9",
+    "case_id": "review_1",
+    "review_url": "https://jobs.example/review/review_1?token=t",
+    "poll_url": "https://jobs.example/v1/reviews/review_1/status",
+    "type": "confirmation",
+    "prompt": "Send three e-mails?",
+    "timeout": "2h",
+    "default_action": "abort",
+    "created_at": "2026-11-15T12:00:00Z",
+    "expires_at": "2026-11-15T14:00:00Z",
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+def answer(**changed: Any) -> bytes:
+    hitl = {name: value for name, value in {**HITL, **changed}.items() if value is not ...}
+    return json.dumps({"status": "human_input_required", "message": "Please look.", "hitl": hitl}).encode()
+
+
+def read(**changed: Any) -> FollowedCase:
+    found = read_case(202, answer(**changed), url=URL, now=NOW)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_every_version_is_read(version: str) -> None:
+    assert read(spec_version=version).spec_version == version
+
+
+def test_an_unknown_version_is_never_taken_for_a_known_one() -> None:
+    with pytest.raises(UnreadableAnswer, match="does not speak version"):
+        read(spec_version="2.0")
+
+
+@pytest.mark.parametrize("missing", ["case_id", "review_url", "poll_url", "type"])
+def test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name(missing: str) -> None:
+    with pytest.raises(UnreadableAnswer, match=missing):
+        read(**{missing: ...})
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, answer()),
+        (202, b'{"status": "accepted", "job": 7}'),
+        (202, b'{"status": "queued", "hitl": {}}'),
+        (202, b"not json"),
+        (202, b'["hitl"]'),
+        (202, b""),
+    ],
+)
+def test_what_asks_for_nobody_is_left_as_it_is(status: int, body: bytes) -> None:
+    assert read_case(status, body, url=URL, now=NOW) is None
+
+
+def test_addresses_may_be_relative_to_the_one_that_was_called() -> None:
+    assert read(poll_url="/reviews/1/status").poll_url == "https://jobs.example/reviews/1/status"
+
+
+def test_a_missing_or_odd_deadline_follows_from_the_timeout() -> None:
+    assert read(expires_at=...).expires_at == NOW + timedelta(hours=2)
+    assert read(expires_at="soon", timeout="a while").expires_at == NOW + timedelta(hours=24)
+    assert read(expires_at="2026-11-15T13:00:00").expires_at == NOW + timedelta(hours=1)
+
+
+def test_reminders_may_be_one_or_many() -> None:
+    one = "2026-11-15T13:00:00Z"
+    assert read(reminder_at=one).reminders == (NOW + timedelta(hours=1),)
+    assert len(read(reminder_at=[one, "2026-11-15T12:30:00Z", 7]).reminders) == 2
+
+
+def test_buttons_are_offered_only_where_the_answer_can_be_submitted() -> None:
+    inline = {"submit_url": "https://jobs.example/submit", "submit_token": "s" * 43}
+    assert read(**inline).pressable == ("confirm", "cancel")
+    assert read(**inline, inline_actions=["confirm"]).pressable == ("confirm",)
+    assert read(submit_url=inline["submit_url"]).pressable == ()
+    assert read(**inline, type="selection").pressable == ()
+    assert read(**inline, type="approval").pressable == ("approve", "reject")
+    assert read(**inline, type="x-vote", inline_actions=["yes"]).pressable == ("yes",)
+
+
+@pytest.mark.parametrize(
+    ("policy", "buttons"),
+    [
+        ({"mode": "required", "required_for": ["inline_submit"]}, False),
+        ({"mode": "step_up"}, False),
+        ("unreadable", False),
+        ({"mode": "required", "required_for": ["browser_submit"]}, True),
+        ({"mode": "optional", "required_for": ["inline_submit"]}, True),
+    ],
+)
+def test_where_evidence_is_asked_for_the_person_gets_the_link_alone(policy: Any, buttons: bool) -> None:
+    inline = {"submit_url": "https://jobs.example/submit", "submit_token": "s" * 43}
+    assert bool(read(**inline, verification_policy=policy).pressable) is buttons
+
+
+def standing(**body: Any) -> Any:
+    return read_standing(json.dumps(body).encode(), case_id="review_1")
+
+
+def test_a_completed_case_without_an_action_is_not_made_up() -> None:
+    for result in (None, {}, {"action": 7}, "approve"):
+        with pytest.raises(UnreadableAnswer):
+            standing(status="completed", result=result)
+
+
+def test_the_standing_of_another_case_is_refused() -> None:
+    with pytest.raises(UnreadableAnswer, match="another case"):
+        standing(status="completed", case_id="review_2", result={"action": "approve"})
+
+
+def test_a_result_before_the_end_counts_for_nothing() -> None:
+    assert standing(status="pending", result={"action": "approve"}).result is None
+
+
+def test_suggestions_are_offered_twice_and_then_no_more() -> None:
+    body = json.dumps(
+        {
+            "improvement_suggestions": [
+                {"field": "cv", "issue": "short", "agent_action": "Ask for more.", "priority": "high"},
+                {"field": 7},
+                "noise",
+            ]
+        }
+    ).encode()
+    assert [one.field for one in read_suggestions(body, cycle=0)] == ["cv"]
+    assert read_suggestions(body, cycle=1)
+    assert read_suggestions(body, cycle=2) == ()
+
+
+@given(st.dictionaries(st.sampled_from([*HITL, "submit_url", "context", "reminder_at"]), JSON))
+def test_whatever_a_service_puts_in_is_read_or_refused_by_name(changed: dict[str, Any]) -> None:
+    with suppress(UnreadableAnswer):
+        read_case(202, answer(**changed), url=URL, now=NOW)
+
+
+@given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_whatever_a_poll_answers_is_read_or_refused_by_name(body: bytes) -> None:
+    with suppress(UnreadableAnswer):
+        read_standing(body, case_id="review_1")
