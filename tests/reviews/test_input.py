@@ -130,6 +130,25 @@ def test_what_is_not_a_number_is_kept_as_typed() -> None:
     assert {field["key"]: field["typed"] for field in fields}["age"] == "old"
 
 
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("12,5", 12.5),
+        (",5", 0.5),
+        ("-0,125", -0.125),
+        ("٣٦", 36),
+        ("١٢٫٥", 12.5),
+        ("−4", -4),
+        ("1,000", "1,000"),
+        ("1.000,5", "1.000,5"),
+        ("1,2,3", "1,2,3"),
+        ("x,5", "x,5"),
+    ],
+)
+def test_numbers_are_read_as_phones_let_people_type_them(typed: str, read: object) -> None:
+    assert KIND.form_data(offer(KIND, FLAT), post(0, "age", age=typed))["age"] == read
+
+
 def test_a_saved_sensitive_answer_never_returns_to_the_page() -> None:
     substance = KIND.substance(offer(KIND, FLAT), {"secret": "hunter2"})
     field = next(field for field in substance["steps"][0]["fields"] if field["key"] == "secret")

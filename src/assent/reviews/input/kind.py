@@ -15,6 +15,7 @@ from assent.reviews.base import BaseKind, without
 from assent.reviews.input.example import EXAMPLE
 from assent.reviews.input.review_step import last_page
 from assent.reviews.input.shown_form import recap_of, reviewed_form, shown_form
+from assent.reviews.input.typed_numbers import plain_number
 from assent.reviews.input.wizard import keep_typing, reachable, take_turn
 from assent.reviews.page_form import Pairs, every, last
 from assent.reviews.turn import Turn
@@ -83,9 +84,10 @@ class Input(BaseKind):
         if form is None:
             return kept(answer=last(pairs, ANSWER))
         fields = {field.key: field for field in form.every_field}
-        posted = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
+        sent = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
+        posted = [(key, plain_number(fields[key], value)) for key, value in sent if key in fields]
         unticked = dict.fromkeys(key for key in every(pairs, "asked") if key in fields)
-        answers = {**unticked, **from_strings(form, [pair for pair in posted if pair[0] in fields])}
+        answers = {**unticked, **from_strings(form, posted)}
         # A saved sensitive answer never comes back to the page, so an empty box means: as it was.
         emptied = set(every(pairs, "emptied"))
         return {
