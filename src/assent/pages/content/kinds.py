@@ -71,8 +71,11 @@ _CODE_NAMES = frozenset(_MACHINE_TEXTS.split())
 _NOTHING: tuple[dict[str, Kind], frozenset[str]] = ({}, frozenset())
 
 
-def hinted(values: Mapping[str, Any]) -> tuple[dict[str, Kind], frozenset[str]]:
-    """The kinds of an object's texts by their keys, and the hints that need not be shown themselves."""
+def hinted(values: Mapping[str, Any], main: str | None = None) -> tuple[dict[str, Kind], frozenset[str]]:
+    """The kinds of an object's texts by their keys, and the hints that need not be shown themselves.
+
+    Hints such as `format` speak of `main`, or of the text that goes by the commonest name.
+    """
     if _ALL_HINTS.isdisjoint(values) or _ALL_CONTENTS.isdisjoint(values):
         return _NOTHING
     found: dict[str, Kind] = {}
@@ -83,8 +86,9 @@ def hinted(values: Mapping[str, Any]) -> tuple[dict[str, Kind], frozenset[str]]:
         if kind:
             found[content] = kind
             taken.add(key)
-    main = next((name for name in CONTENTS if _is_text(values.get(name)) and name not in found), None)
-    if main is not None:
+    if main is None:
+        main = next((name for name in CONTENTS if _is_text(values.get(name))), None)
+    if main is not None and main not in found:
         kind, hints = _told_beside(values, main)
         found |= {main: kind} if kind else {}
         taken |= hints

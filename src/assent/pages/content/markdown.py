@@ -16,7 +16,7 @@ LONGEST = 40_000
 MOST_LINES = 1500
 # Each of these signs may start a search through the rest of its paragraph.
 MOST_BRACKETS = 1000
-MOST_BARS = 3000
+MOST_SIGNS = 5000
 DEEPEST = 16
 TOP_HEADING = 3
 LOWEST_HEADING = 6
@@ -135,7 +135,7 @@ def _is_modest(text: str) -> bool:
         len(text) <= LONGEST
         and text.count("\n") <= MOST_LINES
         and text.count("[") + text.count("]") <= MOST_BRACKETS
-        and text.count("|") <= MOST_BARS
+        and sum(map(text.count, "*_`~|<&\\")) <= MOST_SIGNS
     )
 
 

@@ -17,7 +17,7 @@ from assent.pages.language import Language
 from assent.pages.visible import visible
 
 # What one value may cost: past so many parts, the rest of it is told as text.
-MOST_PARTS = 3000
+MOST_PARTS = 1500
 DEEPEST = 40
 FOLD_DEPTH = 3
 FOLD_PARTS = 4
@@ -92,10 +92,11 @@ class Values:
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
     ) -> Markup:
         """What a person decides about; its kind may be told beside it in the context."""
-        name = Name("", self._image_name(service))
+        name = Name("", self._caption(context or {}) or self._image_name(service))
         if isinstance(value, str) and value.strip():
-            kinds, _ = hinted({**(context or {}), "artifact": value})
-            name.kind = kinds.get("artifact")
+            beside = context or {}
+            key = next((key for key, part in beside.items() if part is value), "artifact")
+            name.kind = hinted({**beside, key: value}, key)[0].get(key) or named(key)
         return _markup(self._shown(value, 0, Room(), name)[0])
 
     def value(self, value: Any) -> str:
@@ -211,8 +212,8 @@ class Values:
     def _facts(self, values: Mapping[str, Any], depth: int, room: Room, alt: str = "") -> str:
         kinds, taken = hinted(values)
         if kinds and len(values) == len(taken) + 1:
-            key, kind = next(iter(kinds.items()))
-            preview = self._preview(kind, values[key], alt)
+            only = next(iter(kinds))
+            preview = self._preview(kinds[only], values[only], alt)
             if preview:
                 return preview[0]
         rows = []
