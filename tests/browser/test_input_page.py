@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from assent.reviews import BUILT_IN
@@ -265,7 +266,7 @@ def test_problems_after_a_press_go_one_by_one(
     expect(page.get_by_role("alert").get_by_role("link")).to_have_count(2)
     page.get_by_label("Name").fill("Ada")
     expect(page.get_by_role("alert").get_by_role("link")).to_have_count(1)
-    page.get_by_label("Age").fill("36")
+    page.get_by_label("Age", exact=True).fill("36")
     expect(page.get_by_role("alert")).to_have_count(0)
     onward(page, "Send my answers")
     expect(page.get_by_text("It cannot be changed any more.")).to_be_visible()
@@ -302,6 +303,35 @@ def test_a_question_closed_meanwhile_is_told_and_nothing_more_is_saved(
     page.get_by_label("Name as in your passport").fill("Ada")
     expect(page.locator(".kept.unsaved")).to_have_text("Not saved: this question is closed.")
     page.context.close()
+
+
+def test_a_page_that_lost_its_session_says_how_to_go_on(
+    browser: Browser, server: RunningServer, client: httpx.Client
+) -> None:
+    page = opened(browser, ask_journey(server, client))
+    page.context.clear_cookies()
+    page.get_by_label("Name as in your passport").fill("Ada")
+    expect(page.locator(".kept.unsaved")).to_contain_text("Copy what you typed, then open your link again.")
+    page.context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_form_in_use_is_accessible_and_fits_a_narrow_screen(
+    browser: Browser, server: RunningServer, client: httpx.Client, theme: str
+) -> None:
+    narrow = {"viewport": {"width": 320, "height": 640}, "color_scheme": theme}
+    page = opened(browser, ask(server, client, *EVERY_TYPE), device=narrow)
+    page.get_by_label("Story").fill("More than twenty signs")
+    page.get_by_label("Email").fill("nowhere")
+    page.get_by_role("group", name="Agreed").get_by_label("Yes").check()
+    expect(page.get_by_label("Mobile")).to_be_visible()
+    expect(page.locator("[data-field=email] .problem")).to_be_visible()
+    saved(page)
+    found = Axe().run(page).response["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    page.context.close()
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    assert not wide
 
 
 def test_every_field_brings_up_its_keyboard(
