@@ -68,6 +68,18 @@ function tidied(found) {
   return tidy;
 }
 
+// A space that both sides of a change end with did not change.
+function spacesKept(found) {
+  let carried = "";
+  const kept = found.map(([same, gone, come]) => {
+    const end = /\s$/.test(gone) && gone.at(-1) === come.at(-1) ? gone.at(-1) : "";
+    const run = [carried + same, ...[gone, come].map((text) => text.slice(0, text.length - end.length))];
+    carried = end;
+    return run;
+  });
+  return [...kept, [carried, "", ""]];
+}
+
 function inCommon(text, first, last) {
   const [head, tail] = [first ? 0 : KEPT, last ? 0 : KEPT];
   if (text.length <= head + tail + KEPT) return [["same", text]];
@@ -80,7 +92,7 @@ export function compare(before, now) {
     [same, "", ""],
     ...(gone && come ? runs(parts(gone), parts(come)) : [["", gone, come]]),
   ]);
-  const tidy = tidied(found);
+  const tidy = spacesKept(tidied(found));
   const words = tidy.reduce((sum, [, gone, come]) => sum + Math.max(countWords(gone), countWords(come)), 0);
   const pieces = tidy.flatMap(([same, gone, come], at) => [
     ...inCommon(same, at === 0, !gone && !come),

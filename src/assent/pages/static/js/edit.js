@@ -24,7 +24,7 @@ function follow(place, words, changed) {
   const chosen = [...(control.options ?? [])].find((option) => option.defaultSelected);
   const original = place.dataset.original ?? chosen?.value ?? control.defaultValue;
   const read = (value) => [...(control.options ?? [])].find((option) => option.value === value)?.text ?? value;
-  let pause;
+  let [drawing, pause, cost] = [0, 0, 0];
 
   function tell(found) {
     const text = words[found.pieces.length ? (found.words ? "words" : "signs") : "none"];
@@ -32,16 +32,22 @@ function follow(place, words, changed) {
   }
 
   function draw() {
+    const start = performance.now();
     const same = control.value === original;
     const found = same ? { words: 0, pieces: [] } : compare(read(original), read(control.value));
     shown.replaceChildren(...found.pieces.map((piece) => drawn(piece, words)));
     place.hidden = same && !told.textContent;
     clearTimeout(pause);
     pause = setTimeout(() => tell(found), 400);
-    changed();
+    cost = performance.now() - start;
   }
 
-  control.addEventListener("input", draw);
+  control.addEventListener("input", () => {
+    changed();
+    clearTimeout(drawing);
+    // Long texts are compared when the person pauses, so that typing stays quick.
+    drawing = setTimeout(draw, cost < 10 ? 0 : 300);
+  });
   return {
     get edited() {
       return control.value !== original;
