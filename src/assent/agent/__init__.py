@@ -4,6 +4,7 @@ from assent.agent.flow import Notice
 from assent.agent.following import AsyncAgent
 from assent.agent.following_sync import Agent
 from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
+from assent.agent.pending import PendingCase, PendingCases
 from assent.agent.reading import FollowedCase, Suggestion, read_case, read_suggestions
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "FollowedCase",
     "Notice",
     "Outcome",
+    "PendingCase",
+    "PendingCases",
     "Suggestion",
     "read_case",
     "read_suggestions",

@@ -22,9 +22,11 @@ from assent.agent.drive import (
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
+from assent.agent.pending import KeptCase, PendingCase, PendingCases
 from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
+from assent.errors import CaseLost, FollowFailed
 
 Tell = Callable[[Notice], Awaitable[None]]
 
@@ -45,6 +47,7 @@ class AsyncAgent:
         interval_s: float | None = None,
         max_wait: timedelta | None = None,
         streams: bool = True,
+        pending: PendingCases | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._tell = tell
@@ -56,31 +59,68 @@ class AsyncAgent:
         self._interval_s = interval_s
         self._max_wait = max_wait
         self._streams = streams
+        self._pending = pending
         self._now = clock
 
-    async def request(self, method: str, url: str, **options: Any) -> httpx.Response | Outcome:
+    async def request(
+        self, method: str, url: str, *, reference: str | None = None, **options: Any
+    ) -> httpx.Response | Outcome:
         """Make a call; a service that needs a person is followed to the person's decision."""
-        return await self.follow(await self._http.request(method, url, **options))
+        return await self.follow(await self._http.request(method, url, **options), reference=reference)
 
-    async def follow(self, response: httpx.Response) -> httpx.Response | Outcome:
+    async def follow(
+        self, response: httpx.Response, *, reference: str | None = None
+    ) -> httpx.Response | Outcome:
         """The response as it is, or the end of the case it opens.
 
-        Raises AddressRefused for addresses that may not be trusted, FollowFailed when there is no end to see.
+        `reference` is kept with a pending case, so that the agent knows what it was about. Raises
+        AddressRefused for addresses that may not be trusted, FollowFailed when there is no end to see.
         """
         await response.aread()
         found = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
         if found is None:
             return response
-        return await self.follow_case(found, credentials=credentials_of(response.request))
+        credentials = credentials_of(response.request)
+        return await self.follow_case(PendingCase(case=found, credentials=credentials, reference=reference))
 
-    async def follow_case(
-        self, case: FollowedCase, *, credentials: dict[str, str], told: bool = False
-    ) -> Outcome:
-        """Follow a case to its end; `told` when the person has its link already."""
+    async def follow_case(self, pending: PendingCase) -> Outcome:
+        """Follow a case to its end; its person is told unless that has been done."""
+        case = pending.case
         trust = Trust(case.service_url, self._trusted)
         trust.check(case)
+        kept, flow = KeptCase(self._pending, pending), self._flow(case)
+        if not pending.told:
+            await asyncio.to_thread(kept.begin)
+            await self._tell(Notice(name="told", case=case))
+            await asyncio.to_thread(kept.told)
+        try:
+            async with _Listener(self._http, flow, pending.credentials, self._now) as listener:
+                outcome = await self._drive(flow, listener, pending.credentials)
+        except CaseLost:
+            await asyncio.to_thread(kept.end)
+            raise
+        verified = await self._verified(case, outcome, trust)
+        await asyncio.to_thread(kept.end)
+        return verified
+
+    def pending(self) -> list[PendingCase]:
+        """The cases that an earlier run, or another one, still waits for."""
+        return self._pending.all() if self._pending is not None else []
+
+    async def resume_all(self) -> list[tuple[PendingCase, Outcome | FollowFailed]]:
+        """Follow every pending case, side by side, each to its end or to what went wrong with it."""
+        cases = await asyncio.to_thread(self.pending)
+        return list(zip(cases, await asyncio.gather(*map(self._resumed, cases)), strict=True))
+
+    async def _resumed(self, pending: PendingCase) -> Outcome | FollowFailed:
+        try:
+            return await self.follow_case(pending)
+        except FollowFailed as error:
+            return error
+
+    def _flow(self, case: FollowedCase) -> Flow:
         began = self._now()
-        flow = Flow(
+        return Flow(
             case,
             now=began,
             dice=random.random,
@@ -88,11 +128,6 @@ class AsyncAgent:
             give_up_at=began + self._max_wait if self._max_wait is not None else None,
             streams=self._streams,
         )
-        if not told:
-            await self._tell(Notice(name="told", case=case))
-        async with _Listener(self._http, flow, credentials, self._now) as listener:
-            outcome = await self._drive(flow, listener, credentials)
-        return await self._verified(case, outcome, trust)
 
     async def aclose(self) -> None:
         """Close the connections that are our own."""

@@ -21,9 +21,11 @@ from assent.agent.drive import (
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
+from assent.agent.pending import KeptCase, PendingCase, PendingCases
 from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
+from assent.errors import CaseLost, FollowFailed
 
 Tell = Callable[[Notice], None]
 
@@ -40,6 +42,7 @@ class Agent:
         interval_s: float | None = None,
         max_wait: timedelta | None = None,
         streams: bool = True,
+        pending: PendingCases | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._tell = tell
@@ -51,26 +54,63 @@ class Agent:
         self._interval_s = interval_s
         self._max_wait = max_wait
         self._streams = streams
+        self._pending = pending
         self._now = clock
 
-    def request(self, method: str, url: str, **options: Any) -> httpx.Response | Outcome:
+    def request(
+        self, method: str, url: str, *, reference: str | None = None, **options: Any
+    ) -> httpx.Response | Outcome:
         """Make a call; a service that needs a person is followed to the person's decision."""
-        return self.follow(self._http.request(method, url, **options))
+        return self.follow(self._http.request(method, url, **options), reference=reference)
 
-    def follow(self, response: httpx.Response) -> httpx.Response | Outcome:
+    def follow(self, response: httpx.Response, *, reference: str | None = None) -> httpx.Response | Outcome:
         """The response as it is, or the end of the case it opens; raises as `AsyncAgent.follow` does."""
         response.read()
         found = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
         if found is None:
             return response
-        return self.follow_case(found, credentials=credentials_of(response.request))
+        credentials = credentials_of(response.request)
+        return self.follow_case(PendingCase(case=found, credentials=credentials, reference=reference))
 
-    def follow_case(self, case: FollowedCase, *, credentials: dict[str, str], told: bool = False) -> Outcome:
-        """Follow a case to its end; `told` when the person has its link already."""
+    def follow_case(self, pending: PendingCase) -> Outcome:
+        """Follow a case to its end; its person is told unless that has been done."""
+        case = pending.case
         trust = Trust(case.service_url, self._trusted)
         trust.check(case)
+        kept, flow = KeptCase(self._pending, pending), self._flow(case)
+        if not pending.told:
+            kept.begin()
+            self._tell(Notice(name="told", case=case))
+            kept.told()
+        listener = _Listener(self._http, flow, pending.credentials, self._now)
+        try:
+            outcome = self._drive(flow, listener, pending.credentials)
+        except CaseLost:
+            kept.end()
+            raise
+        finally:
+            listener.leave()
+        verified = self._verified(case, outcome, trust)
+        kept.end()
+        return verified
+
+    def pending(self) -> list[PendingCase]:
+        """The cases that an earlier run, or another one, still waits for."""
+        return self._pending.all() if self._pending is not None else []
+
+    def resume_all(self) -> list[tuple[PendingCase, Outcome | FollowFailed]]:
+        """Follow every pending case, one after another, each to its end or to what went wrong with it."""
+        return [(pending, self._resumed(pending)) for pending in self.pending()]
+
+    def _resumed(self, pending: PendingCase) -> Outcome | FollowFailed:
+        try:
+            return self.follow_case(pending)
+        except FollowFailed as error:
+            return error
+
+    def _flow(self, case: FollowedCase) -> Flow:
         began = self._now()
-        flow = Flow(
+        return Flow(
             case,
             now=began,
             dice=random.random,
@@ -78,14 +118,6 @@ class Agent:
             give_up_at=began + self._max_wait if self._max_wait is not None else None,
             streams=self._streams,
         )
-        if not told:
-            self._tell(Notice(name="told", case=case))
-        listener = _Listener(self._http, flow, credentials, self._now)
-        try:
-            outcome = self._drive(flow, listener, credentials)
-        finally:
-            listener.leave()
-        return self._verified(case, outcome, trust)
 
     def close(self) -> None:
         """Close the connections that are our own."""

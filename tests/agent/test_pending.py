@@ -1,0 +1,173 @@
+"""What waits survives the process that waited: sealed, found again, and forgotten once it has ended."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from assent.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
+from assent.errors import SettingsError, StillWaiting
+from tests.server.running import EXAMPLE, RunningServer, running
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+CASE = FollowedCase(
+    case_id="review_1",
+    type="approval",
+    prompt="Deploy?",
+    message="Deploy?",
+    review_url="https://ci.example/review/1?token=SECRET-REVIEW",
+    poll_url="https://ci.example/poll/1",
+    service_url="https://ci.example/deploy",
+    submit_token="SECRET-SUBMIT",
+    created_at=NOW,
+    expires_at=NOW + timedelta(hours=1),
+    spec_version="0.9",
+)
+PENDING = PendingCase(case=CASE, credentials={"authorization": "Bearer SECRET-KEY"}, reference="job 7")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent" / "pending.db"
+
+
+def test_a_case_is_found_again_with_all_it_takes_to_follow_it(path: Path) -> None:
+    first = PendingCases(path)
+    first.add(PENDING)
+    first.mark_told(CASE)
+    first.close()
+    assert PendingCases(path).all() == [replace(PENDING, told=True)]
+
+
+def test_an_ended_case_is_forgotten_and_others_are_not(path: Path) -> None:
+    cases = PendingCases(path)
+    elsewhere = replace(PENDING, case=replace(CASE, service_url="https://other.example/deploy"))
+    cases.add(PENDING)
+    cases.add(elsewhere)
+    cases.remove(CASE)
+    assert cases.all() == [elsewhere]
+
+
+def test_the_most_urgent_comes_first(path: Path) -> None:
+    cases = PendingCases(path)
+    urgent = replace(CASE, case_id="review_2", expires_at=NOW + timedelta(minutes=1))
+    cases.add(PENDING)
+    cases.add(PendingCase(case=urgent))
+    assert [one.case.case_id for one in cases.all()] == ["review_2", "review_1"]
+
+
+def test_no_token_and_no_credential_can_be_read_from_the_files(path: Path) -> None:
+    PendingCases(path).add(PENDING)
+    for file in path.parent.iterdir():
+        assert b"SECRET" not in file.read_bytes()
+        assert file.stat().st_mode & 0o077 == 0, file.name
+
+
+def test_another_key_is_said_to_be_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    PendingCases(path).add(PENDING)
+    monkeypatch.setenv("ASSENT_AGENT_KEY", "A" * 43 + "=")
+    with pytest.raises(SettingsError, match="another key"):
+        PendingCases(path).all()
+    monkeypatch.setenv("ASSENT_AGENT_KEY", "short")
+    with pytest.raises(SettingsError, match="32 bytes"):
+        PendingCases(path)
+
+
+def test_agents_that_start_at_once_share_one_key(path: Path) -> None:
+    opened: list[PendingCases] = []
+    threads = [threading.Thread(target=lambda: opened.append(PendingCases(path))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, cases in enumerate(opened):
+        cases.add(replace(PENDING, case=replace(CASE, case_id=f"review_{number}")))
+    assert len(opened[0].all()) == 8
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+def opening(server: RunningServer) -> dict[str, object]:
+    return {
+        "json": {**EXAMPLE, "inline_actions": ["confirm", "cancel"]},
+        "headers": {"Authorization": f"Bearer {server.api_key}"},
+    }
+
+
+def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: Path) -> None:
+    told: list[Notice] = []
+    with Agent(
+        tell=told.append, pending=PendingCases(path), clock=server.clock, max_wait=timedelta(0)
+    ) as agent:
+        with pytest.raises(StillWaiting):
+            agent.request("POST", f"{server.url}/v1/cases", reference="plants", **opening(server))
+        (left,) = agent.pending()
+    assert (left.reference, left.told) == ("plants", True)
+    server.press({"submit_url": left.case.submit_url, "submit_token": left.case.submit_token}, "confirm")
+
+    async def resumed() -> None:
+        async def tell(notice: Notice) -> None:
+            told.append(notice)
+
+        async with AsyncAgent(tell=tell, pending=PendingCases(path), clock=server.clock) as again:
+            ((pending, outcome),) = await again.resume_all()
+            assert pending.reference == "plants"
+            assert isinstance(outcome, Decided)
+            assert again.pending() == []
+
+    asyncio.run(resumed())
+    assert [notice.name for notice in told] == ["told"]  # the person is not told twice
+
+
+KILLED = """
+import os, signal, sys
+from datetime import datetime
+from assent.agent import Agent, PendingCases
+
+def tell(notice):
+    print(notice.case.review_url, flush=True)
+    if sys.argv[4] == "while telling":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+now = datetime.fromisoformat(sys.argv[5])
+agent = Agent(tell=tell, pending=PendingCases(sys.argv[1]), clock=lambda: now)
+body = {"type": "confirmation", "prompt": "Water the plants?", "inline_actions": ["confirm", "cancel"]}
+headers = {"Authorization": "Bearer " + sys.argv[3]}
+agent.request("POST", sys.argv[2] + "/v1/cases", json=body, headers=headers)
+"""
+
+
+@pytest.mark.parametrize("moment", ["while telling", "while waiting"])
+def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, path: Path, moment: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(path), server.url, server.api_key, moment]
+    command.append(server.clock().isoformat())
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(server.url)
+        if moment == "while waiting":
+            cases = PendingCases(path)
+            while not cases.all()[0].told:
+                assert process.poll() is None
+            os.kill(process.pid, signal.SIGKILL)
+        assert process.wait(10) == -signal.SIGKILL
+    told: list[Notice] = []
+    with Agent(tell=told.append, pending=PendingCases(path), clock=server.clock, interval_s=0.05) as again:
+        (left,) = again.pending()
+        server.press({"submit_url": left.case.submit_url, "submit_token": left.case.submit_token}, "cancel")
+        ((_, outcome),) = again.resume_all()
+    assert isinstance(outcome, Decided)
+    assert outcome.against
+    # Whoever was killed while telling may not have been heard: the link is sent again.
+    assert [notice.name for notice in told] == (["told"] if moment == "while telling" else [])
