@@ -33,6 +33,7 @@ AssentError
 │   ├── UnreadableAnswer       a service's answer that cannot be understood
 │   ├── CaseLost               the service no longer tells how the case stands
 │   └── StillWaiting           the agent's patience ended before the case did
+├── ChannelRefused             a messenger that will not take a message
 ├── AddressRefused             an address the guard will not call
 └── SignatureInvalid           a signed result or callback that does not hold
 """
@@ -249,6 +250,10 @@ class CaseLost(FollowFailed):
 
 class StillWaiting(FollowFailed):
     """The person has not decided yet."""
+
+
+class ChannelRefused(AssentError):
+    """The messenger does not take this message."""
 
 
 class AddressRefused(AssentError):
