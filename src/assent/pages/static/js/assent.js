@@ -18,12 +18,15 @@ const MODULES = {
   "[data-handover]": "./handover.js",
 };
 
-export function enhance(page) {
-  for (const [selector, module] of Object.entries(MODULES)) {
+export async function enhance(page) {
+  const wanted = Object.entries(MODULES).map(async ([selector, module]) => {
     const found = page.querySelectorAll(selector);
-    if (!found.length) continue;
-    import(module).then(({ default: each }) => found.forEach((element) => each(element)));
-  }
+    if (!found.length) return;
+    const { default: improve } = await import(module);
+    found.forEach((element) => improve(element));
+  });
+  await Promise.allSettled(wanted);
+  page.documentElement.dataset.enhanced = "";
 }
 
 enhance(document);

@@ -24,9 +24,8 @@ export default function count(element) {
   let last = left();
 
   function warn(now) {
-    if (ALOUD.some((mark) => last > mark && now <= mark)) {
-      say("soon", (text) => (text.textContent = text.textContent.replace("{when}", spoken(now))));
-    }
+    const mark = ALOUD.find((each) => last > each && now <= each);
+    if (mark) say("soon", (text) => (text.textContent = text.textContent.replace("{when}", spoken(mark))));
     if (now <= 0 && !document.body.dataset.sending) close("expired");
   }
 

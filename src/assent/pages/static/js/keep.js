@@ -58,6 +58,7 @@ export default function keep(form) {
   } catch {
     forget(form);
   }
+  form.addEventListener("kept", () => forget(form)); // the server has it now
   form.addEventListener("input", store);
   form.addEventListener("change", store);
 }
