@@ -125,7 +125,8 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         listing=language.listing,
     )
     environment.tests["plain"] = is_plain
-    environment.globals["content"] = Values(language)
+    content = environment.globals["content"] = Values(language)
+    environment.filters["marked"] = content.marked
     environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort, compare=compare)
     environment.globals.update(
         t=language.t, tn=language.tn, words=words, language=language.code, direction=language.direction

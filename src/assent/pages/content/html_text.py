@@ -58,8 +58,8 @@ def _break(name: str, closing: str) -> str:
         return "  " if closing else ""
     if name not in _BLOCKS:
         return ""
-    if name == "li" and not closing:
-        return "\n• "
+    if name == "li":
+        return "" if closing else "\n• "
     return "\n\n" if name in _SPACED else "\n"
 
 

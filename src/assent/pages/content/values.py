@@ -108,6 +108,10 @@ class Values:
         shown = images.picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
         return _markup(shown or "")
 
+    def marked(self, text: object) -> Markup:
+        """Any text from outside, its hidden characters seen and heard; for places that take markup."""
+        return _markup(self.writing.text(str(text)))
+
     def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
         """One fact: its label and its value as markup, and whether the value takes a line of its own."""
         name = self.name(key)
