@@ -119,7 +119,7 @@ class Channel(Protocol):
         ...
 
     def listen(self) -> AsyncIterator[Sequence[Press]]:
-        """Presses as they come, for agents without a public address; raises SettingsError if there is no way."""
+        """Presses as they come, without a public address; raises SettingsError where that cannot be."""
         ...
 
     async def aclose(self) -> None:
