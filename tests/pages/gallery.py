@@ -149,17 +149,24 @@ def rendered(view: View, language: Language = ENGLISH) -> str:
     return RENDERER.home(spoken) if isinstance(spoken, HomeView) else RENDERER.message(spoken)
 
 
+LETTER: dict[str, Any] = BUILT_IN["approval"].example()["context"]["artifact"]
+HARSHER = {**LETTER, "body": LETTER["body"].replace("We are sorry for the wait.", "These things happen.")}
+VAGUER = {**HARSHER, "subject": "News", "body": HARSHER["body"].replace(" on Thursday", " soon"), "copies": 2}
 EARLIER = Round(
     asked_at=NOW - timedelta(days=1),
     prompt="May this reply go out?",
     action="edit",
     recap=(("feedback", "Softer, please.\nAnd shorter."),),
+    shown=HARSHER,
+    became=LETTER,
 )
 EARLIEST = Round(
     asked_at=NOW - timedelta(days=3),
     prompt="May this reply go out to a customer?",
     action="edit",
     recap=(("feedback", "Name the day."), ("edits", {"subject": "Your bookshelf comes on Thursday"})),
+    shown=VAGUER,
+    became=HARSHER,
 )
 
 

@@ -1,18 +1,20 @@
 """The parts of an artifact that a person can change on the page, and what their changes come to.
 
-Edits are a merge patch (RFC 7396): only what changed, in the artifact's own shape; a list is sent whole.
+Edits name the fields of the artifact that changed, each with its whole new value: `{**artifact, **edits}` is
+the artifact as the person wants it.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from assent.reviews.page_form import plain_lines, survives_a_form
 
 LONGEST_TOGETHER = 50_000
+LARGEST_FIELD = 100_000
 MOST_PARTS = 40
 DEEPEST = 8
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
@@ -52,7 +54,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     complete: bool = True
 
     def edits(self, typed: Mapping[str, str]) -> dict[str, Any]:
-        """What changed against the artifact, in its shape."""
+        """The fields of the artifact that changed, with their new values."""
         edits: dict[str, Any] = {}
         for part in self.parts:
             value = part.read(typed[part.name]) if part.name in typed else part.value
@@ -75,8 +77,9 @@ def parts_of(source: str, artifact: Any) -> Parts:
     """The editable parts of an artifact; a plain value is edited under its own name."""
     root = artifact if isinstance(artifact, Mapping) else {source: artifact}
     parts: list[Part] = []
-    room, complete = LONGEST_TOGETHER, True
-    for path, value in _leaves((), root):
+    small = {key: value for key, value in root.items() if len(msgspec.json.encode(value)) <= LARGEST_FIELD}
+    room, complete = LONGEST_TOGETHER, len(small) == len(root)
+    for path, value in _leaves((), small):
         if len(parts) == MOST_PARTS:
             return Parts(root=root, parts=tuple(parts), complete=False)
         size = len(value) if isinstance(value, str) else 0
@@ -118,11 +121,10 @@ def _number(text: str) -> Any:
     return float(text) if "." in text else int(text)
 
 
-def _put(edits: dict[str, Any], root: Any, path: Path, value: Any) -> None:
+def _put(edits: dict[str, Any], root: Mapping[str, Any], path: Path, value: Any) -> None:
+    if path[0] not in edits:
+        edits[str(path[0])] = msgspec.to_builtins(root[str(path[0])])
     target: Any = edits
     for step in path[:-1]:
-        root = root[step]
-        if isinstance(target, dict) and step not in target:
-            target[step] = deepcopy(_listed(root)) if isinstance(root, list | tuple) else {}
         target = target[step]
     target[path[-1]] = value

@@ -3,8 +3,12 @@ import { compare } from "./diff.js";
 
 const TAGS = { added: "ins", removed: "del", gap: "span" };
 
+// Characters that hide or reorder text, as marks; joiners belong inside the words of some scripts.
+const visible = (text) =>
+  text.replace(/(?![\n\t\u200c\u200d])[\p{C}\u2028\u2029]/gu, (sign) => `⟦U+${sign.codePointAt().toString(16).toUpperCase().padStart(4, "0")}⟧`);
+
 function drawn([sign, text], words) {
-  if (sign === "same") return text;
+  if (sign === "same") return visible(text);
   const mark = document.createElement(TAGS[sign]);
   if (sign === "gap") mark.className = "gap";
   else {
@@ -13,7 +17,7 @@ function drawn([sign, text], words) {
     spoken.textContent = `${words[sign]} `;
     mark.append(spoken);
   }
-  mark.append(sign === "gap" ? text : text.replaceAll("\n", "↵\n"));
+  mark.append(sign === "gap" ? text : visible(text).replaceAll("\n", "↵\n"));
   return mark;
 }
 
@@ -42,6 +46,8 @@ function follow(place, words, changed) {
     cost = performance.now() - start;
   }
 
+  // A browser may have put back what was typed before this script came.
+  if (chosen ? !chosen.selected : control.value !== control.defaultValue) draw();
   control.addEventListener("input", () => {
     changed();
     clearTimeout(drawing);
@@ -64,6 +70,7 @@ export default function editInPlace(box) {
   const notice = document.getElementById("edited");
   const changed = () => (notice.hidden = !followed.some((part) => part.edited));
   const followed = [...box.querySelectorAll("[data-edits]")].map((place) => follow(place, box.dataset, changed));
+  changed();
   box.querySelector("[value=x-preview]").hidden = true;
   box.querySelector("[value=x-undo]").addEventListener("click", (event) => {
     event.preventDefault();
