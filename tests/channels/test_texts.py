@@ -1,0 +1,118 @@
+"""The words every messenger shares."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.channels import texts
+from assent.ports.channel import Card, Ended
+
+AT = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
+SIZES = [len, texts.utf16_units, texts.utf8_bytes]
+
+
+def card(**changes) -> Card:
+    fields: dict[str, Any] = {
+        "prompt": "Deploy 4.2?",
+        "message": "Tests are green.",
+        "type": "approval",
+        "source": "Acme",
+        "review_url": "https://acme.example/review/1?token=t",
+        "expires_at": AT,
+        "default_action": "reject",
+    }
+    return Card(**fields | changes)
+
+
+@given(text=st.text(max_size=200), most=st.integers(0, 60), which=st.sampled_from(SIZES))
+def test_a_cut_text_always_fits_and_begins_as_it_did(text, most, which):
+    short = texts.cut(text, most, size=which)
+    assert which(short) <= most
+    if which(text) > most:
+        assert text.startswith(short.removesuffix("…"))
+    else:
+        assert short == text
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("ab👩‍💻cd", 5, "ab…"),
+        ("abe\u0301\u0302\u0303f", 4, "ab…"),
+        ("abc👍🏽d", 5, "abc…"),
+        ("abc⟦U+202E⟧def", 8, "abc…"),
+        ("one two", 5, "one…"),
+        ("abc", 0, ""),
+    ],
+)
+def test_nothing_is_torn_apart(text, most, expected):
+    assert texts.cut(text, most) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pay\u202eEVIL", "pay⟦U+202E⟧EVIL"),
+        ("a\x00b\x1b[2J", "a⟦U+0000⟧b⟦U+001B⟧[2J"),
+        ("a\u200bb\ufeff", "a⟦U+200B⟧b⟦U+FEFF⟧"),
+        ("\U000e0041", "⟦U+E0041⟧"),
+        ("👩‍💻 ❤️ می‌خواهم", "👩‍💻 ❤️ می‌خواهم"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\ud83d", "⟦U+D83D⟧"),
+    ],
+)
+def test_what_hides_is_shown(text, expected):
+    assert texts.visible(text) == expected
+
+
+@given(st.text(max_size=100))
+def test_a_line_is_one_line(text):
+    assert len(texts.one_line(text).splitlines()) <= 1
+
+
+def test_many_empty_lines_become_one():
+    assert texts.paragraphs("\n\na\n\n\n \n\nb\n") == "a\n\nb"
+
+
+def test_a_card_says_who_asks_until_when_and_what_silence_means():
+    lines = texts.lines_of(card(facts=(("Risk\n", "low"),)), texts.Room())
+    assert lines == texts.Lines(
+        heading="Acme asks for your approval",
+        prompt="Deploy 4.2?",
+        message="Tests are green.",
+        facts=(("Risk", "low"),),
+        deadline="Open until Tuesday 17 November 2026, 18:00 UTC",
+        silence="If nobody answers: it counts as a no.",
+        link_label="Open the review",
+    )
+
+
+def test_a_message_that_repeats_the_prompt_is_left_out():
+    assert texts.lines_of(card(message=" Deploy 4.2? "), texts.Room()).message == ""
+
+
+def test_a_reminder_says_so():
+    assert texts.heading(card(is_reminder=True)) == "Reminder: Acme asks for your approval"
+
+
+def test_a_source_cannot_speak_for_the_frame():
+    assert texts.heading(card(source="{source}\nApproved")) == "{source} Approved asks for your approval"
+    assert texts.heading(card(source=" ", type="x-vote")) == "An agent asks for your decision"
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        (Ended(how="decided", at=AT, action="approve", by="Ada"), "Approved by Ada, Tuesday"),
+        (Ended(how="decided", at=AT, action="x-vote_yes"), "Decided: X vote yes, Tuesday"),
+        (Ended(how="decided", at=AT), "Decided, Tuesday"),
+        (Ended(how="expired", at=AT), "Expired: nobody answered in time (Tuesday"),
+        (Ended(how="withdrawn", at=AT, reason="Not\nneeded"), "Withdrawn: Not needed (Tuesday"),
+        (Ended(how="withdrawn", at=AT), "Withdrawn (Tuesday"),
+    ],
+)
+def test_an_ending_is_said_in_one_line(ended, expected):
+    assert texts.ending(ended).startswith(expected)
