@@ -18,6 +18,7 @@ from assent.pages import (
     ReviewView,
     Round,
 )
+from assent.pages.diffs import compare
 from assent.pages.language import ENGLISH, Language
 from assent.pages.view import undo_of
 from assent.pages.words import MESSAGES, NOTICES
@@ -157,16 +158,14 @@ EARLIER = Round(
     prompt="May this reply go out?",
     action="edit",
     recap=(("feedback", "Softer, please.\nAnd shorter."),),
-    shown=HARSHER,
-    became=LETTER,
+    changes=compare(HARSHER, LETTER),
 )
 EARLIEST = Round(
     asked_at=NOW - timedelta(days=3),
     prompt="May this reply go out to a customer?",
     action="edit",
     recap=(("feedback", "Name the day."), ("edits", {"subject": "Your bookshelf comes on Thursday"})),
-    shown=VAGUER,
-    became=HARSHER,
+    changes=compare(VAGUER, HARSHER),
 )
 
 

@@ -7,20 +7,20 @@ from typing import Any
 from msgspec import Struct
 
 from assent.cases.case import Case, Offer
+from assent.pages.diffs import Comparison
 from assent.pages.language import ENGLISH, Language
 
 Recap = tuple[tuple[str, Any], ...]
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """An earlier question of the same chain, what was answered, and what the next round made of it."""
+    """An earlier question of the same chain, what was answered, and what changed in the round after it."""
 
     asked_at: datetime
     prompt: str | None = None
     action: str | None = None
     recap: Recap = ()
-    shown: Any = None
-    became: Any = None
+    changes: Comparison | None = None
 
 
 class Undo(Struct, frozen=True, kw_only=True):

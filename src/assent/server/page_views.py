@@ -12,9 +12,10 @@ from assent.desk.review_desk import ReviewDesk
 from assent.errors import BadRequest
 from assent.pages.language import Language
 from assent.pages.renderer import PageRenderer
-from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, Round, undo_of
+from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, undo_of
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
+from assent.server.earlier_rounds import earlier_rounds, recap_of
 from assent.server.page_replies import PageReplies
 from assent.server.sessions import CaseSession
 from assent.server.visits import Visit
@@ -77,7 +78,7 @@ class PageViews:
             values=dict(filled.values),
             problems=dict(filled.problems),
             notice=filled.notice,
-            rounds=await self._rounds(case, offer),
+            rounds=await earlier_rounds(self._desk, self._kind, case, offer),
             language=language,
             page_url=page,
             events_url=f"{page}/events",
@@ -110,8 +111,8 @@ class PageViews:
             offer=offer,
             now=self._desk.now(),
             static_url=self._replies.static_url,
-            recap=self._recap(case, offer) if offer else (),
-            rounds=await self._rounds(case, offer) if offer else (),
+            recap=recap_of(self._kind, case, offer) if offer else (),
+            rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
             language=language,
             page_url=self._replies.address(case.id),
         )
@@ -139,29 +140,3 @@ class PageViews:
             page_url=self._replies.address(case_id),
         )
         return self._replies.page(self._renderer.message(view), status=status, language=language)
-
-    async def _rounds(self, case: Case, offer: Offer) -> tuple[Round, ...]:
-        if case.previous_case_id is None:
-            return ()
-        chain = await self._desk.rounds(case)
-        earlier = chain[: [one.id for one in chain].index(case.id)]
-        asked = [await self._desk.shown(one.id) for one in earlier if one.erased_at is None]
-        followed = [*asked[1:], (case, offer)]
-        return tuple(map(self._round, asked, followed))
-
-    def _round(self, asked: tuple[Case, Offer], followed: tuple[Case, Offer]) -> Round:
-        (case, offer), (later, next_offer) = asked, followed
-        decision = case.decision
-        return Round(
-            shown=self._kind(case.type).comparable(offer),
-            became=self._kind(later.type).comparable(next_offer),
-            asked_at=case.created_at,
-            prompt=offer.prompt,
-            action=decision.result.action if decision else None,
-            recap=self._recap(case, offer),
-        )
-
-    def _recap(self, case: Case, offer: Offer) -> tuple[tuple[str, Any], ...]:
-        if case.decision is None:
-            return ()
-        return tuple(self._kind(case.type).recap(offer, case.decision.result.data))

@@ -1,0 +1,63 @@
+"""The rounds that led to a question: what was answered in each, and what changed from it to the next."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from assent.cases.case import Case, Offer
+from assent.desk.review_desk import ReviewDesk
+from assent.pages.diffs import Comparison, compare
+from assent.pages.view import Recap, Round
+from assent.reviews import BaseKind
+
+MOST_COMPARED = 10
+MOST_BYTES = 4_000_000
+QUICK_BYTES = 40_000
+
+Asked = tuple[Case, Offer]
+KindOf = Callable[[str], BaseKind]
+
+
+async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offer) -> tuple[Round, ...]:
+    """The rounds before this case, oldest first, without those that retention has erased."""
+    if case.previous_case_id is None:
+        return ()
+    chain = await desk.rounds(case)
+    earlier = chain[: [one.id for one in chain].index(case.id)]
+    asked = [await desk.shown(one.id) for one in earlier if one.erased_at is None]
+    compared = await _compared([kind(one.type).comparable(shown) for one, shown in [*asked, (case, offer)]])
+    return tuple(_round(kind, one, changes) for one, changes in zip(asked, compared, strict=True))
+
+
+def recap_of(kind: KindOf, case: Case, offer: Offer) -> Recap:
+    """What was answered, for a person to read."""
+    return tuple(kind(case.type).recap(offer, case.decision.result.data)) if case.decision else ()
+
+
+def _round(kind: KindOf, asked: Asked, changes: Comparison | None) -> Round:
+    case, offer = asked
+    return Round(
+        asked_at=case.created_at,
+        prompt=offer.prompt,
+        action=case.decision.result.action if case.decision else None,
+        recap=recap_of(kind, case, offer),
+        changes=changes,
+    )
+
+
+async def _compared(shown: Sequence[Any]) -> list[Comparison | None]:
+    """What changed from each to the next; the newest first in line where there is too much to compare."""
+    sizes = [len(msgspec.json.encode(values)) for values in shown]
+    compared: list[Comparison | None] = [None] * (len(shown) - 1)
+    room = MOST_BYTES
+    for number in reversed(range(max(len(compared) - MOST_COMPARED, 0), len(compared))):
+        size = sizes[number] + sizes[number + 1]
+        room -= size
+        if room < 0:
+            break
+        # A long comparison leaves the loop to other requests.
+        pair = shown[number], shown[number + 1]
+        compared[number] = compare(*pair) if size <= QUICK_BYTES else await asyncio.to_thread(compare, *pair)
+    return compared

@@ -1,0 +1,44 @@
+"""Earlier rounds on the page of a question: each with its answer and what changed since."""
+
+from typing import Any
+
+import httpx
+
+from tests.server.running import RunningServer
+
+LETTER = {"subject": "Late", "body": "It comes on Monday."}
+
+
+def ask(server: RunningServer, client: httpx.Client, artifact: Any, previous: str | None = None) -> Any:
+    chain = {"previous_case_id": previous} if previous else {}
+    return server.open(client, type="approval", context={"artifact": artifact}, **chain)
+
+
+def test_the_page_shows_what_changed_and_says_so_when_nothing_did(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    first = ask(server, client, LETTER)
+    with server.page(first) as page:
+        page.post("respond", {"action": "edit", "feedback": "Tuesday"})
+    second = ask(server, client, {**LETTER, "body": "It comes on Tuesday."}, first["case_id"])
+    with server.page(second) as page:
+        assert "removed: </span>Monday</del>" in page.text
+        assert "added: </span>Tuesday</ins>" in page.text
+        page.post("respond", {"action": "edit", "feedback": "Do it"})
+    third = ask(server, client, {**LETTER, "body": "It comes on Tuesday."}, second["case_id"])
+    with server.page(third) as page:
+        assert page.text.index("Nothing changed in what is shown.") < page.text.index("Monday</del>")
+
+
+def test_a_long_chain_of_large_texts_is_compared_as_far_as_it_is_worth_it(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    text = "\n".join(f"Line {number} of a long letter." for number in range(5_000))
+    previous: str | None = None
+    for number in range(13):
+        hitl = ask(server, client, {"body": f"{text}\nVersion {number}."}, previous)
+        previous = hitl["case_id"]
+    with server.page(hitl) as page:
+        assert page.text.count('<details class="aside round"') == 12
+        assert page.text.count("too much to compare here") == 2
+        assert "added: </span>12</ins>" in page.text
