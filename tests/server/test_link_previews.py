@@ -1,0 +1,202 @@
+"""GET changes nothing (ruling 4): whoever opens every link of every page leaves no trace in the store."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from msgspec import Struct
+from playwright.sync_api import Browser, Page
+
+from assent.reviews import BUILT_IN, CUSTOM
+from assent.server.page_language import LANGUAGE_COOKIE
+from assent.server.sessions import COOKIE
+from tests.server.running import RunningServer, eventually, running
+from tests.server.scanners import SCANNERS, Scanner
+
+MOST_LINKS = 400
+# Nothing that a page answers with tells anyone, keeps anything elsewhere or lets others in.
+ALLOWED_HEADERS = {
+    *("allow", "cache-control", "content-length", "content-type", "content-encoding", "date", "etag"),
+    *(
+        "link",
+        "location",
+        "retry-after",
+        "server",
+        "transfer-encoding",
+        "vary",
+        "x-accel-buffering",
+        "connection",
+    ),
+    *("content-language", "content-security-policy", "cross-origin-opener-policy", "permissions-policy"),
+    *("cross-origin-resource-policy", "referrer-policy", "x-content-type-options", "x-frame-options"),
+    *("x-robots-tag", "x-request-id", "traceparent", "www-authenticate", "set-cookie"),
+}
+ADDRESSES = re.compile(r"""\b(?:href|src|action|formaction|data-[\w-]*url|data-[\w-]*href)="([^"]+)\"""")
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """The cases that were asked: their links, by what became of them."""
+
+    links: dict[str, str]
+    waiting: dict[str, str]
+    """Where to poll those that still wait."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scanned")
+
+
+@pytest.fixture(scope="module")
+def scanned(folder: Path) -> Iterator[RunningServer]:
+    with running(folder, polls_per_minute=0) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def owner(scanned: RunningServer) -> Iterator[httpx.Client]:
+    with scanned.client(scanned.api_key) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def asked(scanned: RunningServer, owner: httpx.Client) -> Asked:
+    """A case of every type, and one for every way a case can end."""
+    late = scanned.open(owner, timeout="5m", prompt="Late")
+    scanned.advance(minutes=10)
+    scanned.sweep()
+    opened = {kind.name: scanned.open(owner, **kind.example()) for kind in (*BUILT_IN.values(), CUSTOM)}
+    done, withdrawn = scanned.open(owner, prompt="Done"), scanned.open(owner, prompt="Withdrawn")
+    with scanned.page(done) as page:
+        assert page.post("respond", {"action": "confirm"}).response.status_code == 200
+    assert owner.post(f"/v1/reviews/{withdrawn['case_id']}/cancel", json={}).status_code == 200
+    ended = {"late": late, "done": done, "withdrawn": withdrawn}
+    return Asked(
+        links={name: hitl["review_url"] for name, hitl in {**opened, **ended}.items()},
+        waiting={name: hitl["poll_url"] for name, hitl in opened.items()},
+    )
+
+
+def everything(folder: Path) -> str:
+    """All that the store holds: cases, events, drafts, keys, the outbox."""
+    with closing(sqlite3.connect(f"file:{folder / 'cases.db'}?mode=ro", uri=True)) as store:
+        return "\n".join(store.iterdump())
+
+
+class Crawl:
+    """One scanner at work: it opens what it was given, and every link it finds there."""
+
+    def __init__(self, scanner: Scanner, client: httpx.Client, origin: str) -> None:
+        self._scanner = scanner
+        self._client = client
+        self._origin = origin
+        self.headers: set[str] = set()
+        self.cookies: set[str] = set()
+        self.statuses: dict[str, int] = {}
+
+    def open(self, address: str) -> None:
+        """Fetch this and, if it is in the habit of that, whatever it links to."""
+        waiting = [address]
+        while waiting and len(self.statuses) < MOST_LINKS:
+            link = waiting.pop(0)
+            if link not in self.statuses:
+                found = [self._fetch(method, link) for method in self._scanner.methods][-1]
+                waiting += found if self._scanner.follows_links or link == address else []
+
+    def _fetch(self, method: str, link: str) -> list[str]:
+        if not self._scanner.keeps_cookies:
+            self._client.cookies.clear()
+        headers = {"user-agent": self._scanner.agent, **self._scanner.headers}
+        with self._client.stream(method, link, headers=headers) as response:
+            self.statuses[link] = response.status_code
+            for one in (*response.history, response):
+                self.headers |= set(one.headers)
+                self.cookies |= {line.partition("=")[0] for line in one.headers.get_list("set-cookie")}
+            # A stream of events has no end to wait for.
+            if not response.headers.get("content-type", "").startswith("text/html"):
+                return []
+            text = response.read().decode()
+        return self._links(str(response.url), text)
+
+    def _links(self, base: str, html: str) -> list[str]:
+        if not self._scanner.tries_forms:
+            html = re.sub(r'\b(?:form)?action="[^"]+"', "", html)
+        found = [urljoin(base, unescape(address)) for address in ADDRESSES.findall(html)]
+        return [link.partition("#")[0] for link in found if link.startswith(self._origin)]
+
+
+@pytest.mark.parametrize("scanner", SCANNERS, ids=lambda scanner: scanner.name)
+def test_a_scanner_that_opens_every_link_changes_nothing(
+    scanned: RunningServer, owner: httpx.Client, asked: Asked, folder: Path, scanner: Scanner
+) -> None:
+    before = everything(folder)
+    with scanned.client(follow_redirects=scanner.follows_redirects) as client:
+        crawl = Crawl(scanner, client, scanned.url)
+        for link in [*asked.links.values(), f"{scanned.url}/", f"{scanned.url}/robots.txt"]:
+            crawl.open(link)
+    assert everything(folder) == before
+    assert {owner.get(url).json()["status"] for url in asked.waiting.values()} == {"pending"}
+    assert crawl.headers <= ALLOWED_HEADERS
+    assert crawl.cookies <= {COOKIE, LANGUAGE_COOKIE}
+    assert all(status < 500 for status in crawl.statuses.values())
+    if scanner.follows_links and scanner.follows_redirects and scanner.keeps_cookies:
+        assert len(crawl.statuses) > len(asked.links) * 2
+
+
+def test_there_are_twenty_scanners_and_more() -> None:
+    assert len({scanner.name for scanner in SCANNERS}) == len(SCANNERS) >= 20
+
+
+# What a scanner that runs scripts has before it: a page that nobody looks at.
+UNSEEN = """
+  Object.defineProperty(Document.prototype, "visibilityState", { get: () => "hidden" });
+  Object.defineProperty(Document.prototype, "hidden", { get: () => true });
+"""
+SCRIPTS_LOADED = """() => performance.getEntriesByType("resource")
+  .filter(one => one.name.endsWith(".js") && one.responseEnd > 0).length >= 2"""
+
+
+@pytest.fixture
+def renderer(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(user_agent=f"Mozilla/5.0 (X11; Linux x86_64) {'HeadlessChrome/124.0.0.0'}")
+    context.set_default_timeout(15_000)
+    yield context.new_page()
+    context.close()
+
+
+def test_a_scanner_that_runs_scripts_behind_the_scenes_changes_nothing(
+    scanned: RunningServer, asked: Asked, folder: Path, renderer: Page
+) -> None:
+    before = everything(folder)
+    renderer.add_init_script(UNSEEN)
+    posted: list[str] = []
+    renderer.on("request", lambda one: posted.append(one.url) if one.method != "GET" else None)
+    for name in asked.waiting:
+        renderer.goto(asked.links[name])
+        renderer.wait_for_function(SCRIPTS_LOADED)
+    renderer.goto(f"{scanned.url}/healthz")
+    assert posted == []
+    assert everything(folder) == before
+
+
+def test_a_scanner_that_shows_itself_the_page_counts_as_a_visitor_and_answers_nothing(
+    scanned: RunningServer, owner: httpx.Client, folder: Path, renderer: Page
+) -> None:
+    """The limit of it: a program that behaves like a browser in someone's hand cannot be told from one."""
+    hitl = scanned.open(owner, prompt="Seen?")
+
+    def poll() -> dict[str, Any]:
+        found: dict[str, Any] = owner.get(hitl["poll_url"]).json()
+        return found
+
+    renderer.goto(hitl["review_url"])
+    eventually(lambda: poll()["status"] == "opened")
+    assert "result" not in poll()
+    assert scanned.run(scanned.parts.store.draft(hitl["case_id"])) is None
