@@ -545,6 +545,22 @@ def test_an_erased_case_is_gone_for_everyone(server: RunningServer, client: http
     assert client.get(hitl["poll_url"]).status_code == 404
 
 
+def test_an_erased_question_says_so_to_whoever_holds_its_link(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    hitl = server.open(client, inline_actions=["confirm"])
+    with server.page(hitl) as page:
+        server.press(hitl, "confirm")
+        server.advance(days=31)
+        server.sweep()
+        with server.client() as person:
+            gone = person.get(hitl["review_url"])
+            assert (gone.status_code, hitl["prompt"] in gone.text) == (404, False)
+            assert "tidied away since" in gone.text
+            assert "tidied away since" not in person.get(f"{page_of(hitl)}?token=wrong").text
+        assert page.client.get(page_of(hitl)).status_code in (401, 404)
+
+
 # Hostile forms
 
 
