@@ -128,7 +128,7 @@ def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: 
             assert again.pending() == []
 
     asyncio.run(resumed())
-    assert [notice.name for notice in told] == ["told"]  # the person is not told twice
+    assert [notice.name for notice in told] == ["told", "ended"]  # the person is not told twice
 
 
 KILLED = """
@@ -170,4 +170,4 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
     assert isinstance(outcome, Decided)
     assert outcome.against
     # Whoever was killed while telling may not have been heard: the link is sent again.
-    assert [notice.name for notice in told] == (["told"] if moment == "while telling" else [])
+    assert [notice.name for notice in told] == (["told"] if moment == "while telling" else []) + ["ended"]

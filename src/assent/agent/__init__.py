@@ -6,6 +6,7 @@ from assent.agent.following_sync import Agent
 from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from assent.agent.pending import PendingCase, PendingCases
 from assent.agent.reading import FollowedCase, Suggestion, read_case, read_suggestions
+from assent.agent.switchboard import Switchboard
 
 __all__ = [
     "Agent",
@@ -19,6 +20,7 @@ __all__ = [
     "PendingCase",
     "PendingCases",
     "Suggestion",
+    "Switchboard",
     "read_case",
     "read_suggestions",
 ]

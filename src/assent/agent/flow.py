@@ -46,7 +46,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 Step = Poll | Wait | Done
-NoticeName = Literal["told", "opened", "in_progress", "reminder", "trouble"]
+NoticeName = Literal["told", "opened", "in_progress", "reminder", "trouble", "ended", "lost"]
 
 
 class Notice(Struct, frozen=True, kw_only=True):
@@ -56,6 +56,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     case: FollowedCase
     progress: Progress | None = None
     text: str | None = None
+    outcome: Outcome | None = None
 
 
 class Flow:

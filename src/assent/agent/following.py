@@ -61,6 +61,7 @@ class AsyncAgent:
         self._streams = streams
         self._pending = pending
         self._now = clock
+        self._following: dict[str, _Listener] = {}
 
     async def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -95,13 +96,27 @@ class AsyncAgent:
             await asyncio.to_thread(kept.told)
         try:
             async with _Listener(self._http, flow, pending.credentials, self._now) as listener:
+                self._following[case.case_id] = listener
                 outcome = await self._drive(flow, listener, pending.credentials)
-        except CaseLost:
-            await asyncio.to_thread(kept.end)
+        except CaseLost as error:
+            await self._end(kept, Notice(name="lost", case=case, text=error.message))
             raise
+        finally:
+            self._following.pop(case.case_id, None)
         verified = await self._verified(case, outcome, trust)
-        await asyncio.to_thread(kept.end)
+        await self._end(kept, Notice(name="ended", case=case, outcome=verified))
         return verified
+
+    async def _end(self, kept: KeptCase, notice: Notice) -> None:
+        await self._tell(notice)
+        await asyncio.to_thread(kept.end)
+
+    def nudge(self, case_id: str) -> bool:
+        """Something happened to this case, so look at it now; whether it is being followed here."""
+        listener = self._following.get(case_id)
+        if listener is not None:
+            listener.nudge()
+        return listener is not None
 
     def pending(self) -> list[PendingCase]:
         """The cases that an earlier run, or another one, still waits for."""
@@ -205,6 +220,11 @@ class _Listener:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def nudge(self) -> None:
+        """Wake the driver, and have it ask."""
+        self._flow.nudged(self._now())
+        self._woken.set()
 
     async def wait(self, step: Wait) -> None:
         """Until the moment comes or something is heard."""

@@ -85,14 +85,18 @@ class Agent:
         listener = _Listener(self._http, flow, pending.credentials, self._now)
         try:
             outcome = self._drive(flow, listener, pending.credentials)
-        except CaseLost:
-            kept.end()
+        except CaseLost as error:
+            self._end(kept, Notice(name="lost", case=case, text=error.message))
             raise
         finally:
             listener.leave()
         verified = self._verified(case, outcome, trust)
-        kept.end()
+        self._end(kept, Notice(name="ended", case=case, outcome=verified))
         return verified
+
+    def _end(self, kept: KeptCase, notice: Notice) -> None:
+        self._tell(notice)
+        kept.end()
 
     def pending(self) -> list[PendingCase]:
         """The cases that an earlier run, or another one, still waits for."""

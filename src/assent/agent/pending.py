@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC
 from hashlib import sha256
@@ -23,6 +23,7 @@ from msgspec import Struct
 from assent.agent.reading import FollowedCase
 from assent.agent.trust import origin
 from assent.errors import SettingsError
+from assent.ports.channel import Ticket
 
 KEY_VARIABLE = "ASSENT_AGENT_KEY"
 _NONCE_BYTES = 12
@@ -33,7 +34,19 @@ CREATE TABLE IF NOT EXISTS pending (
     expires_at TEXT NOT NULL,
     told INTEGER NOT NULL DEFAULT 0,
     sealed BLOB NOT NULL
-) STRICT
+) STRICT;
+CREATE TABLE IF NOT EXISTS button (
+    reference TEXT PRIMARY KEY,
+    id TEXT NOT NULL REFERENCES pending (id) ON DELETE CASCADE,
+    action TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS button_of_case ON button (id);
+CREATE TABLE IF NOT EXISTS ticket (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL REFERENCES pending (id) ON DELETE CASCADE,
+    sealed BLOB NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS ticket_of_case ON ticket (id);
 """
 
 
@@ -63,7 +76,8 @@ class PendingCases:
         expires_at = pending.case.expires_at.astimezone(UTC).isoformat()
         with self._writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO pending (id, expires_at, told, sealed) VALUES (?, ?, ?, ?)",
+                "INSERT INTO pending (id, expires_at, told, sealed) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, sealed = excluded.sealed",
                 (row_id, expires_at, pending.told, sealed),
             )
 
@@ -85,6 +99,43 @@ class PendingCases:
             ).fetchall()
         return [self._opened(row_id, bool(told), sealed) for row_id, told, sealed in rows]
 
+    # The copies of a question that are out in messengers
+
+    def add_buttons(self, case: FollowedCase, actions: Mapping[str, str]) -> None:
+        """Keep which case and action each reference stands for; raises for a case that is not pending."""
+        row_id = _row_id(case)
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT INTO button (reference, id, action) VALUES (?, ?, ?)",
+                [(reference, row_id, action) for reference, action in actions.items()],
+            )
+
+    def button(self, reference: str) -> tuple[PendingCase, str] | None:
+        """The case and the action that a button stands for, while the case is pending."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT id, told, sealed, action FROM button JOIN pending USING (id) WHERE reference = ?",
+                (reference,),
+            ).fetchone()
+        return (self._opened(row[0], bool(row[1]), row[2]), row[3]) if row else None
+
+    def add_ticket(self, case: FollowedCase, ticket: Ticket) -> None:
+        """Keep where a card was put."""
+        row_id = _row_id(case)
+        sealed = self._seal(row_id, msgspec.msgpack.encode(ticket))
+        with self._writing() as connection:
+            connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
+
+    def tickets(self, case: FollowedCase) -> list[Ticket]:
+        """Every card of this case, in the order they were sent."""
+        row_id = _row_id(case)
+        with self._lock:
+            cursor = self._connection.execute(
+                "SELECT sealed FROM ticket WHERE id = ? ORDER BY number", (row_id,)
+            )
+            rows = cursor.fetchall()
+        return [msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=Ticket) for (sealed,) in rows]
+
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
@@ -100,12 +151,14 @@ class PendingCases:
         return nonce + self._cipher.encrypt(nonce, plain, row_id.encode())
 
     def _opened(self, row_id: str, told: bool, sealed: bytes) -> PendingCase:
-        try:
-            plain = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], row_id.encode())
-            pending = msgspec.msgpack.decode(plain, type=PendingCase)
-        except (InvalidTag, msgspec.DecodeError, ValueError):
-            raise SettingsError(f"{self._path} was sealed with another key, or is damaged.") from None
+        pending = msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=PendingCase)
         return msgspec.structs.replace(pending, told=told)
+
+    def _unsealed(self, row_id: str, sealed: bytes) -> bytes:
+        try:
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], row_id.encode())
+        except (InvalidTag, ValueError):
+            raise SettingsError(f"{self._path} was sealed with another key, or is damaged.") from None
 
 
 class KeptCase:
@@ -142,7 +195,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(_SCHEMA)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.executescript(_SCHEMA)
     except (OSError, sqlite3.Error) as error:
         raise SettingsError(f"Pending cases cannot be kept in {path}: {error}.") from error
     return connection

@@ -1,0 +1,232 @@
+"""Between an agent's cases and a messenger: tells the person, takes the press, submits it, tidies up.
+
+A press is worth what the platform vouches for: who pressed must be among those who may answer, and nobody is
+unless named. The answer goes to the service under the case's own submit token, which no messenger ever sees.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from assent.agent.drive import TIMEOUT, USER_AGENT
+from assent.agent.flow import Notice
+from assent.agent.outcomes import Cancelled, Decided, Outcome
+from assent.agent.pending import PendingCase, PendingCases
+from assent.agent.reading import FollowedCase
+from assent.errors import AssentError
+from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press
+
+REFERENCE_BYTES = 16
+ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
+SHORT_FACT = 120
+FACTS = 6
+LABELS = {
+    "approve": "Approve",
+    "reject": "Reject",
+    "confirm": "Confirm",
+    "cancel": "Do not do it",
+    "retry": "Try again",
+    "skip": "Skip this step",
+    "abort": "Stop",
+}
+# What whoever pressed is told, by what the service answered.
+REPLIES = {
+    200: "Your answer was recorded.",
+    401: "This button does not work any more. Open the link to answer.",
+    403: "This answer cannot be given here. Open the link to answer.",
+    404: "This question is not there any more.",
+    409: "Someone else was first. Your answer was not recorded.",
+    410: "This came too late. Your answer was not recorded.",
+    429: "Too many answers came at once. Nothing was recorded; press again in a minute.",
+}
+NOT_RECORDED = "The service did not take this answer. Open the link to answer."
+UNSURE = "Your answer may not have been recorded. Press again; it cannot be counted twice."
+STRANGER = "You are not among those who may answer this here."
+GONE = "This question is closed."
+
+log = logging.getLogger("assent.agent")
+
+
+class Switchboard:
+    """One messenger for an agent's cases. `tell` is what an `AsyncAgent` calls with every notice.
+
+    `answerers` are the platform's ids of those who may answer by a button; without any, everyone gets the
+    link alone. `nudge` is the agent's own, so that a decision shows at once.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        cases: PendingCases,
+        *,
+        answerers: Iterable[str] = (),
+        nudge: Callable[[str], object] = lambda case_id: None,
+        http: httpx.AsyncClient | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._channel = channel
+        self._cases = cases
+        self._answerers: Collection[str] = frozenset(answerers)
+        self.nudge = nudge
+        self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
+        self._now = clock
+        self._replies: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def tell(self, notice: Notice) -> None:
+        """Send the link, send it again, or bring every copy up to date."""
+        if notice.name in ("told", "reminder"):
+            await self._send(notice.case, is_reminder=notice.name == "reminder")
+        elif notice.name == "ended" and notice.outcome is not None:
+            await self._settle(notice.case, _ended(notice.outcome, self._now()))
+
+    async def hear(self, call: Call) -> Heard:
+        """A webhook call of the platform, answered within its deadline though a service may be slower.
+
+        Raises SignatureInvalid unless the platform itself made the call.
+        """
+        heard = await self._channel.hear(call)
+        tasks = {asyncio.create_task(self.pressed(press)) for press in heard.presses}
+        self._tasks |= tasks
+        for task in tasks:
+            task.add_done_callback(self._tasks.discard)
+        if tasks:
+            await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
+        return heard
+
+    async def listen(self) -> None:
+        """Take presses as they come, for an agent without a public address; runs until cancelled."""
+        async for presses in self._channel.listen():
+            for press in presses:
+                await self.pressed(press)
+
+    async def pressed(self, press: Press) -> None:
+        """Take one press to its service, and tell whoever pressed what came of it."""
+        reply = self._replies.get(press.id)
+        if reply is None:
+            reply = await self._taken(press)
+            self._remember(press.id, reply)
+        try:
+            await self._channel.answer(press, reply)
+        except AssentError as error:
+            log.warning("a press could not be answered: %s", error.message)
+
+    async def aclose(self) -> None:
+        """Finish the presses that are under way, and let go of connections."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http.aclose()
+        await self._channel.aclose()
+
+    async def _taken(self, press: Press) -> str:
+        if press.presser.user_id not in self._answerers:
+            return STRANGER
+        found = await asyncio.to_thread(self._cases.button, press.reference)
+        if found is None:
+            return GONE
+        pending, action = found
+        reply = await self._submitted(pending, action, press)
+        self.nudge(pending.case.case_id)
+        return reply
+
+    async def _submitted(self, pending: PendingCase, action: str, press: Press) -> str:
+        case, presser = pending.case, press.presser
+        if case.submit_url is None:
+            return REPLIES[403]
+        submitted_by: dict[str, str] = {"platform": presser.platform, "platform_user_id": presser.user_id}
+        if presser.name:
+            submitted_by["display_name"] = presser.name[:500]
+        body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
+        headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": press.id[:200]}
+        try:
+            response = await self._http.post(
+                case.submit_url, json=body, headers=headers, follow_redirects=False
+            )
+        except httpx.ConnectError:
+            return REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
+        except httpx.HTTPError:
+            return UNSURE
+        return REPLIES.get(response.status_code, UNSURE if response.status_code >= 500 else NOT_RECORDED)
+
+    async def _send(self, case: FollowedCase, *, is_reminder: bool) -> None:
+        references = {_reference(): action for action in self._pressable(case)}
+        await asyncio.to_thread(self._cases.add_buttons, case, references)
+        ticket = await self._channel.send(card_of(case, references, is_reminder=is_reminder))
+        await asyncio.to_thread(self._cases.add_ticket, case, ticket)
+
+    def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
+        return case.pressable if self._answerers else ()
+
+    async def _settle(self, case: FollowedCase, ended: Ended) -> None:
+        card = card_of(case, {}, is_reminder=False)
+        for ticket in await asyncio.to_thread(self._cases.tickets, case):
+            try:
+                await self._channel.settle(ticket, card, ended)
+            except AssentError as error:  # one copy that cannot be changed must not keep the others stale
+                log.warning("a message could not be brought up to date: %s", error.message)
+
+    def _remember(self, press_id: str, reply: str) -> None:
+        if reply == UNSURE:
+            return
+        if len(self._replies) >= 10_000:
+            self._replies.clear()
+        self._replies[press_id] = reply
+
+
+def card_of(case: FollowedCase, references: dict[str, str], *, is_reminder: bool) -> Card:
+    """A case as a messenger shows it."""
+    labels = case.context.get("action_labels")
+    named = labels if isinstance(labels, dict) else {}
+    buttons = tuple(
+        Button(action=action, label=_label(action, named), reference=reference)
+        for reference, action in references.items()
+    )
+    return Card(
+        prompt=case.prompt,
+        message=case.message,
+        type=case.type,
+        source=urlsplit(case.service_url).hostname or "",
+        review_url=case.review_url,
+        expires_at=case.expires_at,
+        default_action=case.default_action,
+        buttons=buttons,
+        facts=_facts(case.context),
+        is_reminder=is_reminder,
+    )
+
+
+def _label(action: str, named: dict[str, Any]) -> str:
+    label = named.get(action)
+    if isinstance(label, str) and label.strip() and len(label) <= 40:
+        return label.strip()
+    return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
+
+
+def _facts(context: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The short, plain facts of a context; lists and objects are for the page."""
+    found = [
+        (name.replace("_", " ").capitalize(), str(value))
+        for name, value in context.items()
+        if isinstance(name, str) and isinstance(value, str | int | float) and not isinstance(value, bool)
+    ]
+    return tuple((name, value) for name, value in found if 0 < len(value) <= SHORT_FACT)[:FACTS]
+
+
+def _ended(outcome: Outcome, now: datetime) -> Ended:
+    if isinstance(outcome, Decided):
+        named = (outcome.responded_by or {}).get("name")
+        return Ended(
+            how="decided", at=now, action=outcome.action, by=named if isinstance(named, str) else None
+        )
+    if isinstance(outcome, Cancelled):
+        return Ended(how="withdrawn", at=now, reason=outcome.reason)
+    return Ended(how="expired", at=now)
+
+
+def _reference() -> str:
+    return secrets.token_urlsafe(REFERENCE_BYTES)

@@ -1,0 +1,235 @@
+"""Buttons in a messenger: who may press them, what becomes of a press, what every copy says afterwards."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
+from assent.agent.switchboard import Switchboard
+from assent.errors import ChannelRefused, SettingsError, SignatureInvalid
+from assent.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
+from tests.server.running import EXAMPLE, RunningServer, running
+
+ADA = Presser(platform="telegram", user_id="7", name="Ada")
+
+
+class Messenger:
+    """A messenger in memory that keeps all it is given."""
+
+    name = "telegram"
+
+    def __init__(self) -> None:
+        self.cards: list[Card] = []
+        self.settled: list[tuple[str, Ended]] = []
+        self.answers: list[tuple[str, str]] = []
+        self.stuck: set[str] = set()
+        self.told = asyncio.Event()
+
+    async def send(self, card: Card) -> Ticket:
+        self.cards.append(card)
+        self.told.set()
+        return Ticket(channel=self.name, place="1", message_id=str(len(self.cards)), sent_at=card.expires_at)
+
+    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+        if ticket.message_id in self.stuck:
+            raise ChannelRefused()
+        self.settled.append((ticket.message_id, ended))
+
+    async def answer(self, press: Press, text: str) -> None:
+        self.answers.append((press.id, text))
+
+    async def hear(self, call: Call) -> Heard:
+        if call.headers.get("secret") != "right":
+            raise SignatureInvalid()
+        return Heard(presses=(self.press(int(call.query["card"]), call.query["action"]),))
+
+    def listen(self) -> AsyncIterator[Sequence[Press]]:
+        raise SettingsError()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def press(self, card: int, action: str, *, id: str = "press-1", presser: Presser = ADA) -> Press:
+        button = next(one for one in self.cards[card].buttons if one.action == action)
+        return Press(id=id, reference=button.reference, presser=presser, via="telegram_inline_button")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+class Scene:
+    """An agent, its messenger and one question."""
+
+    def __init__(self, server: RunningServer, path: Path, *, answerers: Sequence[str] = ("7",)) -> None:
+        self.messenger = Messenger()
+        cases = PendingCases(path)
+        self.board = Switchboard(self.messenger, cases, answerers=answerers, clock=server.clock)
+        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, clock=server.clock)
+        self.board.nudge = self.agent.nudge
+        self._server = server
+
+    async def ask(self, **draft: Any) -> "asyncio.Task[Any]":
+        body = {**EXAMPLE, "inline_actions": ["confirm", "cancel"], **draft}
+        headers = {"Authorization": f"Bearer {self._server.api_key}"}
+        asking = self.agent.request("POST", f"{self._server.url}/v1/cases", json=body, headers=headers)
+        task = asyncio.create_task(asking)
+        await asyncio.wait_for(self.messenger.told.wait(), 10)
+        return task
+
+    def play(self, scenes: Callable[[], Awaitable[None]]) -> None:
+        """Play it to its end, and tidy up."""
+
+        async def whole() -> None:
+            try:
+                await scenes()
+            finally:
+                await self.board.aclose()
+                await self.agent.aclose()
+
+        asyncio.run(whole())
+
+
+@pytest.fixture
+def scene(server: RunningServer, tmp_path: Path) -> Scene:
+    return Scene(server, tmp_path / "agent.db")
+
+
+def test_a_press_becomes_the_decision_and_the_card_says_so(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        (card,) = scene.messenger.cards
+        assert [button.action for button in card.buttons] == ["confirm", "cancel"]
+        await scene.board.pressed(scene.messenger.press(0, "confirm"))
+        outcome = await asyncio.wait_for(task, 10)
+        assert isinstance(outcome, Decided)
+        assert outcome.raw["submission_context"]["submitted_by"]["platform_user_id"] == "7"
+        assert outcome.raw["submission_context"]["submitted_via"] == "telegram_inline_button"
+
+    scene.play(play)
+    assert scene.messenger.answers == [("press-1", "Your answer was recorded.")]
+    ((_, ended),) = scene.messenger.settled
+    assert (ended.how, ended.action) == ("decided", "confirm")
+
+
+def test_no_card_carries_a_token(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        (pending,) = scene.agent.pending()
+        card = scene.messenger.cards[0]
+        assert pending.case.submit_token
+        assert pending.case.submit_token not in repr(card)
+        assert all(len(button.reference) <= 32 for button in card.buttons)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    scene.play(play)
+
+
+def test_a_stranger_cannot_answer_and_is_told_so(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        stranger = Presser(platform="telegram", user_id="8")
+        await scene.board.pressed(scene.messenger.press(0, "confirm", presser=stranger))
+        assert not task.done()
+        await scene.board.pressed(scene.messenger.press(0, "cancel", id="press-2"))
+        outcome = await asyncio.wait_for(task, 10)
+        assert isinstance(outcome, Decided)
+        assert outcome.action == "cancel"
+
+    scene.play(play)
+    assert scene.messenger.answers[0][1].startswith("You are not among those")
+
+
+def test_without_anyone_who_may_answer_there_are_no_buttons(server: RunningServer, tmp_path: Path) -> None:
+    closed = Scene(server, tmp_path / "agent.db", answerers=())
+
+    async def play() -> None:
+        task = await closed.ask()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    closed.play(play)
+    assert closed.messenger.cards[0].buttons == ()
+
+
+def test_a_press_that_comes_twice_is_taken_once_and_answered_alike(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        press = scene.messenger.press(0, "confirm")
+        await asyncio.gather(scene.board.pressed(press), scene.board.pressed(press))
+        await asyncio.wait_for(task, 10)
+        await scene.board.pressed(press)
+
+    scene.play(play)
+    assert {text for _, text in scene.messenger.answers} == {"Your answer was recorded."}
+    assert len(scene.messenger.answers) == 3
+
+
+def test_who_comes_second_hears_that_someone_was_first(server: RunningServer, scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        (pending,) = scene.agent.pending()
+        link = {"submit_url": pending.case.submit_url, "submit_token": pending.case.submit_token}
+        await asyncio.to_thread(server.press, link, "confirm")
+        await scene.board.pressed(scene.messenger.press(0, "cancel"))
+        outcome = await asyncio.wait_for(task, 10)
+        assert isinstance(outcome, Decided)
+        assert outcome.action == "confirm"
+
+    scene.play(play)
+    assert scene.messenger.answers[0][1] in (
+        "Someone else was first. Your answer was not recorded.",
+        "This question is closed.",
+    )
+
+
+def test_every_copy_is_brought_up_to_date_though_one_cannot_be(server: RunningServer, scene: Scene) -> None:
+    scene.messenger.stuck.add("1")
+
+    async def play() -> None:
+        task = await scene.ask()
+        (pending,) = scene.agent.pending()
+        await scene.board.tell(Notice(name="reminder", case=pending.case))
+        with server.client(server.api_key) as owner:
+            await asyncio.to_thread(
+                owner.post, f"/v1/reviews/{pending.case.case_id}/cancel", json={"reason": "Not needed."}
+            )
+        outcome = await asyncio.wait_for(task, 10)
+        assert isinstance(outcome, Cancelled)
+
+    scene.play(play)
+    assert scene.messenger.cards[1].is_reminder
+    ((copy, ended),) = scene.messenger.settled
+    assert (copy, ended.how, ended.reason) == ("2", "withdrawn", "Not needed.")
+
+
+def test_a_webhook_is_heard_only_from_the_platform(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        forged = Call(method="POST", headers={}, body=b"", query={"card": "0", "action": "confirm"})
+        with pytest.raises(SignatureInvalid):
+            await scene.board.hear(forged)
+        assert not task.done()
+        genuine = Call(method="POST", headers={"secret": "right"}, body=b"", query=forged.query)
+        assert (await scene.board.hear(genuine)).status == 200
+        assert isinstance(await asyncio.wait_for(task, 10), Decided)
+
+    scene.play(play)
+
+
+def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        late = scene.messenger.press(0, "cancel", id="late")
+        await scene.board.pressed(scene.messenger.press(0, "confirm"))
+        await asyncio.wait_for(task, 10)
+        await scene.board.pressed(late)
+
+    scene.play(play)
+    assert scene.messenger.answers[-1] == ("late", "This question is closed.")
