@@ -41,7 +41,9 @@ def read_logs(source: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _lines(raw: object, name: str) -> list[dict[str, Any]]:
     if isinstance(raw, str) and ("\n" in raw.strip() or name.startswith("log")):
-        return [_plain(line) for line in raw.strip("\r\n").splitlines()] if raw.strip() else []
+        # Only line ends part lines: a form feed is a hidden character, to be shown.
+        lines = raw.strip("\r\n").replace("\r\n", "\n").split("\n")
+        return [_plain(line) for line in lines] if raw.strip() else []
     if not isinstance(raw, list | tuple) or not raw:
         return []
     read = [_read_one(entry) for entry in raw]
