@@ -122,7 +122,7 @@ class _Pencil:
         if wide:
             css = "wide"
         elif isinstance(value, str):
-            css = f"{css} long" if len(value) > longest or key in self.long else css
+            css = f"{css} long".strip() if len(value) > longest or key in self.long else css
         elif isinstance(value, int | float) and not isinstance(value, bool):
             shown = f'<data value="{value}">{shown}</data>'  # sorting needs it as a number
         elif value is not True and value:
