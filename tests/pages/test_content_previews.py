@@ -49,7 +49,7 @@ def test_long_code_opens_on_demand_and_keeps_every_line() -> None:
 )
 def test_a_diff_says_what_was_added_and_removed(value: Any) -> None:
     page = shown(value)
-    assert "2 lines added, 1 line removed" in page.text
+    assert "2 lines added and 1 line removed" in page.text
     roles = [(line.get("class"), line.get("role")) for line in page.all("span") if line]
     assert roles.count(("added", "insertion")) == 2
     assert roles.count(("removed", "deletion")) == 1
@@ -199,6 +199,16 @@ def test_an_artifact_takes_its_kind_from_beside_it() -> None:
         assert "<em>soft</em>" in VALUES.artifact(artifact, context, None), context
     assert "<em>" not in VALUES.artifact(text, {"artifact": text}, None)
     assert "nothing" in VALUES.artifact("", {}, None)
+
+
+def test_two_versions_of_a_text_are_compared() -> None:
+    before = "We are sorry for the wait.\nKind regards"
+    page = shown({"before": before, "after": before.replace("sorry", "very <b> sorry"), "by": "Ada"})
+    assert "What changed" in page.text
+    assert len(page.all("ins")) == 1
+    assert "added: very <b>" in page.text
+    for values in ({"before": "a", "after": "b"}, {"old": before, "new": before}, {"old": before, "new": 3}):
+        assert "What changed" not in words(values)
 
 
 def test_what_is_not_of_the_kind_it_claims_is_text() -> None:

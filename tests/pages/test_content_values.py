@@ -13,9 +13,21 @@ from tests.pages.markup import Markup
 
 VALUES = Values(ENGLISH)
 TEXT_TAGS = "a b bdi br code em s small span strong time h3 h4 h5 h6 p pre blockquote hr img"
-BLOCK_TAGS = "dd details div dl dt figcaption figure li ol summary table tbody td th thead tr ul"
+BLOCK_TAGS = "ins del dd details div dl dt figcaption figure li ol summary table tbody td th thead tr ul"
 ALLOWED = {*TEXT_TAGS.split(), *BLOCK_TAGS.split()}
-HINTS = ("content", "format", "type", "language", "filename", "diff", "body_html", "image", "notes.md", "csv")
+HINTS = (
+    "content",
+    "format",
+    "type",
+    "language",
+    "filename",
+    "diff",
+    "body_html",
+    "image",
+    "notes.md",
+    "old",
+    "new",
+)
 FORMATS = ("markdown", "html", "json", "csv", "diff", "python", "image/png", "text/plain")
 NASTY = (
     *("<script>x</script>", '"><img src=x onerror=y>', "[a](javascript:x)", "\u202e", "`" * 3),

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from markupsafe import escape
 
 from assent.pages.content import images, links
-from assent.pages.content.writing import Writing
+from assent.pages.content.writing import Writing, as_markup
 
 LONGEST = 40_000
 MOST_LINES = 1500
@@ -78,7 +78,8 @@ class Markdown:
         if shown:
             return shown
         where = self._links.link(address) if links.is_link(address) else self._writing.text(address)
-        return f'<span class="elsewhere">{self._writing.t("Image not shown here:")} {name} {where}</span>'
+        said = self._writing.t("Image not shown here: {what}", what=as_markup(f"{name} {where}"))
+        return f'<span class="elsewhere">{said}</span>'
 
     def _link_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
         address = str(tokens[place].attrs.get("href", ""))

@@ -14,7 +14,7 @@ from assent.pages.content.html_text import LONGEST as LONGEST_HTML
 from assent.pages.content.html_text import words_of
 from assent.pages.content.kinds import Kind
 from assent.pages.content.markdown import Markdown
-from assent.pages.content.writing import Writing, parted
+from assent.pages.content.writing import Writing, as_markup, parted
 
 LONGEST_TREE = 200_000
 LONGEST_GUESS = 50_000
@@ -124,11 +124,9 @@ class Previews:
             return None
         added = text.count("\n+") - text.count("\n+++ ")
         removed = text.count("\n-") - text.count("\n--- ")
-        caption = ", ".join(
-            [
-                self._writing.tn("{count} line added", "{count} lines added", added),
-                self._writing.tn("{count} line removed", "{count} lines removed", removed),
-            ]
+        caption = self._writing.listing(
+            self._writing.tn("{count} line added", "{count} lines added", added),
+            self._writing.tn("{count} line removed", "{count} lines removed", removed),
         )
         return self._captioned(caption, self._folded(text, self._marked_lines, self._writing.t("Changes")))
 
@@ -144,11 +142,11 @@ class Previews:
         if shown:
             return shown
         if links.is_link(text):
-            return f"{self._writing.t('Image not shown here:')} {self._values.link(text)}"
+            return self._writing.t("Image not shown here: {what}", what=as_markup(self._values.link(text)))
         if text.startswith("data:"):
             media = self._writing.inline(text[5:60].partition(";")[0].partition(",")[0])
             return self._writing.fold(
-                f"{self._writing.t('Image that cannot be shown:')} {media}",
+                self._writing.t("Image that cannot be shown: {what}", what=as_markup(media)),
                 self._writing.scroll(self._writing.text(text), self._writing.t("As text"), " broken"),
             )
         return None

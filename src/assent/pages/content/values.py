@@ -10,9 +10,10 @@ import msgspec
 from markupsafe import Markup, escape
 
 from assent.pages.content import images, links, looks
+from assent.pages.content.changes import changes, versions
 from assent.pages.content.kinds import Kind, hinted, named
 from assent.pages.content.previews import Previews
-from assent.pages.content.writing import Writing
+from assent.pages.content.writing import Writing, as_markup
 from assent.pages.language import Language
 from assent.pages.visible import visible
 
@@ -82,11 +83,11 @@ class Values:
 
     def show(self, value: Any, depth: int = 0) -> Markup:
         """Any value, for a page."""
-        return _markup(self._shown(value, depth, Room(), self._unnamed)[0])
+        return as_markup(self._shown(value, depth, Room(), self._unnamed)[0])
 
     def facts(self, values: Mapping[str, Any], depth: int = 0) -> Markup:
         """An object as labelled facts; for an empty one it says so."""
-        return _markup(self._facts(values, depth, Room()) if values else self._nothing)
+        return as_markup(self._facts(values, depth, Room()) if values else self._nothing)
 
     def artifact(
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
@@ -97,7 +98,7 @@ class Values:
             beside = context or {}
             key = next((key for key, part in beside.items() if part is value), "artifact")
             name.kind = hinted({**beside, key: value}, key)[0].get(key) or named(key)
-        return _markup(self._shown(value, 0, Room(), name)[0])
+        return as_markup(self._shown(value, 0, Room(), name)[0])
 
     def value(self, value: Any) -> str:
         """Any value, as part of a preview."""
@@ -106,11 +107,11 @@ class Values:
     def picture(self, value: Any, alt: str | None = None) -> Markup:
         """An image that may be shown, with its alternative text; empty for anything else."""
         shown = images.picture(value, self.writing.text(alt) if alt else self.writing.t("Image"))
-        return _markup(shown or "")
+        return as_markup(shown or "")
 
     def marked(self, text: object) -> Markup:
         """Any text from outside, its hidden characters seen and heard; for places that take markup."""
-        return _markup(self.writing.text(str(text)))
+        return as_markup(self.writing.text(str(text)))
 
     def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
         """One fact: its label and its value as markup, and whether the value takes a line of its own."""
@@ -234,8 +235,18 @@ class Values:
             preview = None if kind is None else self._told(kind, value, name, values)
             shown, wide = preview or self._shown(value, depth + 1, room, name)
             rows.append(f"{name.wide if wide else name.short}{shown}</dd></div>")
+        rows.append(self._what_changed(values, room))
         css = "facts deep" if depth > FOLD_DEPTH else "facts"
         return f'<dl class="{css}">{"".join(rows)}</dl>'
+
+    def _what_changed(self, values: Mapping[str, Any], room: Room) -> str:
+        """A further fact where an object holds two versions of a text."""
+        pair = versions(values)
+        if pair is None or room.left <= 0:
+            return ""
+        room.left -= (len(pair[0]) + len(pair[1])) // 10
+        shown = changes(self.writing, *pair)
+        return f'<div class="wide"><dt>{self.writing.t("What changed")}</dt><dd>{shown}</dd></div>'
 
     def _told(self, kind: Kind, value: Any, name: Name, beside: Mapping[str, Any]) -> Shown | None:
         if not isinstance(value, str) or not value.strip():
@@ -355,7 +366,3 @@ def spelled_out(value: Any) -> str:
 def _attribute(markup: str) -> str:
     """The text of a label, without its marks' markup."""
     return re.sub(r"<[^>]*>", "", markup) if "<" in markup else markup
-
-
-def _markup(text: str) -> Markup:
-    return Markup(text)  # noqa: S704 - every value in it was escaped as it was written

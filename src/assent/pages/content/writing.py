@@ -2,7 +2,7 @@
 
 import re
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from assent.pages.language import Language
 from assent.pages.visible import kind_of_hidden, visible
@@ -37,6 +37,11 @@ def _last_break(text: str, characters: int) -> int:
         if found > 0:
             return found
     return characters
+
+
+def as_markup(text: str) -> Markup:
+    """A text that is markup already: every value in it was escaped as it was written."""
+    return Markup(text)  # noqa: S704
 
 
 class Writing:
@@ -77,6 +82,10 @@ class Writing:
     def tn(self, one: str, many: str, count: int) -> str:
         """Our own words for a count, as markup."""
         return str(escape(self._language.tn(one, many, count)))
+
+    def listing(self, *parts: str) -> str:
+        """Several parts in one sentence, all of them markup."""
+        return self._language.listing(parts)
 
     def say(self, message: str) -> str:
         """A message of ours, as markup."""
