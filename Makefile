@@ -2,6 +2,7 @@
 PYTHON ?=
 WORKERS ?= 2
 UPGRADE ?=
+ARGS ?=
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)
@@ -9,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # UV_PYTHON would outrank the virtual environment.
 unexport UV_PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs languages bench faults lock clean setup-base setup-test browser load-generator
+.PHONY: help demo test lint format docs gallery languages bench faults lock clean setup-base setup-test browser load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -35,6 +36,9 @@ docs: setup-test ## Redraw what the docs say about the code
 
 languages: setup-test ## Bring the catalogs of the pages up to date, and name what is to be translated
 	$(BIN)/python -m scripts.languages
+
+gallery: setup-test browser ## Photograph every page, state, theme and language onto one sheet
+	$(BIN)/python -m scripts.gallery $(ARGS)
 
 bench: setup-test load-generator ## Measure against a bare app, with few and with a million cases
 	$(BIN)/python -m bench

@@ -48,10 +48,11 @@ def check_page(html: str) -> Markup:
 def shows(page: Markup, payload: str) -> bool:
     shown = " ".join(visible(payload).split())
     attributes = " ".join(str(value) for _, found in page.tags for value in found.values())
-    return shown in " ".join(page.text.split()) or shown in visible(attributes)
+    return shown in " ".join(page.text.split()) or shown in " ".join(visible(attributes).split())
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
+# The browser goes through all of them; here a few are planted in one place after the other.
+@pytest.mark.parametrize("payload", PAYLOADS[::4], ids=range(len(PAYLOADS[::4])))
 @pytest.mark.parametrize("body", EXAMPLES, ids=lambda body: body["type"])
 def test_a_payload_in_any_place_of_an_open_case_stays_text(body: dict[str, Any], payload: str) -> None:
     tried = 0
