@@ -15,6 +15,8 @@ EXAMPLE: dict[str, Any] = {
             {
                 "id": "canal-loft",
                 "title": "Canal Loft",
+                "badges": ["Daylight", "Kitchen"],
+                "recommended": True,
                 "seats": 24,
                 "price_per_day": "310 EUR",
                 "walk_from_station": "12 minutes",
@@ -24,6 +26,7 @@ EXAMPLE: dict[str, Any] = {
             {
                 "id": "weavers-hall",
                 "title": "Weavers' Hall",
+                "badges": ["Stage"],
                 "seats": 40,
                 "price_per_day": "420 EUR",
                 "walk_from_station": "20 minutes",
