@@ -1,5 +1,7 @@
 """The agent's side of the protocol: whoever asks, the person is told, and the decision comes back."""
 
+from assent.agent.callbacks import CallbackReceiver, Callbacks
+from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport
 from assent.agent.flow import Notice
 from assent.agent.following import AsyncAgent
 from assent.agent.following_sync import Agent
@@ -11,10 +13,14 @@ from assent.agent.switchboard import Switchboard
 __all__ = [
     "Agent",
     "AsyncAgent",
+    "AsyncFollowingTransport",
+    "CallbackReceiver",
+    "Callbacks",
     "Cancelled",
     "Decided",
     "Expired",
     "FollowedCase",
+    "FollowingTransport",
     "Notice",
     "Outcome",
     "PendingCase",

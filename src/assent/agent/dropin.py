@@ -1,0 +1,72 @@
+"""A drop-in for httpx: a 202 that needs a person is followed, and its caller gets the decision as a response.
+
+A decision is a 200 with the result as JSON; a no, an expired or a withdrawn question is a 409. So code that
+looks at nothing but the status never takes silence or a no for a yes. `extensions["assent"]` has the outcome.
+"""
+
+from typing import Any
+
+import httpx
+import msgspec
+
+from assent.agent.following import AsyncAgent
+from assent.agent.following_sync import Agent
+from assent.agent.outcomes import Decided, Outcome
+
+
+class FollowingTransport(httpx.BaseTransport):
+    """Wraps the transport of a client that blocks: `httpx.Client(transport=FollowingTransport(agent))`."""
+
+    def __init__(self, agent: Agent, inner: httpx.BaseTransport | None = None) -> None:
+        self._agent = agent
+        self._inner = inner or httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One request, followed if need be."""
+        response = self._inner.handle_request(request)
+        response.request = request
+        if response.status_code != 202:
+            return response
+        response.read()
+        outcome = self._agent.follow(response)
+        return outcome if isinstance(outcome, httpx.Response) else as_response(outcome)
+
+    def close(self) -> None:
+        """Close the inner transport."""
+        self._inner.close()
+
+
+class AsyncFollowingTransport(httpx.AsyncBaseTransport):
+    """Wraps the transport of a client that awaits."""
+
+    def __init__(self, agent: AsyncAgent, inner: httpx.AsyncBaseTransport | None = None) -> None:
+        self._agent = agent
+        self._inner = inner or httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request, followed if need be."""
+        response = await self._inner.handle_async_request(request)
+        response.request = request
+        if response.status_code != 202:
+            return response
+        await response.aread()
+        outcome = await self._agent.follow(response)
+        return outcome if isinstance(outcome, httpx.Response) else as_response(outcome)
+
+    async def aclose(self) -> None:
+        """Close the inner transport."""
+        await self._inner.aclose()
+
+
+def as_response(outcome: Outcome) -> httpx.Response:
+    """An outcome as code that knows nothing of it can read."""
+    status = 200 if isinstance(outcome, Decided) and not outcome.against else 409
+    return httpx.Response(status, json=as_dict(outcome), extensions={"assent": outcome})
+
+
+def as_dict(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as plain JSON, without the service's own words for it."""
+    plain: dict[str, Any] = msgspec.to_builtins(outcome)
+    plain.pop("raw")
+    known = {name: value for name, value in plain.items() if value is not None}
+    return {"status": outcome.status, **known}

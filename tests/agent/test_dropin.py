@@ -1,0 +1,64 @@
+"""An ordinary httpx client whose 202s are followed: silence never looks like a yes."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from assent.agent import Agent, AsyncAgent, Decided, Expired, Notice
+from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport
+from tests.server.running import EXAMPLE, RunningServer, running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+def press(server: RunningServer, notice: Notice, action: str) -> None:
+    if notice.name == "told":
+        link = {"submit_url": notice.case.submit_url, "submit_token": notice.case.submit_token}
+        threading.Thread(target=server.press, args=(link, action), daemon=True).start()
+
+
+BODY = {**EXAMPLE, "inline_actions": ["confirm", "cancel"]}
+
+
+@pytest.mark.parametrize(("action", "status"), [("confirm", 200), ("cancel", 409)])
+def test_a_decision_comes_back_as_an_ordinary_response(
+    server: RunningServer, action: str, status: int
+) -> None:
+    with (
+        Agent(tell=lambda notice: press(server, notice, action), clock=server.clock) as agent,
+        httpx.Client(base_url=server.url, transport=FollowingTransport(agent)) as client,
+    ):
+        headers = {"Authorization": f"Bearer {server.api_key}"}
+        response = client.post("/v1/cases", json=BODY, headers=headers)
+        assert (response.status_code, response.json()["action"]) == (status, action)
+        assert "raw" not in response.json()
+        assert isinstance(response.extensions["assent"], Decided)
+        assert client.get("/healthz").status_code == 200
+
+
+def test_an_expired_question_is_no_success(server: RunningServer) -> None:
+    async def tell(notice: Notice) -> None:
+        if notice.name == "told":
+            server.advance(days=2)
+            await asyncio.to_thread(server.sweep)
+
+    async def play() -> None:
+        async with (
+            AsyncAgent(tell=tell, clock=server.clock) as agent,
+            httpx.AsyncClient(base_url=server.url, transport=AsyncFollowingTransport(agent)) as client,
+        ):
+            headers = {"Authorization": f"Bearer {server.api_key}"}
+            response = await client.post("/v1/cases", json=BODY, headers=headers)
+            assert (response.status_code, response.json()["status"]) == (409, "expired")
+            assert isinstance(response.extensions["assent"], Expired)
+            with pytest.raises(httpx.HTTPStatusError):
+                response.raise_for_status()
+
+    asyncio.run(play())
