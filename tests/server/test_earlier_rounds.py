@@ -34,10 +34,9 @@ def test_a_long_chain_of_large_texts_is_compared_as_far_as_it_is_worth_it(
     server: RunningServer, client: httpx.Client
 ) -> None:
     text = "\n".join(f"Line {number} of a long letter." for number in range(5_000))
-    previous: str | None = None
-    for number in range(13):
-        hitl = ask(server, client, {"body": f"{text}\nVersion {number}."}, previous)
-        previous = hitl["case_id"]
+    hitl = ask(server, client, {"body": f"{text}\nVersion 0."})
+    for number in range(1, 13):
+        hitl = ask(server, client, {"body": f"{text}\nVersion {number}."}, hitl["case_id"])
     with server.page(hitl) as page:
         assert page.text.count('<details class="aside round"') == 12
         assert page.text.count("too much to compare here") == 2

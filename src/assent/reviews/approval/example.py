@@ -27,6 +27,11 @@ EXAMPLE: dict[str, Any] = {
         "order": "Bookshelf Alder, 80 × 200 cm",
         "ordered_on": "2026-05-04",
         "refund": "7.90 EUR",
+        "reason_presets": [
+            "The tone is not right.",
+            {"label": "Too generous", "text": "We do not give the delivery fee back for two days."},
+            {"label": "Call instead", "text": "Please call the customer instead of writing."},
+        ],
         "why_you_are_asked": "Replies that give money back are read by a person before they leave.",
     },
 }
