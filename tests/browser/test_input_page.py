@@ -510,3 +510,18 @@ def test_problems_are_told_in_the_persons_language(
     page.locator("#f-arrival").focus()
     expect(page.locator("[data-field=email] .problem")).to_contain_text("E-Mail")
     context.close()
+
+
+def test_a_save_that_was_overtaken_by_a_press_takes_nobody_back(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    hitl = ask_journey(server, client)
+    typed = {"field.traveller": "Ada", "field.email": "a@example.org", "field.arrival": "2026-09-07"}
+    asked = {"asked": ["traveller", "email", "arrival", "way"], "step": "0", "field.way": "own", **typed}
+    with server.page(hitl) as page:
+        second = page.post("respond", {**asked, "action": "x-next"})
+        assert "Step 2 of 3" in second.text
+        assert page.post("draft", {"asked": "traveller", "step": "0", "field.traveller": "Ada"})
+        assert poll(client, hitl)["progress"]["current_step"] == 2
+    with server.page(hitl) as later:
+        assert "Step 2 of 3" in later.text

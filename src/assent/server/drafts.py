@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,6 +15,7 @@ from assent.cases.case import Case, Offer
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import AssentError
 from assent.pages.language import Language
+from assent.protocol.poll import Progress
 from assent.reviews import BaseKind
 from assent.server.public import json_response
 from assent.server.visits import Visits
@@ -46,6 +48,10 @@ class Drafts:
         """Where they are."""
         return [Route("/review/{case_id}/draft", self.keep, methods=["POST"])]
 
+    def alone(self, case_id: str) -> asyncio.Lock:
+        """Held while a form is read and written: what two devices save at once lies side by side."""
+        return self._turns.setdefault(case_id, asyncio.Lock())
+
     async def keep(self, request: Request) -> Response:
         """Keep it; refusals are flat JSON, as the page itself has the words for them."""
         try:
@@ -57,20 +63,24 @@ class Drafts:
 
     async def _keep(self, request: Request) -> dict[str, Any]:
         visit = await self._visits.visit(request)
-        # Two devices may save at once: each adds its fields to what the other has left.
-        async with self._turns.setdefault(visit.case.id, asyncio.Lock()):
-            saved, _ = await self._saved(visit.case, visit.offer)
+        async with self.alone(visit.case.id):
+            saved, step = await self._saved(visit.case, visit.offer)
             turn = self._kind(visit.case.type).typing(visit.offer, visit.typed, saved)
+            # Only a press moves a person on: a save that was overtaken by one must not take them back.
             await self._desk.work(
                 visit.case.id,
                 actor=visit.session.actor,
                 values=turn.values,
-                step=turn.step,
-                progress=turn.progress,
+                step=step,
+                progress=_at_step(turn.progress, step),
             )
         say = self._language(request).say
         problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
         return {"asked": turn.asked, "problems": problems}
+
+
+def _at_step(progress: Progress | None, step: int) -> Progress | None:
+    return progress and replace(progress, current_step=min(step + 1, progress.total_steps or 1))
 
 
 def _plain(text: str) -> str:

@@ -155,6 +155,10 @@ class ReviewPages:
         if (request.headers.get("content-type") or "").partition(";")[0].strip().lower() != FORM:
             return await self._respond_json(request)
         visit = await self._visits.visit(request)
+        async with self._drafts.alone(visit.case.id):
+            return await self._respond(request, visit)
+
+    async def _respond(self, request: Request, visit: Visit) -> Response:
         move = visit.value("action") or ""
         saved, _ = await self._saved(visit.case, visit.offer)
         turn = self._kind(visit.case.type).turn(visit.offer, move, visit.typed, saved)

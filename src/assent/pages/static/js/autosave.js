@@ -1,6 +1,8 @@
 // Keeps what is typed on the server: after a pause, on leaving a field, and when the page goes away.
 // Tells the form what came of it ("kept", with the reply); "keep" on the form saves at once.
 const PAUSE = 1000;
+const LEAVING = 300; // whoever leaves a field may be on the way to a button, whose press carries all of it
+const CHOICE = "[type=radio], [type=checkbox], select";
 const RETRY = 2000;
 const LONGEST_RETRY = 30000;
 const OUTLIVES_PAGE = 60000; // a browser lets at most so many bytes outlive their page
@@ -86,12 +88,15 @@ export default function autosave(line) {
     if (!name || event.target.form !== form) return;
     dirty.add(name === "emptied" ? `field.${event.target.value}` : name);
     clearTimeout(timer);
-    timer = setTimeout(save, event.type === "change" ? 0 : PAUSE);
+    timer = setTimeout(save, event.type === "input" ? PAUSE : event.target.matches(CHOICE) ? 0 : LEAVING);
   }
 
   form.addEventListener("input", typed);
   form.addEventListener("change", typed);
-  form.addEventListener("keep", () => save());
+  form.addEventListener("keep", () => {
+    clearTimeout(timer);
+    timer = setTimeout(save, LEAVING);
+  });
   form.addEventListener("submit", (event) => {
     leaving = true; // the post carries all of it
     setTimeout(() => { leaving = !event.defaultPrevented; });
