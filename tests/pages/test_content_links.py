@@ -58,6 +58,18 @@ def test_an_ordinary_address_is_left_alone(address: str) -> None:
     assert link["target"] == "_blank"
 
 
+def test_odd_addresses_inside_a_text_are_pointed_out_once() -> None:
+    text = (
+        "See https://аpple.com/a, then (https://аpple.com/b) and https://example.com.\nOr http://10.0.0.1/x"
+    )
+    shown = Markup(str(VALUES.show(text))).text
+    assert shown.count("imitates letters of another script") == 1
+    assert shown.count("is a number, not a name: 10.0.0.1") == 1
+    assert shown.count("This address") == 2
+    formatted = Markup(str(VALUES.show({"format": "markdown", "content": text}))).text
+    assert formatted.count("is a number, not a name") == 1
+
+
 def test_the_quick_look_never_takes_what_the_careful_one_refuses() -> None:
     odd = [
         "https://xn--a.com/",

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import islice
 from urllib.parse import SplitResult, urlsplit
 
 import idna
@@ -9,6 +10,7 @@ import idna
 from assent.protocol.wording import message
 
 LONGEST_LINK = 2048
+MOST_ADDRESSES = 50
 REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
 
 # Most addresses are of this plain form, about which nothing needs to be said.
@@ -17,6 +19,7 @@ _ORDINARY = re.compile(
 )
 _FORBIDDEN = re.compile(r"[\s\"'<>\\^`{|}]")
 _NUMBERS = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}\.?")
+_ADDRESSES = re.compile(r"https?://(?:\[[0-9a-f:.]{2,45}\])?[^\s<>\"'()\[\]{}|\\^`]{0,1990}", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?://)?([^\s/?#@]+\.[^\s/?#@.\d][^\s/?#@.]+)(?:[/?#:]\S*)?", re.IGNORECASE)
 # Letters of other scripts that are drawn like Latin ones.
 _LOOKALIKES = frozenset(
@@ -59,6 +62,14 @@ def remark(text: str) -> str | None:
             "What stands before the @ is no address. This one leads to {host}.", host=parts.hostname
         )
     return host_remark(parts.hostname)
+
+
+def remarks(text: str) -> list[str]:
+    """What is odd about the addresses in a text, each said once; so many of them are looked at."""
+    if "://" not in text:
+        return []
+    found = islice(_ADDRESSES.finditer(text), MOST_ADDRESSES)
+    return list(dict.fromkeys(said for one in found if (said := remark(one[0]))))
 
 
 def host_remark(host: str) -> str | None:

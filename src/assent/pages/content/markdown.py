@@ -59,7 +59,9 @@ class Markdown:
     # Each rule is called by the parser's renderer: tokens, place, options, environment.
 
     def _text(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
-        return self._writing.text(tokens[place].content)
+        text = tokens[place].content
+        inside_link = place > 0 and tokens[place - 1].type == "link_open"
+        return self._writing.text(text) + ("" if inside_link else self._writing.remarks(text))
 
     def _code_inline(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
         return f"<code>{self._writing.text(tokens[place].content)}</code>"

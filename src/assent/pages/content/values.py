@@ -166,8 +166,8 @@ class Values:
         if shown:
             return shown
         if look == "lines":
-            return self.writing.lines(text), True
-        return f"<bdi>{self.writing.text(text)}</bdi>{self._remark(text)}", False
+            return self.writing.lines(text) + self.writing.remarks(text), True
+        return f"<bdi>{self.writing.text(text)}</bdi>{self.writing.remarks(text)}", False
 
     def _preview(self, kind: Kind, text: str, alt: str) -> Shown | None:
         return self.previews.show(kind, text, _attribute(alt) or self._image_name(None))
@@ -181,13 +181,7 @@ class Values:
         host = links.host_of(address)
         before, found, after = address.partition(host)
         shown = f"{escape(before)}<b>{escape(found)}</b>{escape(after)}" if found else escape(address)
-        return f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self._remark(address)}'
-
-    def _remark(self, text: str) -> str:
-        if text[:4].lower() != "http":
-            return ""
-        remark = links.remark(text)
-        return f' <small class="remark">{self.writing.say(remark)}</small>' if remark else ""
+        return f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self.writing.remarks(address)}'
 
     def _date(self, text: str) -> str:
         moment = looks.as_moment(text)

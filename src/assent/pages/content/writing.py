@@ -4,6 +4,7 @@ import re
 
 from markupsafe import Markup, escape
 
+from assent.pages.content import links
 from assent.pages.language import Language
 from assent.pages.visible import kind_of_hidden, visible
 
@@ -86,6 +87,10 @@ class Writing:
     def listing(self, *parts: str) -> str:
         """Several parts in one sentence, all of them markup."""
         return self._language.listing(parts)
+
+    def remarks(self, text: str) -> str:
+        """What should be known about the addresses in a text, as markup to stand after it."""
+        return "".join(f' <small class="remark">{self.say(remark)}</small>' for remark in links.remarks(text))
 
     def say(self, message: str) -> str:
         """A message of ours, as markup."""
