@@ -227,6 +227,7 @@ def test_questions_come_and_go_with_the_answers_and_nothing_typed_is_lost(
     expect(page.locator(".heard")).to_have_text("Your answer brings up another question below.")
     passport.fill(PASSPORT)
     page.get_by_label("By train").check()
+    expect(page.locator(".problem")).to_have_count(0)  # what was said of the empty box is over
     expect(railcard).to_be_visible()
     expect(passport).to_be_hidden()
     expect(passport).to_be_disabled()

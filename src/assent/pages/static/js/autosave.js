@@ -1,5 +1,5 @@
 // Keeps what is typed on the server: after a pause, on leaving a field, and when the page goes away.
-// Tells the form what came of it ("kept", with the reply); "keep" on the form saves at once.
+// Tells the form what came of it ("kept", with the reply and what was typed since); "keep" on the form saves soon.
 const PAUSE = 1000;
 const LEAVING = 300; // whoever leaves a field may be on the way to a button, whose press carries all of it
 const CHOICE = "[type=radio], [type=checkbox], select";
@@ -80,7 +80,7 @@ export default function autosave(line) {
     else say(first ? "first" : "saved", false);
     first = false;
     if (wasLost) heard.textContent = line.textContent;
-    form.dispatchEvent(new CustomEvent("kept", { detail: answer }));
+    form.dispatchEvent(new CustomEvent("kept", { detail: { ...answer, unsaved: [...dirty] } }));
   }
 
   function typed(event) {

@@ -21,6 +21,7 @@ export default function liven(box) {
     if (!key) return;
     typed.add(key);
     left.delete(key);
+    delete latest[key]; // what was said is about an earlier answer
   });
 
   box.addEventListener("focusout", ({ target, relatedTarget }) => {
@@ -32,10 +33,12 @@ export default function liven(box) {
   });
 
   form.addEventListener("kept", ({ detail }) => {
+    const since = detail.unsaved.map((name) => name.replace(/^field\./, ""));
     latest = detail.problems;
+    since.forEach((key) => delete latest[key]);
     settle(() => {
       ask(detail.asked);
-      typed.forEach((key) => { if (!latest[key]) clear(key); });
+      typed.forEach((key) => { if (!latest[key] && !since.includes(key)) clear(key); });
       judge();
     });
   });
