@@ -10,7 +10,8 @@ import idna
 from assent.protocol.wording import message
 
 LONGEST_LINK = 2048
-MOST_ADDRESSES = 50
+MOST_ADDRESSES = 2000
+MOST_REMARKS = 100
 REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
 
 # Most addresses are of this plain form, about which nothing needs to be said.
@@ -68,8 +69,9 @@ def remarks(text: str) -> list[str]:
     """What is odd about the addresses in a text, each said once; so many of them are looked at."""
     if "://" not in text:
         return []
-    found = islice(_ADDRESSES.finditer(text), MOST_ADDRESSES)
-    return list(dict.fromkeys(said for one in found if (said := remark(one[0]))))
+    found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MOST_ADDRESSES))
+    odd = (said for one in found if not ordinary_host(one) and (said := remark(one)))
+    return list(dict.fromkeys(islice(odd, MOST_REMARKS)))
 
 
 def host_remark(host: str) -> str | None:
