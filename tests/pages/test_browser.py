@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from assent.pages.language import Language
 from assent.pages.languages import languages
@@ -146,7 +146,7 @@ def test_enter_in_a_wizard_goes_on(browser: Browser, site: Site) -> None:
     page.goto(f"{site.address}/open-input")
     site.posts.clear()
     page.locator("[name='field.traveller']").press("Enter")
-    page.wait_for_url("**/respond")
+    expect(page).to_have_title("posted")
     page.context.close()
     assert ("action", "x-next") in parse_qsl(site.answers[-1][1])
 
@@ -159,7 +159,7 @@ def test_an_answer_is_one_plain_post(browser: Browser, site: Site, js: bool) -> 
     page.get_by_label("Note (optional)").fill("Quiet")
     site.posts.clear()
     page.get_by_role("button", name="Send my choice").click()
-    page.wait_for_url("**/respond")
+    expect(page).to_have_title("posted")
     page.context.close()
     path, body = site.answers[-1]
     assert path == "/review/x/respond"
@@ -192,7 +192,7 @@ def test_every_question_can_be_answered_by_keyboard_alone(browser: Browser, site
             page.keyboard.press(keys)
         else:
             page.keyboard.type(keys)
-    page.wait_for_url("**/respond")
+    expect(page).to_have_title("posted")
     page.context.close()
     last_stop = WALKS[name][-1][0]
     assert f"action={last_stop.split('=')[1].rstrip(']')}" in site.answers[-1][1]
@@ -245,7 +245,7 @@ def test_untouched_text_comes_back_as_it_was(browser: Browser, site: Site) -> No
     page.goto(f"{site.address}/open-approval")
     site.posts.clear()
     page.get_by_role("button", name="Approve", exact=True).click()
-    page.wait_for_url("**/respond")
+    expect(page).to_have_title("posted")
     page.context.close()
     pairs = parse_qsl(site.answers[-1][1], keep_blank_values=True)
     data = BUILT_IN["approval"].form_data(offer, pairs)
