@@ -77,9 +77,8 @@ def parts_of(source: str, artifact: Any) -> Parts:
     """The editable parts of an artifact; a plain value is edited under its own name."""
     root = artifact if isinstance(artifact, Mapping) else {source: artifact}
     parts: list[Part] = []
-    small = {key: value for key, value in root.items() if len(msgspec.json.encode(value)) <= LARGEST_FIELD}
-    room, complete = LONGEST_TOGETHER, len(small) == len(root)
-    for path, value in _leaves((), small):
+    room, complete = LONGEST_TOGETHER, True
+    for path, value in _small_leaves(root):
         if len(parts) == MOST_PARTS:
             return Parts(root=root, parts=tuple(parts), complete=False)
         size = len(value) if isinstance(value, str) else 0
@@ -89,6 +88,16 @@ def parts_of(source: str, artifact: Any) -> Parts:
         room -= size
         parts.append(Part(path=path, value=value))
     return Parts(root=root, parts=tuple(parts), complete=complete)
+
+
+def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Every leaf; None in place of a field that could not be sent back whole."""
+    for key, value in root.items():
+        containers = isinstance(value, Mapping | list | tuple)
+        if containers and len(msgspec.json.encode(value)) > LARGEST_FIELD:
+            yield (key,), None
+        else:
+            yield from _leaves((key,), value)
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
