@@ -40,8 +40,9 @@ def test_pages_wear_the_name_the_logo_and_the_colours(library: RunningServer, ow
     assert picture.headers["content-type"] == "image/svg+xml"
     assert "sandbox" in picture.headers["content-security-policy"]
     assert picture.content == (EXAMPLE / "logo.svg").read_bytes()
-    assert ":root{--accent:#7a2e1d;--paper:#fffdf9;--on-accent:#ffffff;}" in sheet.text
-    assert "--accent:#f0b49f;--on-accent:#000000;" in sheet.text
+    light, dark = (f"@media (prefers-color-scheme:{theme}){{:root{{" for theme in ("light", "dark"))
+    assert f"{light}--accent:#7a2e1d;--paper:#fffdf9;--on-accent:#ffffff;}}}}" in sheet.text
+    assert f"{dark}--accent:#f0b49f;--on-accent:#000000;}}}}" in sheet.text
     assert sheet.text.rstrip().endswith((EXAMPLE / "style.css").read_text().rstrip())
 
 

@@ -130,7 +130,11 @@ def _variables(colours: Mapping[str, Mapping[str, str]]) -> str:
         "".join(f"--{name.replace('_', '-')}:{value};" for name, value in colours[theme].items())
         for theme in THEMES
     )
-    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return "".join(
+        f"@media (prefers-color-scheme:{theme}){{:root{{{values}}}}}"
+        for theme, values in (("light", light), ("dark", dark))
+        if values
+    )
 
 
 def _logo(folder: Path) -> str | None:

@@ -43,6 +43,14 @@ def undo_of(context: Mapping[str, Any]) -> Undo | None:
     return Undo(possible=possible, how=how if told else None)
 
 
+def without_undo(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The context without what the page says about undoing anyway, so that it is not said twice."""
+    if undo_of(context) is None:
+        return dict(context)
+    said = [name for name in ("reversible", "undo") if isinstance(context.get(name), bool | str)]
+    return {name: value for name, value in context.items() if name not in said}
+
+
 class ReviewView(Struct, frozen=True, kw_only=True):
     """An open case before a person."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from assent.cases.case import Case, Offer
@@ -12,7 +13,7 @@ from assent.desk.review_desk import ReviewDesk
 from assent.errors import BadRequest
 from assent.pages.language import Language
 from assent.pages.renderer import PageRenderer
-from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, undo_of
+from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, undo_of, without_undo
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
 from assent.server.earlier_rounds import earlier_rounds, recap_of
@@ -64,7 +65,7 @@ class PageViews:
             case=case,
             offer=offer,
             template=kind.template,
-            substance=kind.substance(offer, filled.values),
+            substance=kind.substance(replace(offer, context=without_undo(offer.context)), filled.values),
             now=self._desk.now(),
             csrf=session.csrf,
             idempotency_key=filled.idempotency_key or minting.token(),
