@@ -313,6 +313,22 @@ def test_each_type_is_answered_by_its_form(
     assert (result["action"], result["data"]) == (fields["action"], data)
 
 
+def test_not_deciding_may_have_a_reason_picked_and_one_written(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    said = {
+        "This is not mine to decide.": {"why": "not_mine"},
+        "I do not know enough to decide this.\n\nAsk Ada": {"why": "too_little", "reason": " Ask Ada "},
+        "Only words": {"why": "nonsense", "reason": "Only words"},
+    }
+    for reason, fields in said.items():
+        hitl = server.open(client)
+        with server.page(hitl) as page:
+            assert "withdrawn" in page.post("decline", fields).text
+        found = poll(client, hitl)
+        assert (found["status"], found["reason"]) == ("cancelled", reason)
+
+
 # A service's own page, in JSON
 
 

@@ -78,6 +78,13 @@ FIELDS: Mapping[str, str] = {
     "answer": message("Your answer"),
 }
 
+# Why somebody may not want to decide, by the name that the form sends.
+DECLINED: Mapping[str, str] = {
+    "not_mine": phrase("This is not mine to decide."),
+    "too_little": phrase("I do not know enough to decide this."),
+    "not_needed": phrase("This is no longer needed."),
+}
+
 NOTICES: Mapping[str, str] = {
     "more_asked": phrase("Your answer brings up one more question. Nothing is lost."),
     "saved": phrase(

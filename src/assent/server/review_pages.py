@@ -31,6 +31,7 @@ from assent.errors import (
     Unavailable,
 )
 from assent.pages.renderer import PageRenderer
+from assent.pages.words import DECLINED
 from assent.protocol.inline_submit import ActionName
 from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
@@ -179,7 +180,9 @@ class ReviewPages:
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
         visit = await self._visits.visit(request)
-        reason = (visit.value("reason") or "").strip()[:LONGEST_NOTE]
+        picked = DECLINED.get(visit.value("why") or "")
+        parts = [self._language(request).t(picked) if picked else "", visit.value("reason") or ""]
+        reason = "\n\n".join(part.strip() for part in parts if part.strip())[:LONGEST_NOTE]
         await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
         return self._replies.go(visit.case.id)
 
