@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from assent.ports.channel import Card, Ended
+from assent.ports.channel import Button, Card, Ended
 
 Size = Callable[[str], int]
 
@@ -75,6 +76,10 @@ IF_SILENT: Mapping[str, str] = {
     "abort": "the agent is told to stop.",
     "approve": "it counts as a yes.",
 }
+
+
+LINK_ONLY = frozenset({"selection", "input"})
+"""What no single press can answer."""
 
 
 # Measuring and cutting
@@ -239,6 +244,16 @@ def silence(card: Card) -> str:
 def link_label(card: Card) -> str:
     """What the button with the link says."""
     return LINK_LABELS.get(card.type, "Open the review")
+
+
+def buttons_of(card: Card, most: int, *, label: int, size: Size = len) -> tuple[Button, ...]:
+    """The card's native buttons, labelled in one short line each; none where only the page can answer."""
+    if card.type in LINK_ONLY:
+        return ()
+    return tuple(
+        replace(button, label=cut(one_line(button.label) or action_label(button.action), label, size=size))
+        for button in card.buttons[:most]
+    )
 
 
 def action_label(action: str) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     "assent.testing.contracts.case_store",
+    "assent.testing.contracts.channel",
     "assent.testing.contracts.erasure",
     "assent.testing.contracts.key_store",
     "assent.testing.contracts.outbox_store",

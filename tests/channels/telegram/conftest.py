@@ -1,0 +1,36 @@
+"""A Telegram channel, and the Bot API it talks to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.channels.telegram import TelegramChannel
+from assent.testing.clock import DAYBREAK
+from tests.channels.loopback import loopback
+from tests.channels.telegram.bot_api import CHAT, SECRET, TOKEN, BotApi, TelegramHarness
+
+
+@pytest.fixture
+def breaks() -> list[float]:
+    """How long the channel would have waited, each time."""
+    return []
+
+
+@pytest.fixture
+async def harness(breaks: list[float]) -> AsyncIterator[TelegramHarness]:
+    async def sleep(seconds: float) -> None:
+        breaks.append(seconds)
+
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        channel = TelegramChannel(
+            token=TOKEN,
+            chat_id=str(CHAT),
+            webhook_secret=SECRET,
+            api_url=server.url,
+            ask_for_s=1,
+            sleep=sleep,
+            clock=lambda: DAYBREAK,
+        )
+        yield TelegramHarness(api, server, channel)
+        await channel.aclose()

@@ -1,0 +1,7 @@
+"""Telegram keeps the contract of every channel."""
+
+from assent.testing.contracts.channel import ChannelContract
+
+
+class TestTelegram(ChannelContract):
+    pass
