@@ -8,6 +8,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -123,6 +124,17 @@ def _whole(text: str, end: int) -> str:
 
 def _continues(character: str) -> bool:
     return bool(character) and (bool(unicodedata.combining(character)) or bool(_TRAILING.match(character)))
+
+
+def fits_link_button(url: str, longest: int) -> bool:
+    """Whether platforms take a link for a button: not too long, and no host without a dot (localhost)."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    fits = len(url) <= longest and url.isascii() and url.isprintable() and " " not in url
+    return fits and parts.scheme in ("http", "https") and "." in host.strip(".")
 
 
 # Making readable

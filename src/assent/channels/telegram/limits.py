@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import urlsplit
 
-from assent.channels.texts import utf8_bytes, utf16_units
+from assent.channels.texts import fits_link_button, utf8_bytes, utf16_units
 
 TEXT_UNITS = 4096
 """After the markup has been read."""
@@ -22,14 +21,8 @@ TAGS = frozenset({"b", "i", "code", "blockquote"})
 
 
 def is_linkable(url: str) -> bool:
-    """Whether a button may lead there: Telegram refuses hosts without a dot, such as localhost."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    fits = len(url) <= LONGEST_LINK and url.isascii() and url.isprintable() and " " not in url
-    return fits and parts.scheme in ("http", "https") and "." in host.strip(".")
+    """Whether a button may lead there."""
+    return fits_link_button(url, LONGEST_LINK)
 
 
 def misfits(body: Mapping[str, Any]) -> list[str]:

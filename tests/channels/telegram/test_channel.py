@@ -1,0 +1,212 @@
+"""What is Telegram's own: long polling, groups that move, messages that cannot change, words for no."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from assent.channels.telegram import TelegramChannel, from_environment
+from assent.errors import ChannelRefused, SettingsError, Unreachable
+from assent.ports.channel import Call, Channel, Press
+from assent.testing.platforms import ended, sample_card
+from tests.channels.loopback import HANG_UP, Answer
+from tests.channels.telegram.bot_api import CHAT, SECRET, TOKEN, TelegramHarness, refusal
+
+pytestmark = pytest.mark.anyio
+
+
+async def heard(channel: Channel, times: int = 1) -> list[Sequence[Press]]:
+    """The next presses that the channel hears by itself."""
+    found: list[Sequence[Press]] = []
+    async with aclosing(channel.listen()) as listening:  # type: ignore[type-var]
+        async for presses in listening:
+            found.append(presses)
+            if len(found) == times:
+                break
+    return found
+
+
+async def test_presses_are_heard_without_a_public_address(harness: TelegramHarness):
+    harness.api.updates = [harness.api.press(1, "h1.yes", user_id=7, name="Ada Lovelace")]
+    ((press,),) = await heard(harness.channel)
+    assert (press.reference, press.presser.user_id, press.presser.name) == ("h1.yes", "7", "Ada Lovelace")
+    assert harness.server.requests[0].json == {"timeout": 1, "allowed_updates": ["callback_query"]}
+
+
+async def test_a_press_is_confirmed_only_after_it_was_handled(harness: TelegramHarness):
+    harness.api.updates = [harness.api.press(1, "h1.yes")]
+    async with aclosing(harness.channel.listen()) as listening:  # type: ignore[type-var]
+        await anext(listening)
+        assert [request.json.get("offset") for request in harness.server.requests] == [None]
+        harness.api.updates.append(later := harness.api.press(1, "h1.no"))
+        (press,) = await anext(listening)
+    assert press.reference == "h1.no"
+    assert harness.server.requests[-1].json["offset"] == later["update_id"]
+
+
+async def test_whoever_died_before_confirming_hears_the_same_press_again(harness: TelegramHarness):
+    harness.api.updates = [harness.api.press(1, "h1.yes")]
+    (first,) = await heard(harness.channel)
+    (again,) = await heard(harness.channel)
+    assert first == again
+
+
+async def test_updates_that_are_no_press_are_passed_over(harness: TelegramHarness):
+    strange: list[Any] = [{"update_id": 5}, {"update_id": 6, "message": {}}, "strange"]
+    harness.server.planned.append(Answer(json={"ok": True, "result": strange}))
+    harness.api.updates = [{**harness.api.press(1, "h1.yes"), "update_id": 7}]
+    ((press,),) = await heard(harness.channel)
+    assert press.reference == "h1.yes"
+    assert harness.server.requests[-1].json["offset"] == 7
+
+
+async def test_listening_outlasts_trouble_with_longer_and_longer_breaks(
+    harness: TelegramHarness, breaks: list[float]
+):
+    harness.api.updates = [harness.api.press(1, "h1.yes")]
+    trouble = [HANG_UP, Answer(status=502, body=b"<html>"), refusal(500, "Internal"), refusal(429, "Slow")]
+    conflict = refusal(409, "Conflict: terminated by other getUpdates request; make sure that only one …")
+    harness.server.planned += [*trouble, conflict]
+    ((press,),) = await heard(harness.channel)
+    assert press.reference == "h1.yes"
+    assert breaks == [1, 2, 4, 8, 16]
+
+
+async def test_a_webhook_in_the_way_of_listening_is_named(harness: TelegramHarness):
+    conflict = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to …"
+    harness.server.planned.append(refusal(409, conflict))
+    with pytest.raises(SettingsError, match="deleteWebhook"):
+        await heard(harness.channel)
+
+
+async def test_a_wrong_token_ends_listening(harness: TelegramHarness):
+    harness.server.planned.append(refusal(401, "Unauthorized"))
+    with pytest.raises(ChannelRefused, match="ASSENT_TELEGRAM_BOT_TOKEN"):
+        await heard(harness.channel)
+
+
+async def test_a_group_that_became_a_supergroup_is_followed(harness: TelegramHarness):
+    moved = "Bad Request: group chat was upgraded to a supergroup chat"
+    harness.server.planned.append(refusal(400, moved, migrate_to_chat_id=-1009))
+    ticket = await harness.channel.send(sample_card())
+    assert ticket.place == "-1009"
+    assert [request.json["chat_id"] for request in harness.server.requests] == [str(CHAT), "-1009"]
+
+
+@pytest.mark.parametrize(
+    "words", ["message can't be edited", "message to edit not found", "MESSAGE_ID_INVALID"]
+)
+async def test_a_message_that_cannot_change_gets_a_reply(harness: TelegramHarness, words: str):
+    ticket = await harness.channel.send(sample_card())
+    harness.server.planned.append(refusal(400, f"Bad Request: {words}"))
+    await harness.channel.settle(ticket, sample_card(), ended())
+    follow_up = harness.server.requests[-1].json
+    assert follow_up["reply_parameters"] == {"message_id": 1, "allow_sending_without_reply": True}
+    assert "Approved by Ada" in harness.shown()[-1].text
+    assert harness.shown()[-1].problems == ()
+
+
+async def test_a_bot_that_was_blocked_cannot_settle(harness: TelegramHarness):
+    ticket = await harness.channel.send(sample_card())
+    harness.refuse_next()
+    with pytest.raises(ChannelRefused, match="blocked by the user"):
+        await harness.channel.settle(ticket, sample_card(), ended())
+
+
+async def test_a_press_too_old_to_answer_is_let_go(harness: TelegramHarness):
+    ticket = await harness.channel.send(sample_card())
+    call = harness.press(ticket, "h1.yes", user_id="7", name="Ada")
+    (press,) = (await harness.channel.hear(call)).presses
+    old = "Bad Request: query is too old and response timeout expired or query ID is invalid"
+    harness.server.planned.append(refusal(400, old))
+    await harness.channel.answer(press, "Recorded.")
+    assert harness.told() == []
+
+
+async def test_a_long_answer_opens_a_dialog_and_a_short_one_does_not(harness: TelegramHarness):
+    ticket = await harness.channel.send(sample_card())
+    (press,) = (await harness.channel.hear(harness.press(ticket, "x", user_id="7", name="Ada"))).presses
+    for text in ("Recorded.", "You are not among those who may answer this here, so nothing was recorded."):
+        await harness.channel.answer(press, text)
+    assert [one.json["show_alert"] for one in harness.server.at("answerCallbackQuery")] == [False, True]
+
+
+async def test_a_long_wait_is_not_waited_for(harness: TelegramHarness, breaks: list[float]):
+    harness.server.planned.append(refusal(429, "Too Many Requests", retry_after=3000))
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+    assert breaks == []
+
+
+async def test_a_link_in_telegrams_complaint_is_not_repeated(harness: TelegramHarness):
+    card = sample_card()
+    complaint = f"Bad Request: inline keyboard button URL '{card.review_url}' is invalid: Wrong HTTP URL"
+    harness.server.planned.append(refusal(400, complaint))
+    with pytest.raises(ChannelRefused, match="Wrong HTTP URL") as refused:
+        await harness.channel.send(card)
+    assert "token" not in refused.value.message
+
+
+async def test_the_answer_to_a_send_must_name_the_message(harness: TelegramHarness):
+    harness.server.planned.append(Answer(json={"ok": True, "result": True}))
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+async def test_a_reference_too_long_for_a_button_is_refused_here(harness: TelegramHarness):
+    card = sample_card()
+    long = replace(card.buttons[0], reference="é" * 33)
+    with pytest.raises(ChannelRefused, match="data"):
+        await harness.channel.send(replace(card, buttons=(long,)))
+    assert harness.server.requests == []
+
+
+async def test_without_a_secret_no_webhook_call_is_believed(harness: TelegramHarness):
+    channel = TelegramChannel(token=TOKEN, chat_id="1", api_url=harness.server.url)
+    with pytest.raises(SettingsError, match="ASSENT_TELEGRAM_WEBHOOK_SECRET"):
+        await channel.hear(Call(method="POST", headers={"x-telegram-bot-api-secret-token": ""}, body=b"{}"))
+    await channel.aclose()
+
+
+async def test_the_environment_opens_a_channel(harness: TelegramHarness):
+    environ = {
+        "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
+        "ASSENT_TELEGRAM_CHAT_ID": "99",
+        "ASSENT_TELEGRAM_WEBHOOK_SECRET": SECRET,
+        "ASSENT_TELEGRAM_API_URL": harness.server.url,
+    }
+    channel = from_environment(environ)
+    ticket = await channel.send(sample_card())
+    assert ticket.place == "99"
+    await channel.aclose()
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({}, "ASSENT_TELEGRAM_BOT_TOKEN and ASSENT_TELEGRAM_CHAT_ID"),
+        ({"ASSENT_TELEGRAM_BOT_TOKEN": TOKEN}, "ASSENT_TELEGRAM_CHAT_ID"),
+        ({"ASSENT_TELEGRAM_BOT_TOKEN": "a/b?", "ASSENT_TELEGRAM_CHAT_ID": "1"}, "BotFather"),
+        (
+            {
+                "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
+                "ASSENT_TELEGRAM_CHAT_ID": "1",
+                "ASSENT_TELEGRAM_WEBHOOK_SECRET": "not this!",
+            },
+            "A-Z",
+        ),
+        (
+            {
+                "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
+                "ASSENT_TELEGRAM_CHAT_ID": "1",
+                "ASSENT_TELEGRAM_API_URL": "http://telegram.example",
+            },
+            "https",
+        ),
+    ],
+)
+async def test_what_is_missing_or_wrong_is_named(environ: dict[str, str], named: str):
+    with pytest.raises(SettingsError, match=named):
+        from_environment(environ)

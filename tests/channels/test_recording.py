@@ -1,0 +1,67 @@
+"""The channel for users' own tests keeps the contract too, as far as one can that renders nothing."""
+
+import asyncio
+
+import pytest
+
+from assent.errors import ChannelRefused, SignatureInvalid
+from assent.ports.channel import Call
+from assent.testing.channel import RecordingChannel
+from assent.testing.platforms import ended, sample_card
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_cards_and_their_endings_are_remembered():
+    channel, card = RecordingChannel(), sample_card()
+    ticket = await channel.send(card)
+    other = await channel.send(card)
+    await channel.settle(ticket, card, ended())
+    assert [(one.ticket, one.card, one.ended) for one in channel.sent] == [
+        (ticket, card, ended()),
+        (other, card, None),
+    ]
+
+
+async def test_a_press_is_heard_by_listening_and_by_webhook():
+    channel = RecordingChannel()
+    await channel.send(sample_card())
+    made = channel.press("reject", user_id="9", name="Bob")
+    async with asyncio.timeout(20):
+        (heard,) = await anext(channel.listen())
+    assert heard == made
+    assert made.reference == sample_card().buttons[1].reference
+    assert (await channel.hear(channel.call_for(made))).presses == (made,)
+
+
+async def test_an_ended_card_cannot_be_pressed():
+    channel = RecordingChannel()
+    await channel.settle(await channel.send(sample_card()), sample_card(), ended())
+    with pytest.raises(IndexError):
+        channel.press("approve")
+
+
+async def test_a_call_by_anyone_else_is_refused():
+    with pytest.raises(SignatureInvalid):
+        await RecordingChannel().hear(Call(method="POST", headers={}, body=b"{}"))
+
+
+async def test_failures_come_when_they_are_expected():
+    channel = RecordingChannel()
+    channel.expect(ChannelRefused())
+    with pytest.raises(ChannelRefused):
+        await channel.send(sample_card())
+    await channel.send(sample_card())
+    assert len(channel.sent) == 1
+
+
+async def test_a_test_can_wait_for_what_is_said():
+    channel = RecordingChannel()
+    await channel.send(sample_card())
+    press = channel.press("approve")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(channel.until(lambda: bool(channel.answers)))
+        group.create_task(channel.answer(press, "Recorded."))
+    assert channel.answers == [(press, "Recorded.")]
+    await channel.aclose()
+    assert channel.is_closed
