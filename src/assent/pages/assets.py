@@ -36,8 +36,8 @@ def scripts_for(html: str) -> list[str]:
     if f"/{ENTRY}" not in html:
         return []
     found = [module for hooks, module in _modules() if any(hook in html for hook in hooks)]
-    wanted = list(dict.fromkeys(found))
-    return wanted + [more for one in wanted for more in _imports(one) if more not in wanted]
+    wanted = dict.fromkeys([*found, *(more for one in found for more in _imports(one))])
+    return [name for name in wanted if name != ENTRY]
 
 
 @cache

@@ -62,10 +62,12 @@ class PageReplies:
         return self.page("".join(pieces), status=status, language=language)
 
     def page(self, html: str, *, status: int = 200, language: Language = ENGLISH) -> Response:
-        """A page."""
-        scripts = ", ".join(f"<{self.static_url}/{name}>; rel=modulepreload" for name in scripts_for(html))
-        headers = {**HEADERS, "content-language": language.code, **({"link": scripts} if scripts else {})}
-        return HTMLResponse(html, status_code=status, headers=headers)
+        """A page, naming every script it will use: none is asked for only once another has arrived."""
+        scripts = [
+            f'<script type="module" src="{self.static_url}/{name}"></script>' for name in scripts_for(html)
+        ]
+        whole = html.replace("</head>", "\n".join([*scripts, "</head>"]), 1)
+        return HTMLResponse(whole, status_code=status, headers={**HEADERS, "content-language": language.code})
 
     def remember_language(self, request: Request, response: Response) -> Response:
         """The same response, keeping the language that its request chose."""
