@@ -40,7 +40,7 @@ languages: setup-test ## Bring the catalogs of the pages up to date, and name wh
 gallery: setup-test browser ## Photograph every page, state, theme and language onto one sheet
 	$(BIN)/python -m scripts.gallery $(ARGS)
 
-bench: setup-test load-generator ## Measure against a bare app, with few and with a million cases
+bench: setup-test browser load-generator ## Measure against a bare app, with few and with a million cases
 	$(BIN)/python -m bench
 
 faults: setup-test ## Kill the server under load and see that no answer is lost

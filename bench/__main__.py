@@ -14,7 +14,7 @@ import msgspec
 from assent.desk import clock
 from bench import plot, table
 from bench.figures import Figure, Report
-from bench.rows import ROWS
+from bench.rows import GROUPS, ROWS
 from bench.session import Pace, Session
 from bench.target import raise_file_limit
 from scripts import wrk
@@ -45,14 +45,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a run."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure Assent against a bare ASGI app.")
     parser.add_argument("--quick", action="store_true", help="short slices, and 50,000 cases for many")
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"which of {','.join(ROWS)}")
+    parser.add_argument("--rows", default=",".join(ROWS), help=f"which of {','.join([*ROWS, *GROUPS])}")
     parser.add_argument("--seconds", type=int, default=1, help="length of a slice; default 1")
     parser.add_argument("--rounds", type=int, help="slices of each kind per row; default 9, quick 3")
     parser.add_argument("--stored", help="sizes of the store; default 1000,1000000")
     options = parser.parse_args(arguments)
-    options.rows = [name for name in ROWS if name in options.rows.split(",")]
+    named = options.rows.split(",")
+    wanted = {*named, *(row for group in named for row in GROUPS.get(group, ()))}
+    options.rows = [name for name in ROWS if name in wanted]
     if not options.rows:
-        parser.error(f"--rows takes names out of {', '.join(ROWS)}")
+        parser.error(f"--rows takes names out of {', '.join([*ROWS, *GROUPS])}")
     options.pace = Pace(rounds=options.rounds or (3 if options.quick else 9), seconds=options.seconds)
     sizes = options.stored or ("1000,50000" if options.quick else "1000,1000000")
     options.stored = [int(size) for size in sizes.split(",")]

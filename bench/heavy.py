@@ -7,6 +7,7 @@ import msgspec
 
 OPTIONS = 500
 ARTIFACT_BYTES = 1_000_000  # what fits into a request of 1 MiB with its envelope
+ROOM = 1024 * 1024  # for the context of a case; by default it takes a quarter of that
 PROSE = (
     "the order left our warehouse this morning and should arrive on Thursday between ten and two; "
     "the delivery fee was taken off the bill, and nothing else about the agreement has changed"

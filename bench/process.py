@@ -34,6 +34,14 @@ class Server:
         """End it; the profile is written to the file named at the start."""
         return self._window("profile/stop")
 
+    def start_turns(self) -> Usage:
+        """Begin to watch how long the loop works without a pause."""
+        return self._window("turns/start")
+
+    def stop_turns(self) -> Usage:
+        """End that; tells the longest."""
+        return self._window("turns/stop")
+
     def statuses(self) -> dict[tuple[str, str], int]:
         """How often each route has answered with each status, by the server's own count."""
         found = {}

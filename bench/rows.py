@@ -5,6 +5,7 @@ from msgspec import Struct
 GROWTH_BOUND = 1.3
 STREAMS = 5_000
 LISTENERS = 1_000
+LATENCY_MS = 400
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -85,5 +86,50 @@ ROWS = {
             title="the same, to cases not in memory",
             limit="as above, and reading the case: each commit makes the reading connection forget its pages",
         ),
+        *(
+            Row(
+                name=name,
+                title=f"{title}, against an almost empty page",
+                unit="×",
+                at_most=25.0,
+                limit="Python on one core: every value is made visible, escaped and laid out",
+            )
+            for name, title in {
+                "page_options": "page with 500 options",
+                "page_text": "page with 1 MB of text",
+                "page_markdown": "page with 1 MB of Markdown",
+                "page_json": "page with 1 MB of JSON",
+            }.items()
+        ),
+        Row(
+            name="page_turn",
+            title="longest turn of the loop beside such pages, in ordinary ones",
+            unit="×",
+            at_most=25.0,
+            limit="one loop: whatever is not handed to a thread runs to its end",
+        ),
+        Row(
+            name="page_polls",
+            title="p99 of polls beside such pages, against polls alone",
+            unit="×",
+            limit="one interpreter: whoever makes a page takes turns with all others",
+        ),
+        Row(
+            name="page_trips",
+            title="from a link to a usable page, beyond a blank one",
+            unit="round trips",
+            at_most=2.0,
+            limit="the link's redirect, then the stylesheet",
+        ),
+        Row(
+            name="page_usable",
+            title=f"until usable at {LATENCY_MS} ms and 1.6 Mbit/s, beyond a blank one",
+            unit="round trips",
+            at_most=2.0,
+            limit="the stylesheet's round trip, and the bytes of page and style",
+        ),
     )
 }
+PAGE_ROWS = tuple(name for name in ROWS if name.startswith("page_"))
+# Several rows under one name.
+GROUPS = {"pages": PAGE_ROWS}

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from bench.figures import Figure, has_bound
 from bench.measure import Comparison, compare
+from bench.pages import Pages
 from bench.process import Server, running
-from bench.rows import LISTENERS, ROWS, STREAMS
+from bench.rows import LISTENERS, PAGE_ROWS, ROWS, STREAMS
 from bench.stock import Stock, fill
 from bench.streams import spread, weigh
 from bench.traffic import Requests
@@ -53,10 +54,17 @@ class Session:
         if streaming:
             with running(self._db) as server:
                 yield from (self._told(self._stream_row(server, name, stock)) for name in streaming)
-        answering = [name for name in rows if name not in STREAM_ROWS]
+        answering = [name for name in rows if name not in (*STREAM_ROWS, *PAGE_ROWS)]
         if answering:
             with running(self._db) as server:
                 yield from (self._told(self._request_row(server, name, requests)) for name in answering)
+
+        # What a page costs does not depend on how many cases are stored.
+        reading = [name for name in rows if name in PAGE_ROWS and self._bounded]
+        if reading:
+            with running(self._db) as server:
+                pages = Pages(server, stock.key)
+                yield from (self._told(self._figure(name, pages.measure(name))) for name in reading)
 
     def _stream_row(self, server: Server, name: str, stock: Stock) -> Figure:
         if name == "fan_out":

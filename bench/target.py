@@ -1,6 +1,7 @@
 """The process that is measured: the real server with the bare app beside it, and a window for the bench."""
 
 import argparse
+import asyncio
 import cProfile
 import os
 import resource
@@ -11,6 +12,7 @@ from typing import cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.bootstrap import build
 from assent.server.app import AssentApp, Found
@@ -18,7 +20,7 @@ from assent.server.logs import configure_logs
 from assent.server.serving import bind, run
 from assent.server.wire import Receive, Reply, Scope, Send, json_reply, send_reply
 from assent.settings import Settings
-from bench import bare
+from bench import bare, heavy
 
 WINDOW = "/bench/"
 
@@ -30,6 +32,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     loop_cpu_s: float
     wall_s: float
     rss_kib: int
+    longest_turn_s: float = 0.0
+    """The most that the loop has worked without a pause since `turns/start`, in time of the processor."""
 
 
 class Window:
@@ -38,9 +42,11 @@ class Window:
     def __init__(self, profile_to: Path) -> None:
         self._profile_to = profile_to
         self._profile: cProfile.Profile | None = None
+        self._turns: asyncio.Task[None] | None = None
+        self._longest_turn_s = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """`usage` tells, `profile/start` and `profile/stop` do as they say."""
+        """`usage` tells; `profile/start`, `profile/stop`, `turns/start` and `turns/stop` do as they say."""
         match scope["path"].removeprefix(WINDOW):
             case "profile/start":
                 self._profile = cProfile.Profile()
@@ -48,7 +54,21 @@ class Window:
             case "profile/stop" if self._profile is not None:
                 self._profile.disable()
                 self._profile.dump_stats(self._profile_to)
-        await send_reply(send, json_reply(200, msgspec.json.encode(usage())))
+            case "turns/start":
+                self._longest_turn_s = 0.0
+                self._turns = asyncio.create_task(self._watch_turns())
+            case "turns/stop" if self._turns is not None:
+                self._turns.cancel()
+        used = replace(usage(), longest_turn_s=self._longest_turn_s)
+        await send_reply(send, json_reply(200, msgspec.json.encode(used)))
+
+    async def _watch_turns(self) -> None:
+        """Other programs take the processor away, not the loop's own time on it."""
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            self._longest_turn_s, last = max(self._longest_turn_s, now - last), now
 
 
 class Beside:
@@ -104,7 +124,9 @@ def main() -> None:
     configure_logs(style="text", level="warning")
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    settings = Settings(db=options.db, port=port, polls_per_minute=0, signing="ES256")
+    settings = Settings(
+        db=options.db, port=port, polls_per_minute=0, signing="ES256", max_context_bytes=heavy.ROOM
+    )
 
     async def make_app() -> AssentApp:
         parts = await build(settings)
