@@ -115,6 +115,10 @@ class PressableHarness(ChannelHarness):
     via: str
     """What the protocol calls a press on this platform."""
 
+    def vouched(self, user_id: str) -> str:
+        """The id under which a press by this person comes; some platforms' ids need more to be unique."""
+        return user_id
+
     @abstractmethod
     def press(self, ticket: Ticket, reference: str, *, user_id: str, name: str) -> Call:
         """The webhook call for a press, as the platform makes and signs it; a new one each time."""

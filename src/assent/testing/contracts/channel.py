@@ -213,7 +213,7 @@ class PressingContract:
             (press,) = (await harness.channel.hear(call)).presses
             assert press.reference == button.reference
             assert press.presser.platform == harness.channel.name
-            assert press.presser.user_id == "4711"
+            assert press.presser.user_id == harness.vouched("4711")
             assert press.presser.name is None or "Ada" in press.presser.name
             assert press.via == harness.via
 

@@ -1,0 +1,36 @@
+"""A Slack channel, and the workspace it talks to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.channels.slack import SlackChannel
+from assent.testing.clock import DAYBREAK
+from tests.channels.loopback import loopback
+from tests.channels.slack.workspace import APP_TOKEN, PLACE, SECRET, TOKEN, SlackHarness, Workspace
+
+
+@pytest.fixture
+def breaks() -> list[float]:
+    """How long the channel would have waited, each time."""
+    return []
+
+
+@pytest.fixture
+async def harness(breaks: list[float]) -> AsyncIterator[SlackHarness]:
+    async def sleep(seconds: float) -> None:
+        breaks.append(seconds)
+
+    workspace = Workspace()
+    async with loopback(workspace.handle) as server:
+        channel = SlackChannel(
+            token=TOKEN,
+            place=PLACE,
+            signing_secret=SECRET,
+            app_token=APP_TOKEN,
+            api_url=f"{server.url}/api",
+            sleep=sleep,
+            clock=lambda: DAYBREAK,
+        )
+        yield SlackHarness(workspace, server, channel)
+        await channel.aclose()
