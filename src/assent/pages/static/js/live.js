@@ -24,17 +24,20 @@ export function close(name, fill) {
 
 export const isClosed = () => Boolean(document.body.dataset.closed);
 
+let source = null;
+const leave = () => source?.close();
+window.addEventListener("pagehide", leave);
+
+// Without a stream the page works as ever; a lost one comes back by itself.
 export default function follow(live) {
   if (!live.dataset.eventsUrl || !window.EventSource) return;
-  const source = new EventSource(live.dataset.eventsUrl);
-  const leave = () => source.close();
+  leave();
+  source = new EventSource(live.dataset.eventsUrl);
   for (const status of CLOSED) {
     source.addEventListener(`review.${status}`, () => {
       leave();
       // An answer of our own is under way: its reply tells more.
-      if (live.isConnected && !isClosed() && !document.body.dataset.sending) close(status);
+      if (!isClosed() && !document.body.dataset.sending) close(status);
     });
   }
-  source.addEventListener("error", () => live.isConnected || leave());
-  window.addEventListener("pagehide", leave);
 }
