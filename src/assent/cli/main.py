@@ -12,6 +12,10 @@ from assent.errors import AssentError
 # Command -> its module and its line in the overview: a command is imported only when it is called.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("assent.cli.serve", "Try it: a server with one open question of each type."),
+    "request": ("assent.cli.request", "Call a service; where it needs a person, wait for the decision."),
+    "wait": ("assent.cli.wait", "Wait for the decision of a case, by its poll address."),
+    "ask": ("assent.cli.ask", "Ask a person: approval, selection, input, confirmation, escalation."),
+    "pending": ("assent.cli.pending_cases", "Cases that were left waiting: list, resume, forget."),
     "serve": ("assent.cli.serve", "Run the server."),
     "settings": ("assent.cli.settings", "Show the effective settings and where each came from."),
     "key": ("assent.cli.keys", "API keys: create, list, revoke."),
@@ -56,14 +60,16 @@ def cli() -> None:
 def main() -> None:
     """Run a command: an error is one sentence on standard error and exit code 1, a wrong call exit code 2."""
     try:
-        cli.main(prog_name="assent", standalone_mode=False)
+        code = cli.main(prog_name="assent", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except AssentError as error:
-        click.echo(f"assent: {error.message}", err=True)
+        from assent.channels.texts import visible
+
+        click.echo(f"assent: {visible(error.message)}", err=True)  # it may quote whom we called
         sys.exit(1)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)  # what a command left with, as click hands it on

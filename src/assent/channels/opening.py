@@ -1,0 +1,38 @@
+"""Opens a messenger by its name, with the settings that the environment gives; loads no other one."""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from assent.errors import SettingsError
+from assent.ports.channel import Channel
+
+NAMES = ("telegram", "slack", "discord", "whatsapp", "teams", "email", "terminal")
+# Presses in these reach an agent that has no public address; in the others, people use the link.
+HEARD_ANYWHERE = frozenset({"telegram", "slack", "terminal"})
+EXTRAS = {"slack": "slack"}
+
+
+def open_channel(name: str, environ: Mapping[str, str]) -> Channel:
+    """The messenger of this name; raises SettingsError naming what is not set or not installed."""
+    if name not in NAMES:
+        raise SettingsError(f"There is no messenger {name!r}; there are {', '.join(NAMES)}.")
+    path = f"assent.channels.{name}"
+    try:
+        opener = import_module(path).from_environment
+    except ModuleNotFoundError as error:
+        raise _not_installed(name, path, error) from error
+    channel: Channel = opener(environ)
+    return channel
+
+
+def answerers_of(name: str, environ: Mapping[str, str]) -> frozenset[str]:
+    """Who may answer there by a button: the platform's ids in ASSENT_<NAME>_ANSWERERS, apart by commas."""
+    named = environ.get(f"ASSENT_{name.upper()}_ANSWERERS", "")
+    return frozenset(named.replace(",", " ").split())
+
+
+def _not_installed(name: str, path: str, error: ModuleNotFoundError) -> SettingsError:
+    if error.name is not None and path.startswith(error.name):
+        return SettingsError(f"This version of Assent cannot send to {name}.")
+    extra = EXTRAS.get(name, name)
+    return SettingsError(f"Sending to {name} needs more: pip install 'assent[{extra}]' ({error.name}).")

@@ -1,0 +1,265 @@
+"""What the commands that wait for a person share: their options, and following cases to their end."""
+
+import asyncio
+import functools
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from msgspec import Struct
+
+from assent.agent import AsyncAgent, Cancelled, Decided, Notice, Outcome, PendingCase, PendingCases
+from assent.agent.pending import default_path
+from assent.channels import texts
+from assent.cli import results
+from assent.cli.progress_line import ProgressLine
+from assent.cli.telling import VIAS, Telling, open_places
+from assent.errors import AssentError, SettingsError, StillWaiting, ValidationFailed
+from assent.ports.channel import Ended
+from assent.protocol.duration import parse_duration
+
+
+class Patience(click.ParamType[timedelta]):
+    """A duration such as 10m, or seconds; 0 means not to wait at all."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The time that is meant; a wrong one is a wrong call."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return timedelta(seconds=int(value)) if value.isdecimal() else parse_duration(value)
+        except (ValidationFailed, OverflowError, ValueError) as error:
+            self.fail(getattr(error, "message", "This is too long."), param, ctx)
+
+
+class How(Struct, frozen=True, kw_only=True):
+    """How a command waits."""
+
+    vias: tuple[str, ...]
+    interval_s: float | None = None
+    max_wait: timedelta | None = None
+    trusted: tuple[str, ...] = ()
+    as_json: bool = False
+
+
+_PACE = (
+    click.option(
+        "--interval",
+        type=click.FloatRange(min=0.1, max=3600),
+        metavar="SECONDS",
+        help="How often to ask the service; default: as it says, and at once when it tells.",
+    ),
+    click.option(
+        "--max-wait",
+        type=Patience(),
+        metavar="DURATION",
+        help="How long to wait, such as 10m; the case stays open. 0 tells the person and returns.",
+    ),
+    click.option(
+        "--trust",
+        "trusted",
+        multiple=True,
+        metavar="ORIGIN",
+        help="A further origin of the service; repeatable.",
+    ),
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print one JSON object whatever happens: for plain answers and errors too.",
+    ),
+)
+_VIA = click.option(
+    "--via",
+    "vias",
+    multiple=True,
+    type=click.Choice(VIAS),
+    envvar="ASSENT_VIA",
+    help="Where to tell the person; repeatable. Default: print, on standard error.",
+)
+
+
+def waiting_options(*, via: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of every command that waits; the command gets them as `how`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_how(
+            interval: float | None,
+            max_wait: timedelta | None,
+            trusted: tuple[str, ...],
+            as_json: bool,
+            vias: tuple[str, ...] = (),
+            **rest: Any,
+        ) -> None:
+            how = How(vias=vias, interval_s=interval, max_wait=max_wait, trusted=trusted, as_json=as_json)
+            command(how=how, **rest)
+
+        decorated: Callable[..., None] = with_how
+        for option in reversed((_VIA, *_PACE) if via else _PACE):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+class Terminated(BaseException):
+    """Whoever started this command wants it to end."""
+
+
+class Waiting:
+    """One command's wait: an agent, the places where people are told, and what is kept for later."""
+
+    def __init__(self, how: How, *, live: bool = True) -> None:
+        vias = how.vias or ("print",)
+        self.line = ProgressLine(live=None if live and "terminal" not in vias else False, several=not live)
+        self.cases = _opened_cases(self.line)
+        self._agent = AsyncAgent(
+            tell=self._tell,
+            trusted=how.trusted,
+            interval_s=how.interval_s,
+            max_wait=how.max_wait,
+            streams=how.interval_s is None,
+            pending=self.cases,
+        )
+        places = open_places(
+            vias, environ=os.environ, line=self.line, cases=self.cases, nudge=self._agent.nudge
+        )
+        self.telling = Telling(self.line, places)
+
+    async def _tell(self, notice: Notice) -> None:
+        await self.telling(notice)
+
+    async def follow(self, pending: PendingCase) -> Outcome:
+        """Follow one case; afterwards the screen is tidy."""
+        self.telling.listen()
+        if pending.told:
+            self.line.show(Notice(name="told", case=pending.case))
+        try:
+            return await self._agent.follow_case(pending)
+        finally:
+            self.line.end()
+
+    async def aclose(self) -> None:
+        """Let go of everything."""
+        self.line.end()
+        with suppress(AssentError):
+            await self.telling.aclose()
+        await self._agent.aclose()
+        self.cases.close()
+
+    def is_kept(self, pending: PendingCase) -> bool:
+        """Whether the case can be resumed."""
+        return any(one.case.case_id == pending.case.case_id for one in self.cases.all())
+
+
+async def follow(pending: PendingCase, how: How) -> NoReturn:
+    """Follow a case to its end, print what came of it, and leave with its exit code."""
+    waiting = Waiting(how)
+    try:
+        outcome = await waiting.follow(pending)
+    except StillWaiting:
+        results.print_result(results.open_view(pending.case, waiting.telling.last))
+        say_how_to_resume(waiting, pending)
+        raise click.exceptions.Exit(results.FAILED) from None
+    except (asyncio.CancelledError, AssentError):
+        say_how_to_resume(waiting, pending)
+        raise
+    finally:
+        await waiting.aclose()
+    report(outcome)
+
+
+def report(outcome: Outcome) -> NoReturn:
+    """Print how it ended, in words and as JSON, and leave."""
+    click.echo(ending_words(outcome), err=True)
+    results.print_result(results.outcome_view(outcome))
+    raise click.exceptions.Exit(results.exit_code(outcome))
+
+
+def ending_words(outcome: Outcome) -> str:
+    """How it ended, for whoever watches."""
+    now = datetime.now(UTC)
+    if isinstance(outcome, Decided):
+        name = (outcome.responded_by or {}).get("name")
+        ended = Ended(
+            how="decided", at=now, action=outcome.action, by=name if isinstance(name, str) else None
+        )
+        broken = " But its signature does not hold: do not act on it." if outcome.verified is False else ""
+        return f"{texts.ending(ended)}.{broken}"
+    if isinstance(outcome, Cancelled):
+        return f"{texts.ending(Ended(how='withdrawn', at=now, reason=outcome.reason))}."
+    default = texts.one_line(outcome.default_action)
+    return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
+
+
+def say_how_to_resume(waiting: Waiting, pending: PendingCase) -> None:
+    """A case that goes on without us can be taken up again."""
+    if waiting.is_kept(pending):
+        case_id = texts.one_line(pending.case.case_id)
+        waiting.line.say(f"The case is still open. Go on waiting with: assent pending resume {case_id}")
+
+
+def run(work: Awaitable[Any], how: How) -> None:
+    """Run a command that waits: errors are told as JSON too where that was asked for."""
+    try:
+        asyncio.run(_terminable(work))
+    except Terminated:
+        raise click.exceptions.Exit(results.TERMINATED) from None
+    except AssentError as error:
+        if how.as_json:
+            results.print_result(results.error_view(error))
+        raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(results.FAILED) from None
+
+
+async def _terminable(work: Awaitable[Any]) -> None:
+    """Being ended is like Ctrl-C: there is time for a last word."""
+    task = asyncio.ensure_future(work)
+    ended = False
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+        task.cancel()
+
+    with _on_terminate(end):
+        try:
+            await task
+        except asyncio.CancelledError:
+            if ended:
+                raise Terminated from None
+            raise
+
+
+@contextmanager
+def _on_terminate(end: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def _opened_cases(line: ProgressLine) -> PendingCases:
+    """Where cases are kept; in a place that takes no files they are kept for this command alone."""
+    try:
+        return PendingCases(default_path())
+    except (OSError, SettingsError) as error:
+        if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
+            raise
+        line.say(f"assent: {error}", "This wait cannot be resumed if the command is ended.")
+        return PendingCases(Path(tempfile.mkdtemp(prefix="assent-")) / "agent.db")

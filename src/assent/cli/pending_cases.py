@@ -1,0 +1,137 @@
+"""`assent pending`: cases that a command left waiting, whether it was interrupted, ended or killed."""
+
+import asyncio
+
+import click
+from msgspec.structs import replace
+
+from assent.agent import Outcome, PendingCase, PendingCases
+from assent.agent.pending import default_path
+from assent.channels.texts import cut, one_line
+from assent.cli import results
+from assent.cli.following import How, Waiting, ending_words, follow, run, waiting_options
+from assent.cli.options import json_option, print_json, print_table
+from assent.errors import AssentError, CaseNotFound, StillWaiting
+
+SHORT_PROMPT = 50
+
+
+@click.group()
+def pending() -> None:
+    """Cases that a command left waiting: nothing is lost when it is interrupted or killed."""
+
+
+@pending.command("list")
+@json_option
+def list_pending(as_json: bool) -> None:
+    """List the cases that still wait, the most urgent first."""
+    found = _all()
+    if as_json:
+        print_json([results.open_view(one.case, None) for one in found])
+        return
+    rows = [
+        (
+            one_line(one.case.case_id),
+            one.case.type,
+            one.case.expires_at,
+            "yes" if one.told else "not yet",
+            cut(one_line(one.case.prompt), SHORT_PROMPT),
+        )
+        for one in found
+    ]
+    print_table(("case", "type", "until", "told", "prompt"), rows, empty="Nothing is pending.")
+
+
+@pending.command()
+@click.argument("case_id", required=False)
+@waiting_options()
+def resume(case_id: str | None, how: How) -> None:
+    """Go on waiting for a case, or for all of them.
+
+    One case: its result and exit code, as `assent request` would have given them. All: one JSON object in a
+    line for each, as they end; the exit code is 1 if any failed, else the largest. A person who has been told
+    is told again only with --via.
+    """
+    chosen = [_named(case_id)] if case_id is not None else _all()
+    if case_id is not None:
+        run(follow(_retold(chosen[0], how), _with_places(chosen, how)), how)
+    elif chosen:
+        run(_resume_all([_retold(one, how) for one in chosen], _with_places(chosen, how)), how)
+    else:
+        click.echo("Nothing is pending.", err=True)
+
+
+@pending.command()
+@click.argument("case_ids", nargs=-1, metavar="[CASE_ID]...")
+@click.option("--all", "forget_all", is_flag=True, help="Forget every case.")
+def forget(case_ids: tuple[str, ...], forget_all: bool) -> None:
+    """Stop keeping cases; at the service they stay open until they are answered or expire."""
+    if not case_ids and not forget_all:
+        raise click.UsageError("Name the cases to forget, or say --all.")
+    chosen = _all() if forget_all else [_named(case_id) for case_id in case_ids]
+    cases = PendingCases(default_path())
+    try:
+        for one in chosen:
+            cases.remove(one.case)
+            click.echo(f"Forgot {one_line(one.case.case_id)}.", err=True)
+    finally:
+        cases.close()
+
+
+async def _resume_all(chosen: list[PendingCase], how: How) -> None:
+    waiting = Waiting(how, live=False)
+    try:
+        codes = await asyncio.gather(*(_resumed(waiting, one) for one in chosen))
+    finally:
+        await waiting.aclose()
+    raise click.exceptions.Exit(results.FAILED if results.FAILED in codes else max(codes))
+
+
+async def _resumed(waiting: Waiting, one: PendingCase) -> int:
+    """One of several: whatever becomes of it, the others go on."""
+    try:
+        outcome: Outcome = await waiting.follow(one)
+    except StillWaiting:
+        results.print_result(results.open_view(one.case, None))
+        return results.FAILED
+    except AssentError as error:
+        waiting.line.say(f"assent: {one_line(one.case.case_id)}: {error.message}")
+        results.print_result({**results.error_view(error), "case_id": one.case.case_id})
+        return results.FAILED
+    waiting.line.say(f"{one_line(one.case.case_id)}: {ending_words(outcome)}")
+    results.print_result(results.outcome_view(outcome))
+    return results.exit_code(outcome)
+
+
+def _retold(one: PendingCase, how: How) -> PendingCase:
+    return replace(one, told=False) if how.vias else one
+
+
+def _with_places(chosen: list[PendingCase], how: How) -> How:
+    """Messages that are out in messengers are brought up to date there."""
+    if how.vias:
+        return how
+    cases = PendingCases(default_path())
+    try:
+        channels = [ticket.channel for one in chosen for ticket in cases.tickets(one.case)]
+    finally:
+        cases.close()
+    return replace(how, vias=("print", *dict.fromkeys(channels)))
+
+
+def _all() -> list[PendingCase]:
+    if not default_path().exists():
+        return []
+    cases = PendingCases(default_path())
+    try:
+        return cases.all()
+    finally:
+        cases.close()
+
+
+def _named(case_id: str) -> PendingCase:
+    """The case of this id; the most urgent, where two services use the same."""
+    for one in _all():
+        if one.case.case_id == case_id:
+            return one
+    raise CaseNotFound(f"No case {case_id!r} is pending; `assent pending list` shows which are.")

@@ -1,0 +1,195 @@
+"""How the link reaches a person: printed, drawn, opened in a browser, or sent to a messenger."""
+
+import asyncio
+import os
+import shutil
+import sys
+import webbrowser
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from assent.agent import Notice, PendingCases
+from assent.agent.switchboard import Switchboard, card_of
+from assent.channels import texts
+from assent.channels.opening import HEARD_ANYWHERE, NAMES, answerers_of, open_channel
+from assent.cli.progress_line import ProgressLine
+from assent.cli.qr_code import qr_lines, qr_width
+from assent.errors import AssentError
+
+HERE = ("print", "browser", "qr")
+VIAS = (*NAMES, *HERE)
+INDENT = "  "
+
+
+class Place(Protocol):
+    """Somewhere a person is told."""
+
+    async def tell(self, notice: Notice) -> None:
+        """Take in a notice; raises AssentError where the link could not be put before a person."""
+        ...
+
+    async def listen(self) -> None:
+        """Take answers that are given there, until cancelled."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class Telling:
+    """Every place of one call, and the progress line."""
+
+    def __init__(self, line: ProgressLine, places: Sequence[Place]) -> None:
+        self._line = line
+        self._places = places
+        self._listeners: list[asyncio.Task[None]] = []
+        self.last: Notice | None = None
+
+    async def __call__(self, notice: Notice) -> None:
+        """Tell every place; one that fails is named, and all that fail are an error."""
+        if notice.name in ("told", "opened", "in_progress", "reminder"):
+            self.last = notice
+        failed = [error for place in self._places if (error := await self._told(place, notice))]
+        if notice.name == "told" and len(failed) == len(self._places) > 0:
+            raise failed[0]
+        for error in failed:
+            self._line.say(f"assent: {error.message}")
+        self._line.show(notice)
+
+    def listen(self) -> None:
+        """Take answers from every place that gives any."""
+        if not self._listeners:
+            self._listeners = [asyncio.create_task(self._listen(place)) for place in self._places]
+
+    async def aclose(self) -> None:
+        """Stop listening, and leave every place."""
+        for task in self._listeners:
+            task.cancel()
+        await asyncio.gather(*self._listeners, return_exceptions=True)
+        for place in self._places:
+            await place.aclose()
+
+    async def _told(self, place: Place, notice: Notice) -> AssentError | None:
+        try:
+            await place.tell(notice)
+        except AssentError as error:
+            return error
+        return None
+
+    async def _listen(self, place: Place) -> None:
+        try:
+            await place.listen()
+        except AssentError as error:
+            self._line.say(f"assent: {error.message}")
+
+
+def open_places(
+    vias: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    line: ProgressLine,
+    cases: PendingCases,
+    nudge: Callable[[str], object],
+) -> list[Place]:
+    """A place for each name; raises SettingsError naming what a messenger still needs."""
+    on_screen = frozenset(vias) & frozenset(HERE)
+    places: list[Place] = [OnScreen(on_screen, line)] if on_screen else []
+    for via in dict.fromkeys(vias):
+        if via not in HERE:
+            heard = answerers_of(via, environ) if via in HEARD_ANYWHERE else frozenset()
+            channel = open_channel(via, environ)
+            places.append(Messenger(Switchboard(channel, cases, answerers=heard, nudge=nudge), bool(heard)))
+    return places
+
+
+class Messenger:
+    """A messenger; presses are waited for where there are people who may press."""
+
+    def __init__(self, switchboard: Switchboard, heard: bool) -> None:
+        self._switchboard = switchboard
+        self._heard = heard
+
+    async def tell(self, notice: Notice) -> None:
+        """Send, send again, or bring up to date."""
+        await self._switchboard.tell(notice)
+
+    async def listen(self) -> None:
+        """Take presses."""
+        if self._heard:
+            await self._switchboard.listen()
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self._switchboard.aclose()
+
+
+class OnScreen:
+    """This very screen: the link in words, as a QR code, or in the browser."""
+
+    def __init__(self, how: Collection[str], line: ProgressLine) -> None:
+        self._how = how
+        self._line = line
+
+    async def tell(self, notice: Notice) -> None:
+        """Show the link, and again when it is time."""
+        if notice.name not in ("told", "reminder"):
+            return
+        link = notice.case.review_url
+        extra = drawn(link, live=self._line.live) if "qr" in self._how else []
+        self._line.say(*question_lines(notice), *extra)
+        if "browser" in self._how and not await asyncio.to_thread(opened_in_browser, link):
+            self._line.say("There is no browser here: open the link by hand.")
+
+    async def listen(self) -> None:
+        """Nobody answers here."""
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+def question_lines(notice: Notice) -> list[str]:
+    """The question, its link whole and alone in its line, and until when an answer counts."""
+    card = card_of(notice.case, {}, is_reminder=notice.name == "reminder")
+    return [
+        "",
+        f"{texts.heading(card)}:",
+        f"{INDENT}{texts.one_line(card.prompt)}",
+        f"{INDENT}{texts.visible(card.review_url)}",
+        f"{INDENT}{texts.deadline(card)}.",
+        f"{INDENT}{texts.silence(card)}",
+        "",
+    ]
+
+
+def drawn(link: str, *, live: bool) -> list[str]:
+    """The link as a QR code, or a word about why there is none."""
+    if qr_width(link) > shutil.get_terminal_size().columns:
+        return [f"The QR code needs {qr_width(link)} columns; widen this window, or open the link.", ""]
+    return [*qr_lines(link, coloured=live and "NO_COLOR" not in os.environ), ""]
+
+
+def opened_in_browser(link: str) -> bool:
+    """Whether a browser with a window took the link; text browsers would take over this terminal."""
+    graphical = sys.platform in ("darwin", "win32")
+    if not graphical and not any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
+        return False
+    try:
+        with _quiet_stdout():
+            return webbrowser.open(link)
+    except webbrowser.Error:
+        return False
+
+
+@contextmanager
+def _quiet_stdout() -> Iterator[None]:
+    """Standard output is for the result: what a browser prints goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

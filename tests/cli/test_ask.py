@@ -1,0 +1,199 @@
+"""`assent ask`: a question of each kind in one line, answered by a person, with codes to branch on."""
+
+from typing import Any
+
+import pytest
+
+from tests.cli.asking import Desk
+
+APPROVAL = ("ask", "approval", "Send it?", "--artifact", "Dear all, …", "--fact", "copies=12")
+SELECTION = (
+    "ask",
+    "selection",
+    "Which room?",
+    "--option",
+    "loft=Canal Loft",
+    "--option",
+    "hall=Weavers' Hall",
+)
+INPUT = (
+    *("ask", "input", "Who travels?", "--field", "name:text:Name as in the passport"),
+    *("--field", "way:select=train,plane", "--field", "note?:textarea"),
+)
+CONFIRMATION = (
+    "ask",
+    "confirmation",
+    "Delete both?",
+    "--item",
+    "a=Autumn",
+    "--item",
+    "b=Spring",
+    "--irreversible",
+)
+ESCALATION = ("ask", "escalation", "How to go on?", "--error", "It timed out.", "--param", "wait_seconds=20")
+
+
+@pytest.mark.parametrize(
+    ("words", "action", "data", "code"),
+    [
+        (APPROVAL, "approve", {}, 0),
+        (APPROVAL, "reject", {"feedback": "Too late."}, 10),
+        (SELECTION, "select", {"selected": ["hall"]}, 0),
+        (INPUT, "submit", {"name": "Ada", "way": "train"}, 0),
+        (CONFIRMATION, "confirm", {"confirmed_items": ["a", "b"]}, 0),
+        (CONFIRMATION, "cancel", {}, 10),
+        (ESCALATION, "retry", {"modified_params": {"wait_seconds": 60}}, 0),
+        (ESCALATION, "skip", {}, 0),
+        (ESCALATION, "abort", {}, 10),
+    ],
+)
+def test_every_kind_of_question_comes_back_answered(
+    desk: Desk, words: tuple[str, ...], action: str, data: dict[str, Any], code: int
+) -> None:
+    asking = desk.start(*words)
+    desk.answer(asking.link(), action, **data)
+    result = asking.end(code)
+    assert (result["status"], result["action"], result["verified"]) == ("completed", action, True)
+    assert result["data"].items() >= data.items()
+    assert desk.kept() == []
+
+
+def test_the_person_is_told_what_it_is_about_and_until_when(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL, "--timeout", "30m", "--default-action", "reject")
+    link = asking.link()
+    asking.wait_for("Waiting for a person to open it (29:")
+    assert "asks for your approval:\n  Send it?\n" in asking.said
+    assert "If nobody answers: it counts as a no." in asking.said
+    desk.answer(link, "approve")
+    asking.end()
+    assert "Approved" in asking.said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "press", "code"),
+    [(APPROVAL, "approve", 0), (CONFIRMATION, "cancel", 10), (ESCALATION, "retry", 0)],
+    ids=["approval", "confirmation", "escalation"],
+)
+def test_buttons_may_answer_where_that_was_asked_for(
+    desk: Desk, words: tuple[str, ...], press: str, code: int
+) -> None:
+    asking = desk.start(*words, "--inline")
+    asking.link()
+    desk.press(press)
+    assert asking.end(code)["action"] == press
+
+
+def test_no_button_can_answer_unless_that_was_asked_for(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL)
+    link = asking.link()
+    assert desk.kept()[0].case.pressable == ()
+    desk.answer(link, "approve")
+    asking.end()
+
+
+def test_a_word_that_must_be_typed_cannot_be_pressed(desk: Desk) -> None:
+    asking = desk.start(*CONFIRMATION, "--confirm-word", "delete", "--inline")
+    link = asking.link()
+    assert desk.kept()[0].case.pressable == ("cancel",)
+    desk.answer(link, "confirm", confirmed_items=["a", "b"], confirm_word="delete")
+    asking.end()
+
+
+def test_what_nobody_answers_expires_with_its_default_and_is_no_decision(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL, "--timeout", "2s", "--default-action", "reject", "--interval", "0.2")
+    result = asking.end(11)
+    assert (result["status"], result["default_action"], result["action"]) == ("expired", "reject", None)
+    assert "nothing was decided" in asking.said
+
+
+def test_what_is_withdrawn_comes_back_with_the_reason(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL)
+    asking.link()
+    with desk.api() as owner:
+        owner.post(f"/v1/reviews/{desk.kept()[0].case.case_id}/cancel", json={"reason": "Not needed."})
+    result = asking.end(12)
+    assert (result["status"], result["reason"], result["action"]) == ("cancelled", "Not needed.", None)
+
+
+def test_several_may_be_chosen_where_that_was_said(desk: Desk) -> None:
+    asking = desk.start(*SELECTION, "--max", "2", "--recommend", "hall")
+    desk.answer(asking.link(), "select", selected=["hall", "loft"])
+    assert asking.end()["data"] == {"selected": ["hall", "loft"]}
+
+
+def test_texts_and_objects_come_from_files(desk: Desk) -> None:
+    (desk.folder / "reply.txt").write_text("{name}, your parcel is late.")
+    (desk.folder / "more.json").write_text('{"order": {"number": 7}}')
+    asking = desk.start("ask", "approval", "Send it?", "--artifact", "@reply.txt", "--context", "@more.json")
+    link = asking.link()
+    context = desk.kept()[0].case.context
+    assert context == {"artifact": "{name}, your parcel is late.", "order": {"number": 7}}
+    desk.answer(link, "approve")
+    asking.end()
+
+
+def test_a_whole_form_comes_from_a_file(desk: Desk) -> None:
+    (desk.folder / "form.json").write_text('{"fields": [{"key": "age", "label": "Age", "type": "number"}]}')
+    asking = desk.start("ask", "input", "How old?", "--form", "@form.json")
+    desk.answer(asking.link(), "submit", age=41)
+    assert asking.end()["data"] == {"age": 41}
+
+
+def test_the_same_question_again_is_the_same_case(desk: Desk) -> None:
+    words = (*APPROVAL, "--idempotency-key", "order 7", "--max-wait", "0")
+    first, again = desk.start(*words).end(1), desk.start(*words).end(1)
+    assert first["case_id"] == again["case_id"]
+    assert len(desk.kept()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("input", "Who?"), "Name the questions with --field"),
+        (("input", "Who?", "--field", "name"), "KEY:TYPE"),
+        (("input", "Who?", "--field", "name:poem"), "types are text"),
+        (("input", "Who?", "--field", "size:select"), "=A,B"),
+        (("input", "Who?", "--field", "size:text=S,M"), "only select"),
+        (("selection", "Which?"), "--option"),
+        (("selection", "Which?", "--option", "a=A", "--option", "a=B"), "each id once"),
+        (("approval", "Go?", "--artifact", "@nowhere.txt"), "nowhere.txt cannot be read"),
+        (("approval", "Go?", "--artifact", "{broken"), "not JSON"),
+        (("approval", "Go?", "--context", "[1]"), "JSON object"),
+        (("approval", "Go?", "--fact", "alone"), "NAME=TEXT"),
+        (("approval", "Go?", "--max-wait", "soon"), "duration"),
+        (("approval",), "PROMPT"),
+        (("vote", "Go?"), "No such command"),
+    ],
+)
+def test_a_wrong_call_says_what_to_write_and_asks_nobody(
+    desk: Desk, words: tuple[str, ...], complaint: str
+) -> None:
+    asking = desk.start("ask", *words)
+    assert asking.printed(2) == b""
+    assert complaint in asking.said
+    assert desk.kept() == []
+
+
+@pytest.mark.parametrize(
+    ("env", "complaint"),
+    [
+        ({"ASSENT_KEY": ""}, "ASSENT_KEY"),
+        ({"ASSENT_KEY": "assent_wrong"}, "This API key is not known"),
+        ({"ASSENT_SERVER": "http://assent.example"}, "https"),
+        ({"ASSENT_SERVER": "http://127.0.0.1:1"}, "cannot be reached"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_an_error_that_says_why(
+    desk: Desk, env: dict[str, str], complaint: str
+) -> None:
+    asking = desk.start(*APPROVAL, env=env)
+    assert asking.printed(1) == b""
+    assert complaint in asking.said
+
+
+def test_what_the_server_refuses_is_told_in_its_own_words(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL, "--timeout", "a while", "--json")
+    refusal = asking.end(1)
+    assert (refusal["status"], refusal["error"], refusal["http_status"]) == ("error", "VALIDATION_ERROR", 400)
+    assert "not a duration" in refusal["message"]
+    assert "not a duration" in asking.said
