@@ -78,6 +78,14 @@ FIELDS: Mapping[str, str] = {
     "answer": message("Your answer"),
 }
 
+TYPES: Mapping[str, str] = {
+    "approval": phrase("Approval"),
+    "selection": phrase("Selection"),
+    "input": phrase("Input"),
+    "confirmation": phrase("Confirmation"),
+    "escalation": phrase("Escalation"),
+}
+
 # Why somebody may not want to decide, by the name that the form sends.
 DECLINED: Mapping[str, str] = {
     "not_mine": phrase("This is not mine to decide."),

@@ -8,7 +8,10 @@ export function say(name, fill) {
   if (!live || !text) return null;
   const shown = text.cloneNode(true);
   if (fill) fill(shown);
-  live.replaceChildren(shown);
+  // That time runs short is only heard; it must not hide what else is to be read.
+  live.querySelector('[data-saying="soon"]')?.remove();
+  if (name === "soon") live.append(shown);
+  else live.replaceChildren(shown);
   return shown;
 }
 
