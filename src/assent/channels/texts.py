@@ -223,6 +223,7 @@ def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
     facts = tuple(
         (cut(one_line(name), room.fact_name, size=size), cut(one_line(value), room.fact_value, size=size))
         for name, value in card.facts[: room.facts]
+        if name.strip() and value.strip()
     )
     return Lines(
         heading=cut(heading(card), room.heading, size=size),

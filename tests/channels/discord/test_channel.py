@@ -1,0 +1,163 @@
+"""What is Discord's own: handshake and deadlines, direct messages, messages that are gone, words for no."""
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from assent.channels.discord import DiscordChannel, from_environment
+from assent.errors import ChannelRefused, SettingsError, Unreachable
+from assent.ports.channel import Call, Press
+from assent.testing.platforms import ended, sample_card
+from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordHarness, refusal
+from tests.channels.loopback import Answer
+
+pytestmark = pytest.mark.anyio
+
+
+async def pressed(harness: DiscordHarness) -> Press:
+    ticket = await harness.channel.send(sample_card())
+    call = harness.press(ticket, "h1.yes", user_id="7", name="Ada")
+    (press,) = (await harness.channel.hear(call)).presses
+    return press
+
+
+async def test_the_handshake_is_answered(harness: DiscordHarness):
+    heard = await harness.channel.hear(harness.signed({"id": "1", "type": 1}))
+    assert (heard.status, msgspec.json.decode(heard.body)) == (200, {"type": 1})
+
+
+async def test_a_press_is_acknowledged_without_touching_the_message(harness: DiscordHarness):
+    heard = await harness.channel.hear(harness.signed(harness.pressing("h1.yes")))
+    assert msgspec.json.decode(heard.body) == {"type": 6}
+    assert harness.server.requests == []
+
+
+async def test_a_command_is_told_that_there_is_none(harness: DiscordHarness):
+    heard = await harness.channel.hear(harness.signed({"id": "1", "type": 2}))
+    assert msgspec.json.decode(heard.body)["data"]["flags"] == 64
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"member": {"user": {"id": "7", "username": "ada"}, "nick": "Countess"}}, "Countess"),
+        ({"member": {"user": {"id": "7", "username": "ada", "global_name": "Ada L."}}}, "Ada L."),
+        ({"member": None, "user": {"id": "7", "username": "ada"}}, "ada"),
+        ({"member": None, "user": {"id": "7"}}, None),
+    ],
+)
+async def test_who_pressed_is_known_in_servers_and_direct_messages(harness: DiscordHarness, changes, name):
+    call = harness.signed({**harness.pressing("h1.yes"), **changes})
+    (press,) = (await harness.channel.hear(call)).presses
+    assert (press.presser.user_id, press.presser.name) == ("7", name)
+
+
+async def test_an_answer_faster_than_its_acknowledgement_is_sent_again(
+    harness: DiscordHarness, breaks: list[float]
+):
+    press = await pressed(harness)
+    harness.server.planned += [refusal(404, 10015, "Unknown Webhook")] * 2
+    await harness.channel.answer(press, "Recorded.")
+    assert harness.told() == ["Recorded."]
+    assert breaks == [0.5, 1.0]
+
+
+async def test_after_fifteen_minutes_the_answer_is_a_reply_in_the_channel(harness: DiscordHarness):
+    press = await pressed(harness)
+    harness.server.planned += [refusal(401, 50027, "Invalid Webhook Token")] * 5
+    await harness.channel.answer(press, "Recorded.")
+    assert harness.told() == []
+    reply = harness.server.requests[-1].json
+    assert reply["content"] == "Recorded."
+    assert reply["message_reference"] == {"message_id": "1001", "fail_if_not_exists": False}
+    assert reply["flags"] == 4
+    assert harness.shown()[-1].problems == ()
+
+
+async def test_a_press_without_its_token_is_answered_in_the_channel_if_anywhere(harness: DiscordHarness):
+    press = await pressed(harness)
+    await harness.channel.answer(replace(press, reply_to={}), "Recorded.")
+    assert len(harness.server.requests) == 1
+
+
+async def test_a_message_that_is_gone_gets_a_new_one(harness: DiscordHarness):
+    ticket = await harness.channel.send(sample_card())
+    harness.api.messages.clear()
+    await harness.channel.settle(ticket, sample_card(), ended())
+    (shown,) = harness.shown()
+    assert "Approved by Ada" in shown.text
+    assert shown.problems == ()
+
+
+async def test_a_bot_that_was_removed_cannot_settle(harness: DiscordHarness):
+    ticket = await harness.channel.send(sample_card())
+    harness.refuse_next()
+    with pytest.raises(ChannelRefused, match="Missing Access"):
+        await harness.channel.settle(ticket, sample_card(), ended())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(401, 0, "401: Unauthorized"), "ASSENT_DISCORD_BOT_TOKEN"),
+        (refusal(404, 10003, "Unknown Channel"), "Unknown Channel"),
+        (refusal(400, 50035, "Invalid Form Body https://acme.example?token=x"), "Invalid Form Body …"),
+    ],
+)
+async def test_discords_no_is_passed_on_without_addresses(
+    harness: DiscordHarness, answer: Answer, words: str
+):
+    harness.server.planned.append(answer)
+    with pytest.raises(ChannelRefused, match=words) as refused:
+        await harness.channel.send(sample_card())
+    assert "acme" not in refused.value.message
+
+
+async def test_the_answer_to_a_send_must_name_the_message(harness: DiscordHarness):
+    harness.server.planned.append(Answer(json={"id": None}))
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+async def test_two_buttons_that_are_the_same_are_refused_here(harness: DiscordHarness):
+    button = sample_card().buttons[0]
+    with pytest.raises(ChannelRefused, match="the same"):
+        await harness.channel.send(sample_card(buttons=(button, button)))
+    assert harness.server.requests == []
+
+
+async def test_a_person_gets_direct_messages(harness: DiscordHarness):
+    environ = {
+        "ASSENT_DISCORD_BOT_TOKEN": TOKEN,
+        "ASSENT_DISCORD_USER_ID": "42",
+        "ASSENT_DISCORD_API_URL": f"{harness.server.url}/api/v10",
+    }
+    channel = from_environment(environ)
+    tickets = [await channel.send(sample_card()) for _ in range(2)]
+    await channel.aclose()
+    assert [ticket.place for ticket in tickets] == ["777", "777"]
+    assert [one.json for one in harness.server.at("/users/@me/channels")] == [{"recipient_id": "42"}]
+
+
+async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
+    channel = DiscordChannel(token=TOKEN, channel_id=PLACE, api_url=harness.server.url)
+    with pytest.raises(SettingsError, match="ASSENT_DISCORD_PUBLIC_KEY"):
+        await channel.hear(Call(method="POST", headers={}, body=b"{}"))
+    await channel.aclose()
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({}, "ASSENT_DISCORD_BOT_TOKEN, and ASSENT_DISCORD_CHANNEL_ID or ASSENT_DISCORD_USER_ID"),
+        ({"BOT_TOKEN": TOKEN}, "ASSENT_DISCORD_CHANNEL_ID or ASSENT_DISCORD_USER_ID"),
+        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "../users"}, "ASSENT_DISCORD_CHANNEL_ID is a number"),
+        ({"BOT_TOKEN": TOKEN, "USER_ID": "ada"}, "ASSENT_DISCORD_USER_ID is a number"),
+        ({"BOT_TOKEN": "a b\n", "CHANNEL_ID": "1"}, "ASSENT_DISCORD_BOT_TOKEN is not"),
+        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "PUBLIC_KEY": "abc"}, "ASSENT_DISCORD_PUBLIC_KEY is not"),
+        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "API_URL": "http://discord.example"}, "https"),
+    ],
+)
+async def test_what_is_missing_or_wrong_is_named(environ: dict[str, str], named: str):
+    with pytest.raises(SettingsError, match=named):
+        from_environment({f"ASSENT_DISCORD_{name}": value for name, value in environ.items()})

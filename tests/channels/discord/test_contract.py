@@ -1,0 +1,7 @@
+"""Discord keeps the contract of every channel."""
+
+from assent.testing.contracts.channel import ChannelContract, NotListeningContract
+
+
+class TestDiscord(ChannelContract, NotListeningContract):
+    pass
