@@ -178,10 +178,11 @@ def _error(reply: Reply) -> str | None:
     if reply.is_ok and reply.body.get("ok") is True:
         return None
     error = reply.body.get("error")
-    word = error if isinstance(error, str) else f"HTTP {reply.status}"
-    if word in TROUBLES:
-        raise Unreachable(f"Slack has a problem of its own ({word}).")
-    return word
+    if not isinstance(error, str):
+        raise Unreachable(f"Slack's answer says neither yes nor no (HTTP {reply.status}).")
+    if error in TROUBLES:
+        raise Unreachable(f"Slack has a problem of its own ({error}).")
+    return error
 
 
 def _failure(error: str) -> ChannelRefused:

@@ -1,0 +1,205 @@
+"""What is Slack's own: threads, messages that cannot change, its words for no, its workspaces."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from assent.channels.slack import SlackChannel, from_environment
+from assent.errors import ChannelRefused, SettingsError, Unreachable
+from assent.ports.channel import Press, Presser
+from assent.testing.platforms import MARKUP, ended, sample_card
+from tests.channels.loopback import HANG_UP, Answer
+from tests.channels.slack.workspace import (
+    APP_TOKEN,
+    PLACE,
+    SECRET,
+    TOKEN,
+    SlackHarness,
+    form,
+    refusal,
+    signed,
+)
+
+pytestmark = pytest.mark.anyio
+
+ENVIRON = {"ASSENT_SLACK_BOT_TOKEN": TOKEN, "ASSENT_SLACK_CHANNEL": PLACE}
+
+
+async def pressed(harness: SlackHarness, **changes: Any) -> Press:
+    call = signed(form(harness.workspace.interaction("1.1", "ref-1", **changes)))
+    (press,) = (await harness.channel.hear(call)).presses
+    return press
+
+
+async def test_a_message_to_a_person_is_found_again_in_their_conversation(harness: SlackHarness):
+    harness.server.planned.append(Answer(json={"ok": True, "channel": "D42", "ts": "1.5"}))
+    ticket = await harness.channel.send(sample_card())
+    assert (ticket.place, ticket.message_id) == ("D42", "1.5")
+    harness.server.planned.append(Answer(json={"ok": True}))
+    await harness.channel.settle(ticket, sample_card(), ended())
+    assert harness.server.at("/api/chat.update")[0].json["channel"] == "D42"
+
+
+async def test_the_notification_says_who_asks_what_without_markup(harness: SlackHarness):
+    await harness.channel.send(sample_card(prompt=MARKUP))
+    (message,) = harness.workspace.messages.values()
+    assert message["text"].startswith("Acme asks for your approval: &lt;b&gt;bold&lt;/b&gt;")
+    assert not set(message["text"]) & set("<>")
+
+
+async def test_yes_and_no_look_different(harness: SlackHarness):
+    await harness.channel.send(sample_card())
+    (message,) = harness.workspace.messages.values()
+    approve, reject, link = message["blocks"][-1]["elements"]
+    assert (approve["style"], reject["style"]) == ("primary", "danger")
+    assert "value" not in link
+
+
+async def test_a_reminder_that_was_answered_is_no_reminder_any_more_but_says_how_it_ended(
+    harness: SlackHarness,
+):
+    card = sample_card()
+    ticket = await harness.channel.send(replace(card, is_reminder=True))
+    await harness.channel.settle(ticket, card, ended())
+    (shown,) = harness.shown()
+    assert "Reminder" not in shown.text
+    assert "Approved by Ada" in shown.text
+    assert shown.links == ()
+
+
+@pytest.mark.parametrize("error", ["cant_update_message", "edit_window_closed"])
+async def test_a_message_that_cannot_change_gets_its_ending_in_a_thread(harness: SlackHarness, error: str):
+    ticket = await harness.channel.send(sample_card())
+    harness.server.planned.append(refusal(error))
+    await harness.channel.settle(ticket, sample_card(), ended())
+    follow_up = harness.server.requests[-1].json
+    assert follow_up["thread_ts"] == ticket.message_id
+    assert "Approved by Ada" in harness.shown()[-1].text
+    assert harness.shown()[-1].problems == ()
+
+
+async def test_a_deleted_message_gets_its_ending_beside_it(harness: SlackHarness):
+    ticket = await harness.channel.send(sample_card())
+    harness.workspace.messages.clear()
+    await harness.channel.settle(ticket, sample_card(), ended())
+    assert "thread_ts" not in harness.server.requests[-1].json
+    assert "Approved by Ada" in harness.shown()[-1].text
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("invalid_auth", "does not know this token"),
+        ("token_revoked", "does not know this token"),
+        ("channel_not_found", "invite it"),
+        ("missing_scope", "chat:write"),
+        ("invalid_blocks", "invalid_blocks"),
+        ("see https://slack.example/?token=x", "Slack says: see …"),
+    ],
+)
+async def test_a_refusal_says_what_to_do(harness: SlackHarness, error: str, words: str):
+    ticket = await harness.channel.send(sample_card())
+    harness.server.planned += [refusal(error)] * 2
+    with pytest.raises(ChannelRefused, match=words):
+        await harness.channel.send(sample_card())
+    with pytest.raises(ChannelRefused, match=words):
+        await harness.channel.settle(ticket, sample_card(), ended())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal("internal_error"),
+        refusal("ratelimited"),
+        HANG_UP,
+        Answer(json=[]),
+        Answer(json={"ok": True}),
+        Answer(json={"ok": True, "channel": 1, "ts": 2}),
+        Answer(status=500, json={"ok": False, "error": "fatal_error"}),
+    ],
+    ids=range(7),
+)
+async def test_trouble_of_slacks_own_is_unreachable(harness: SlackHarness, answer: Answer):
+    harness.server.planned.append(answer)
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+async def test_a_note_is_shown_where_the_button_was_and_to_its_presser_alone(harness: SlackHarness):
+    container = {"type": "message", "message_ts": "1.1", "channel_id": "C9", "thread_ts": "1.0"}
+    press = await pressed(harness, container=container)
+    await harness.channel.answer(press, "Someone <else> & you")
+    (note,) = harness.workspace.notes
+    assert note == {
+        "channel": "C9",
+        "user": "U7",
+        "thread_ts": "1.0",
+        "text": "Someone &lt;else&gt; &amp; you",
+    }
+
+
+async def test_a_note_that_cannot_be_shown_is_a_refusal(harness: SlackHarness):
+    press = await pressed(harness)
+    harness.server.planned.append(refusal("user_not_in_channel"))
+    with pytest.raises(ChannelRefused):
+        await harness.channel.answer(press, "Recorded.")
+
+
+async def test_a_long_note_is_cut_between_escapes(harness: SlackHarness):
+    await harness.channel.answer(await pressed(harness), "&" * 5000)
+    (note,) = harness.workspace.notes
+    assert note["text"].removesuffix("…").replace("&amp;", "") == ""
+
+
+async def test_people_of_other_workspaces_are_told_apart(harness: SlackHarness):
+    guest = await pressed(harness, user={"id": "U7", "name": "ada", "team_id": "T99"})
+    local = await pressed(harness, user={"id": "U7", "name": "ada"})
+    nobody = await pressed(harness, user={"id": "U7"}, team=None)
+    assert guest.presser == Presser(platform="slack", user_id="T99:U7", name="ada")
+    assert local.presser == Presser(platform="slack", user_id="T01:U7", name="ada")
+    assert nobody.presser == Presser(platform="slack", user_id=":U7", name=None)
+
+
+async def test_the_oldest_and_newest_signatures_that_count(harness: SlackHarness):
+    body = form(harness.workspace.interaction("1.1", "ref-1"))
+    now = int(signed(body).headers["x-slack-request-timestamp"])
+    for at in (now - 300, now, now + 300):
+        assert (await harness.channel.hear(signed(body, at=at))).presses
+
+
+async def test_without_a_signing_secret_no_call_is_believed(harness: SlackHarness):
+    channel = SlackChannel(token=TOKEN, place=PLACE, api_url=harness.server.url)
+    with pytest.raises(SettingsError, match="ASSENT_SLACK_SIGNING_SECRET"):
+        await channel.hear(signed(form(harness.workspace.interaction("1.1", "ref-1"))))
+    await channel.aclose()
+
+
+async def test_the_environment_opens_a_channel(harness: SlackHarness):
+    channel = from_environment(
+        {
+            **ENVIRON,
+            "ASSENT_SLACK_SIGNING_SECRET": SECRET,
+            "ASSENT_SLACK_APP_TOKEN": APP_TOKEN,
+            "ASSENT_SLACK_API_URL": f"{harness.server.url}/api/",
+        }
+    )
+    ticket = await channel.send(sample_card())
+    await channel.aclose()
+    assert ticket.place == PLACE
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({}, "ASSENT_SLACK_BOT_TOKEN and ASSENT_SLACK_CHANNEL"),
+        ({"ASSENT_SLACK_BOT_TOKEN": TOKEN}, "Set ASSENT_SLACK_CHANNEL to"),
+        ({**ENVIRON, "ASSENT_SLACK_BOT_TOKEN": "xapp-1\r\nX: y"}, "xoxb-"),
+        ({**ENVIRON, "ASSENT_SLACK_APP_TOKEN": TOKEN}, "xapp-"),
+        ({**ENVIRON, "ASSENT_SLACK_API_URL": "http://slack.example"}, "https"),
+    ],
+)
+def test_an_incomplete_environment_is_named_without_its_secrets(environ: dict[str, str], words: str):
+    with pytest.raises(SettingsError, match=words) as raised:
+        from_environment(environ)
+    assert not [value for name, value in environ.items() if "TOKEN" in name and value in str(raised.value)]

@@ -1,0 +1,129 @@
+"""Our table of Slack's limits agrees with slack_sdk's models, and refuses what they refuse."""
+
+from typing import Any
+
+import pytest
+from slack_sdk.errors import SlackObjectFormationError
+from slack_sdk.models.blocks import (
+    ActionsBlock,
+    Block,
+    ButtonElement,
+    ContextBlock,
+    HeaderBlock,
+    SectionBlock,
+)
+
+from assent.channels.slack import limits
+
+
+def plain(text: str) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text, "emoji": False}
+
+
+def button(**changes: Any) -> dict[str, Any]:
+    return {"type": "button", "action_id": "a", "text": plain("Yes"), "value": "v"} | changes
+
+
+def header(text: str) -> dict[str, Any]:
+    return {"type": "header", "text": plain(text)}
+
+
+def section(**parts: Any) -> dict[str, Any]:
+    return {"type": "section", **parts}
+
+
+def actions(*buttons: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "actions", "elements": list(buttons)}
+
+
+def context(*texts: str) -> dict[str, Any]:
+    return {"type": "context", "elements": [plain(text) for text in texts]}
+
+
+def numbered(count: int) -> list[dict[str, Any]]:
+    return [button(action_id=f"a{number}") for number in range(count)]
+
+
+FITS = {
+    "heading": header("x" * 150),
+    "text": section(text=plain("x" * 3000)),
+    "fields": section(fields=[plain("x")] * 10),
+    "context": context(*["x"] * 10),
+    "buttons": actions(*numbered(25)),
+    "label": actions(button(text=plain("x" * 75))),
+    "value": actions(button(value="x" * 2000)),
+    "id": actions(button(action_id="x" * 255)),
+    "link": actions(button(url="https://x.example/" + "x" * 2900)),
+}
+REFUSED_BY_BOTH = {
+    "heading": header("x" * 151),
+    "text": section(text=plain("x" * 3001)),
+    "fields": section(fields=[plain("x")] * 11),
+    "empty section": section(),
+    "context": context(*["x"] * 11),
+    "buttons": actions(*numbered(26)),
+    "label": actions(button(text=plain("x" * 76))),
+    "value": actions(button(value="x" * 2001)),
+    "id": actions(button(action_id="x" * 256)),
+    "link": actions(button(url="https://x.example/" + "x" * 3000)),
+}
+REFUSED_BY_US = {
+    "empty heading": header(" "),
+    "empty text": section(text=plain("\n")),
+    "empty field": section(fields=[plain("")]),
+    "empty context": context(""),
+    "no context": context(),
+    "no buttons": actions(),
+    "same id": actions(button(), button()),
+    "empty label": actions(button(text=plain(""))),
+    "units": header("🤖" * 76),
+}
+
+
+def theirs(block: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        read = Block.parse(block)
+        assert read is not None
+        return read.to_dict()
+    except SlackObjectFormationError:
+        return None
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_what_fits_fits_for_slacks_models_too(name: str):
+    block = FITS[name]
+    assert limits.misfits({"text": "x", "blocks": [block]}) == []
+    assert theirs(block) == block
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_BOTH)
+def test_what_slacks_models_refuse_does_not_fit(name: str):
+    block = REFUSED_BY_BOTH[name]
+    assert limits.misfits({"text": "x", "blocks": [block]})
+    assert theirs(block) is None
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_US)
+def test_what_only_slack_itself_refuses_does_not_fit_either(name: str):
+    assert limits.misfits({"text": "x", "blocks": [REFUSED_BY_US[name]]})
+
+
+def test_a_message_needs_a_text_and_few_enough_blocks():
+    assert limits.misfits({"blocks": []})
+    assert limits.misfits({"text": "x" * 4001, "blocks": []})
+    assert limits.misfits({"text": "x", "blocks": [header("x")] * 51})
+    assert limits.misfits({"text": "x", "blocks": [header("x")] * 50}) == []
+
+
+def test_the_numbers_are_slacks():
+    assert HeaderBlock.text_max_length == limits.HEADER_TEXT
+    assert (
+        SectionBlock.text_max_length,
+        SectionBlock.fields_max_length,
+    ) == (limits.SECTION_TEXT, limits.SECTION_FIELDS)
+    assert ContextBlock.elements_max_length == limits.CONTEXT_ELEMENTS
+    assert ActionsBlock.elements_max_length == limits.ACTION_ELEMENTS
+    assert ButtonElement.text_max_length == limits.BUTTON_TEXT
+    assert ButtonElement.value_max_length == limits.BUTTON_VALUE
+    assert ButtonElement.url_max_length == limits.BUTTON_URL
+    assert ButtonElement.action_id_max_length == limits.ACTION_ID
