@@ -54,12 +54,17 @@ class PlatformApi:
         *,
         headers: Mapping[str, str] | None = None,
         sleep: Sleep = asyncio.sleep,
+        is_busy: Callable[[Reply], bool] = lambda reply: reply.status == 429,
+        break_s: float | None = None,
     ) -> None:
+        """`break_s` is for platforms that ask for time without saying how much; it grows from try to try."""
         if not is_secure_or_loopback(base_url):
             raise SettingsError(f"The address of {platform}'s API must be an https:// one.")
         self.platform = platform
         self._base_url = base_url.rstrip("/")
         self._sleep = sleep
+        self._is_busy = is_busy
+        self._break_s = break_s
         self._http = httpx.AsyncClient(
             headers={"User-Agent": "assent", **(headers or {})},
             timeout=TIMEOUT_S,
@@ -82,13 +87,14 @@ class PlatformApi:
         `path` is what logs may show of `secret_path`, if there is one.
         """
         reply = await self._once(method, path, body, secret_path, timeout_s)
-        for _ in range(TRIES - 1):
-            if reply.status != 429 or reply.retry_after_s is None or reply.retry_after_s > patience_s:
+        for turn in range(TRIES - 1):
+            wait_s = self._wait_s(reply, turn)
+            if not self._is_busy(reply) or wait_s is None or wait_s > patience_s:
                 break
-            patience_s -= reply.retry_after_s
-            await self._sleep(reply.retry_after_s)
+            patience_s -= wait_s
+            await self._sleep(wait_s)
             reply = await self._once(method, path, body, secret_path, timeout_s)
-        if reply.status == 429:
+        if self._is_busy(reply):
             raise Unreachable(f"{self.platform} takes no more messages for now.")
         if reply.status >= 500:
             raise Unreachable(f"{self.platform} has a problem of its own (HTTP {reply.status}).")
@@ -97,6 +103,11 @@ class PlatformApi:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def _wait_s(self, reply: Reply, turn: int) -> float | None:
+        if reply.retry_after_s is not None or self._break_s is None:
+            return reply.retry_after_s
+        return self._break_s * 4.0**turn
 
     async def _once(
         self,

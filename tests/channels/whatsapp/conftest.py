@@ -1,0 +1,67 @@
+"""A WhatsApp channel, and the Cloud API it talks to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.channels.whatsapp import WhatsAppChannel
+from assent.testing.clock import DAYBREAK
+from tests.channels.loopback import Loopback, loopback
+from tests.channels.whatsapp.cloud_api import (
+    ACCESS_TOKEN,
+    APP_SECRET,
+    PHONE_NUMBER_ID,
+    TEMPLATE,
+    TO,
+    VERIFY_TOKEN,
+    CloudApi,
+    WhatsAppHarness,
+)
+
+
+@pytest.fixture
+def breaks() -> list[float]:
+    """How long the channel would have waited, each time."""
+    return []
+
+
+@pytest.fixture
+def api() -> CloudApi:
+    return CloudApi()
+
+
+@pytest.fixture
+async def server(api: CloudApi) -> AsyncIterator[Loopback]:
+    async with loopback(api.handle) as server:
+        yield server
+
+
+@pytest.fixture
+async def harness(api: CloudApi, server: Loopback, breaks: list[float]) -> AsyncIterator[WhatsAppHarness]:
+    """A channel that hears its webhook, and has no template."""
+    channel = channel_at(server, breaks)
+    yield WhatsAppHarness(api, server, channel)
+    await channel.aclose()
+
+
+@pytest.fixture
+async def templated(api: CloudApi, server: Loopback, breaks: list[float]) -> AsyncIterator[WhatsAppHarness]:
+    """The same with a template."""
+    channel = channel_at(server, breaks, template=TEMPLATE)
+    yield WhatsAppHarness(api, server, channel)
+    await channel.aclose()
+
+
+def channel_at(server: Loopback, breaks: list[float], **changes: str | None) -> WhatsAppChannel:
+    async def sleep(seconds: float) -> None:
+        breaks.append(seconds)
+
+    settings: dict[str, str | None] = {
+        "access_token": ACCESS_TOKEN,
+        "phone_number_id": PHONE_NUMBER_ID,
+        "to": TO,
+        "app_secret": APP_SECRET,
+        "verify_token": VERIFY_TOKEN,
+        "api_url": server.url,
+    }
+    return WhatsAppChannel(**settings | changes, sleep=sleep, clock=lambda: DAYBREAK)  # type: ignore[arg-type]

@@ -1,0 +1,7 @@
+"""WhatsApp keeps the contract of every channel."""
+
+from assent.testing.contracts.channel import ChannelContract, NotListeningContract
+
+
+class TestWhatsApp(ChannelContract, NotListeningContract):
+    pass
