@@ -111,6 +111,7 @@ class WhatsAppChannel:
 
     async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
         """Reply to the question with how it ended; its buttons stay, and answer that it is closed."""
+        await self._under_way()
         context = {"message_id": self._replaced.get(ticket.message_id, ticket.message_id)}
         free = {"to": ticket.place, "context": context, **render.follow_up(card, ended)}
         await self._deliver(free, self._by_template(ticket.place, render.template_follow_up, card, ended))
@@ -139,7 +140,7 @@ class WhatsAppChannel:
 
     async def aclose(self) -> None:
         """Finish what is on its way, and close the connections."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._under_way()
         await self._api.aclose()
 
     # Sending
@@ -215,6 +216,10 @@ class WhatsAppChannel:
             _keep(self._replaced, message_id, await self._post(by_template))
         except AssentError as error:
             log.warning("a message did not arrive, and its template neither: %s", error.message)
+
+    async def _under_way(self) -> None:
+        """Wait for templates that are on their way: an ending must not overtake its question."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

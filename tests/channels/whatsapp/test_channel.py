@@ -1,0 +1,316 @@
+"""What is WhatsApp's own: the 24-hour window, templates, replies instead of changes, webhooks."""
+
+import logging
+
+import pytest
+from msgspec.structs import replace
+
+from assent.channels.whatsapp import WhatsAppChannel, from_environment
+from assent.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
+from assent.ports.channel import Button, Call
+from assent.testing.platforms import REVIEW_TOKEN, REVIEW_URL, ended, sample_card
+from tests.channels.loopback import HANG_UP, Answer, Loopback
+from tests.channels.whatsapp.cloud_api import (
+    ACCESS_TOKEN,
+    APP_SECRET,
+    PHONE_NUMBER_ID,
+    TEMPLATE,
+    TO,
+    VERIFY_TOKEN,
+    CloudApi,
+    WhatsAppHarness,
+    challenge,
+    failed,
+    notification,
+    parts_of,
+    refusal,
+    signed,
+)
+from tests.channels.whatsapp.conftest import channel_at
+
+pytestmark = pytest.mark.anyio
+
+
+# What is sent
+
+
+async def test_beside_buttons_the_link_stands_in_the_text(harness: WhatsAppHarness):
+    await harness.channel.send(sample_card())
+    (body,) = harness.api.messages.values()
+    assert body["interactive"]["type"] == "button"
+    assert f"Open the review: {REVIEW_URL}" in body["interactive"]["body"]["text"]
+
+
+async def test_without_buttons_the_link_is_a_button(harness: WhatsAppHarness):
+    await harness.channel.send(sample_card("selection"))
+    (body,) = harness.api.messages.values()
+    parameters = body["interactive"]["action"]["parameters"]
+    assert parameters == {"display_text": "Open and choose", "url": REVIEW_URL}
+    assert REVIEW_TOKEN not in "".join(parts_of(body))
+
+
+async def test_a_link_too_long_to_stand_beside_buttons_is_the_only_button(harness: WhatsAppHarness):
+    url = f"{REVIEW_URL}&{'x' * 1_500}"
+    await harness.channel.send(sample_card(review_url=url))
+    (shown,) = harness.shown()
+    assert (shown.references, shown.links, shown.problems) == ((), (url,), ())
+
+
+async def test_titles_that_are_cut_to_the_same_beginning_still_differ(harness: WhatsAppHarness):
+    labels = ["Approve the transfer today", "Approve the transfer tomorrow", "Approve the transfer never"]
+    buttons = tuple(Button(action=label, label=label, reference=label[-9:]) for label in labels)
+    await harness.channel.send(sample_card(buttons=buttons))
+    (shown,) = harness.shown()
+    assert shown.labels == ("Approve the transfe…", "Approve the trans… 2", "Approve the trans… 3")
+    assert shown.problems == ()
+
+
+async def test_code_that_would_swallow_the_link_is_defused(harness: WhatsAppHarness):
+    await harness.channel.send(sample_card(prompt="```", message="~all~ __init__ 2 * 3 snake_case_name ```"))
+    (body,) = harness.api.messages.values()
+    text = body["interactive"]["body"]["text"]
+    assert "`" not in text
+    assert "2 * 3 snake_case_name" in text
+    assert harness.api.problems == []
+
+
+async def test_an_ending_replies_to_the_question(harness: WhatsAppHarness):
+    ticket = await harness.channel.send(sample_card())
+    await harness.channel.settle(ticket, sample_card(), ended())
+    (reply,) = harness.api.replies_to(ticket.message_id)
+    assert "Approved by Ada" in reply["text"]["body"]
+    assert REVIEW_TOKEN not in reply["text"]["body"]
+
+
+async def test_an_answer_replies_to_the_press(harness: WhatsAppHarness):
+    ticket = await harness.channel.send(sample_card())
+    (press,) = (
+        await harness.channel.hear(harness.press(ticket, "h1.yes", user_id="4477", name="Ada"))
+    ).presses
+    await harness.channel.answer(press, "Recorded.")
+    (reply,) = harness.api.replies_to(press.id)
+    assert (reply["to"], reply["text"]["body"]) == ("4477", "Recorded.")
+
+
+# The 24-hour window
+
+
+async def test_a_closed_window_without_a_template_is_a_refusal_that_says_what_helps(harness: WhatsAppHarness):
+    harness.api.is_open = False
+    with pytest.raises(ChannelRefused, match="ASSENT_WHATSAPP_TEMPLATE"):
+        await harness.channel.send(sample_card())
+
+
+async def test_a_closed_window_is_passed_by_the_template(templated: WhatsAppHarness):
+    templated.api.is_open = False
+    ticket = await templated.channel.send(sample_card())
+    (body,) = templated.api.messages.values()
+    assert body["template"]["name"] == TEMPLATE
+    heading, prompt, rest = parts_of(body)
+    assert heading == "Acme asks for your approval"
+    assert prompt == "Send the newsletter to 1,200 readers?"
+    assert rest.startswith(f"Open the review: {REVIEW_URL} ")
+    await templated.channel.settle(ticket, sample_card(), ended())
+    assert "Approved by Ada" in parts_of(list(templated.api.messages.values())[-1])[2]
+    assert templated.api.problems == []
+
+
+async def test_a_message_that_failed_afterwards_is_followed_by_the_template_once(templated: WhatsAppHarness):
+    ticket = await templated.channel.send(sample_card())
+    for _ in range(3):
+        heard = await templated.channel.hear(failed(ticket.message_id))
+        assert (heard.status, heard.presses) == (200, ())
+    await templated.channel.settle(ticket, sample_card(), ended())
+    await templated.channel.aclose()
+    kinds = [body["type"] for body in templated.api.messages.values()]
+    assert sorted(kinds) == ["interactive", "template", "text"]
+
+
+async def test_an_ending_replies_to_the_template_that_came_instead(templated: WhatsAppHarness):
+    ticket = await templated.channel.send(sample_card())
+    await templated.channel.hear(failed(ticket.message_id))
+    await templated.channel.settle(ticket, sample_card(), ended())
+    instead = [name for name, body in templated.api.messages.items() if body["type"] == "template"]
+    assert len(templated.api.replies_to(instead[0])) == 1
+
+
+async def test_a_message_that_arrived_needs_no_template(templated: WhatsAppHarness):
+    ticket = await templated.channel.send(sample_card())
+    arrived = notification(statuses=[{"id": ticket.message_id, "status": "delivered"}])
+    await templated.channel.hear(signed(arrived))
+    await templated.channel.hear(failed(ticket.message_id))
+    await templated.channel.aclose()
+    assert len(templated.api.messages) == 1
+
+
+async def test_who_hears_nothing_takes_the_sure_way(api: CloudApi, server: Loopback):
+    channel = channel_at(server, [], app_secret=None, template=TEMPLATE)
+    ticket = await channel.send(sample_card())
+    await channel.settle(ticket, sample_card(), ended())
+    await channel.aclose()
+    assert [body["type"] for body in api.messages.values()] == ["template", "template"]
+    assert api.problems == []
+
+
+async def test_a_failed_delivery_is_logged_without_its_person(
+    harness: WhatsAppHarness, caplog: pytest.LogCaptureFixture
+):
+    ticket = await harness.channel.send(sample_card())
+    with caplog.at_level(logging.WARNING, "assent.channels.whatsapp"):
+        await harness.channel.hear(failed(ticket.message_id, 131026))
+    assert "a message did not arrive" in caplog.text
+    assert TO not in caplog.text
+
+
+async def test_a_template_that_fails_too_is_logged(
+    templated: WhatsAppHarness, caplog: pytest.LogCaptureFixture
+):
+    ticket = await templated.channel.send(sample_card())
+    templated.server.planned.append(refusal(400, 132001, "Template name does not exist"))
+    await templated.channel.hear(failed(ticket.message_id))
+    await templated.channel.aclose()
+    assert "its template neither: There is no approved template" in caplog.text
+
+
+@pytest.mark.parametrize("length", [300, 470, 1_500])
+async def test_a_long_link_fits_into_the_template_or_goes_without(templated: WhatsAppHarness, length: int):
+    url = f"{REVIEW_URL}&{'x' * length}"
+    await templated.channel.send(sample_card(review_url=url))
+    templated.api.is_open = False
+    if length < 450:
+        await templated.channel.send(sample_card(review_url=url))
+        assert url in parts_of(list(templated.api.messages.values())[-1])[2]
+    else:
+        with pytest.raises(ChannelRefused):
+            await templated.channel.send(sample_card(review_url=url))
+    assert templated.api.problems == []
+
+
+# Webhooks
+
+
+async def test_the_webhook_answers_the_challenge_of_its_verify_token(harness: WhatsAppHarness):
+    heard = await harness.channel.hear(challenge())
+    assert (heard.status, heard.body, heard.content_type) == (200, b"1158201444", "text/plain")
+
+
+async def test_many_presses_come_at_once_and_one_that_cannot_be_read_spoils_none(harness: WhatsAppHarness):
+    replies = [harness.reply("wamid.1", f"h1.{number}") for number in range(3)]
+    call = signed(notification(messages=[replies[2], {"id": 5}, replies[0], replies[1], replies[0]]))
+    presses = (await harness.channel.hear(call)).presses
+    assert [press.reference for press in presses] == ["h1.2", "h1.0", "h1.1", "h1.0"]
+    assert presses[1] == presses[3]
+
+
+async def test_a_person_without_a_visible_number_is_known_by_their_id(harness: WhatsAppHarness):
+    reply = {**harness.reply("wamid.1", "h1.yes"), "from_user_id": "CH.13491208655302741918"}
+    del reply["from"]
+    contact = {"profile": {"name": "Ada"}, "user_id": "CH.13491208655302741918"}
+    (press,) = (
+        await harness.channel.hear(signed(notification(contacts=[contact], messages=[reply])))
+    ).presses
+    assert (press.presser.user_id, press.presser.name) == ("CH.13491208655302741918", "Ada")
+    await harness.channel.answer(press, "Recorded.")
+    (body,) = harness.api.messages.values()
+    assert body["recipient"] == "CH.13491208655302741918"
+    assert harness.api.problems == []
+
+
+@pytest.mark.parametrize("setting", ["app_secret", "verify_token"])
+async def test_nothing_is_heard_without_the_secrets_of_the_webhook(server: Loopback, setting: str):
+    channel = channel_at(server, [], **{setting: None})
+    call = challenge() if setting == "verify_token" else signed(notification())
+    with pytest.raises(SettingsError, match=setting.upper()):
+        await channel.hear(call)
+    await channel.aclose()
+
+
+async def test_the_secret_of_an_empty_setting_is_no_secret(harness: WhatsAppHarness):
+    call = signed(notification(messages=[harness.reply("wamid.1", "h1.yes")]))
+    with pytest.raises(SignatureInvalid):
+        await harness.channel.hear(Call(method="POST", headers={}, body=call.body, query=challenge().query))
+
+
+# Trouble
+
+
+@pytest.mark.parametrize(
+    "answer", [refusal(429, 130429, "Rate limit hit"), refusal(400, 131056, "Pair rate limit hit")]
+)
+async def test_a_busy_platform_gets_longer_and_longer_breaks(
+    harness: WhatsAppHarness, breaks: list[float], answer: Answer
+):
+    harness.server.planned += [answer, answer]
+    await harness.channel.send(sample_card())
+    assert breaks == [2.0, 8.0]
+    harness.server.planned += [answer] * 3
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(401, 190, "Error validating access token"), "ASSENT_WHATSAPP_ACCESS_TOKEN"),
+        (refusal(400, 131030, "Recipient phone number not in allowed list"), "registered people"),
+        (refusal(400, 131026, "Message undeliverable"), "ASSENT_WHATSAPP_TO"),
+        (refusal(400, 100, "Invalid parameter"), "WhatsApp says: Invalid parameter"),
+        (Answer(status=403, json={"error": "no"}), "nothing more"),
+    ],
+)
+async def test_a_refusal_says_what_helps(harness: WhatsAppHarness, answer: Answer, words: str):
+    harness.server.planned.append(answer)
+    with pytest.raises(ChannelRefused) as caught:
+        await harness.channel.send(sample_card())
+    assert words in caught.value.message
+    assert ACCESS_TOKEN not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "answer", [HANG_UP, Answer(json={}), Answer(json={"messages": []}), Answer(status=503, body=b"<html>")]
+)
+async def test_an_answer_that_says_nothing_is_unreachable(harness: WhatsAppHarness, answer: Answer):
+    harness.server.planned.append(answer)
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+# Settings
+
+
+ENVIRON = {
+    "ASSENT_WHATSAPP_ACCESS_TOKEN": ACCESS_TOKEN,
+    "ASSENT_WHATSAPP_PHONE_NUMBER_ID": PHONE_NUMBER_ID,
+    "ASSENT_WHATSAPP_TO": "+41 (79) 123-45 67",
+    "ASSENT_WHATSAPP_APP_SECRET": APP_SECRET,
+    "ASSENT_WHATSAPP_VERIFY_TOKEN": VERIFY_TOKEN,
+}
+
+
+async def test_the_environment_opens_the_channel(server: Loopback, api: CloudApi):
+    channel = from_environment({**ENVIRON, "ASSENT_WHATSAPP_API_URL": server.url})
+    ticket = await channel.send(replace(sample_card(), is_reminder=True))
+    await channel.aclose()
+    assert ticket.place == TO
+    assert isinstance(channel, WhatsAppChannel)
+    assert api.problems == []
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(SettingsError, match="ACCESS_TOKEN and ASSENT_WHATSAPP_PHONE_NUMBER_ID"):
+        from_environment({"ASSENT_WHATSAPP_TO": TO})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ASSENT_WHATSAPP_TO", "somebody", "country code"),
+        ("ASSENT_WHATSAPP_PHONE_NUMBER_ID", "+1 555", "not the number itself"),
+        ("ASSENT_WHATSAPP_ACCESS_TOKEN", "two\nlines", "one line"),
+        ("ASSENT_WHATSAPP_API_VERSION", "../me", "v24.0"),
+        ("ASSENT_WHATSAPP_API_URL", "http://graph.example", "https://"),
+    ],
+)
+def test_a_setting_that_does_not_fit_says_so(name: str, value: str, words: str):
+    with pytest.raises(SettingsError, match=words):
+        from_environment({**ENVIRON, name: value})
