@@ -1,6 +1,7 @@
 """A platform's API on the loopback address: a real HTTP server that remembers every request."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -27,16 +28,23 @@ class Answer(NamedTuple):
 
 
 HANG_UP = Answer(status=0)
+Handle = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class Loopback:
     """Answers with `planned` first, one each, then with what `handle` says."""
 
-    def __init__(self, handle: Callable[[Request], Answer]) -> None:
+    def __init__(self, handle: Handle) -> None:
         self.url = ""
         self.requests: list[Request] = []
         self.planned: list[Answer] = []
         self._handle = handle
+        self._news = asyncio.Condition()
+
+    async def until(self, holds: Callable[[], bool], *, within: float = 20) -> None:
+        """Wait for requests until this holds; fails after so many seconds."""
+        async with asyncio.timeout(within), self._news:
+            await self._news.wait_for(holds)
 
     def at(self, ending: str) -> list[Request]:
         """The requests whose path ends so."""
@@ -46,6 +54,10 @@ class Loopback:
         request = Request(raw.method, raw.path, raw.headers.copy(), await raw.read())
         self.requests.append(request)
         answer = self.planned.pop(0) if self.planned else self._handle(request)
+        if not isinstance(answer, Answer):
+            answer = await answer
+        async with self._news:
+            self._news.notify_all()
         if answer is HANG_UP:
             assert raw.transport is not None
             raw.transport.close()
@@ -55,7 +67,7 @@ class Loopback:
 
 
 @asynccontextmanager
-async def loopback(handle: Callable[[Request], Answer]) -> AsyncIterator[Loopback]:
+async def loopback(handle: Handle) -> AsyncIterator[Loopback]:
     """A server in the test's own event loop."""
     server = Loopback(handle)
     runner = web.ServerRunner(web.Server(server.answer, access_log=None), shutdown_timeout=0.1)

@@ -1,6 +1,8 @@
 """Telegram's Bot API on the loopback address, its requests checked with aiogram's types and our own table."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -34,14 +36,16 @@ class BotApi:
         self.updates: list[dict[str, Any]] = []
         self.problems: list[str] = []
         self.numbers = count(1)
+        self.news = asyncio.Event()
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Answer | Awaitable[Answer]:
         prefix, _, method = request.path.rpartition("/")
         if prefix != f"/bot{TOKEN}":
             return refusal(401, "Unauthorized")
         body = request.json
         self.problems += problems_of(method, body)
-        return getattr(self, f"on_{method}")(body)
+        answer: Answer | Awaitable[Answer] = getattr(self, f"on_{method}")(body)
+        return answer
 
     def on_sendMessage(self, body: dict[str, Any]) -> Answer:
         number = next(self.numbers)
@@ -63,10 +67,19 @@ class BotApi:
         self.notices.append(body["text"])
         return Answer(json={"ok": True, "result": True})
 
-    def on_getUpdates(self, body: dict[str, Any]) -> Answer:
+    async def on_getUpdates(self, body: dict[str, Any]) -> Answer:
         offset = body.get("offset", 0)
         self.updates = [update for update in self.updates if update["update_id"] >= offset]
+        if not self.updates:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), body["timeout"])
+        self.news.clear()
         return Answer(json={"ok": True, "result": self.updates})
+
+    def deliver(self, update: dict[str, Any]) -> None:
+        """Let whoever asks have this update."""
+        self.updates.append(update)
+        self.news.set()
 
     def press(self, message_id: int, data: str, *, user_id: int = 7, name: str = "Ada") -> dict[str, Any]:
         """The update for a press, as Telegram's own types have it."""
