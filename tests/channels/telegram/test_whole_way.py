@@ -9,7 +9,9 @@ import pytest
 
 from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from assent.errors import SignatureInvalid
-from tests.channels.telegram.bot_api import TelegramHarness
+from assent.ports.channel import Ticket
+from assent.testing.clock import DAYBREAK
+from tests.channels.telegram.bot_api import CHAT, TelegramHarness
 from tests.server.running import RunningServer, running
 
 pytestmark = pytest.mark.anyio
@@ -119,7 +121,7 @@ async def test_the_same_press_by_webhook_counts_once_and_a_forged_one_never(scen
     task = scene.ask()
     await scene.until_shown("Deploy")
     shown = scene.harness.shown()[0]
-    ticket = scene.cases.tickets(scene.agent.pending()[0].case)[0]
+    ticket = Ticket(channel="telegram", place=str(CHAT), message_id="1", sent_at=DAYBREAK)
     call = scene.harness.press(ticket, shown.references[0], user_id="7", name="Ada")
     with pytest.raises(SignatureInvalid):
         await scene.board.hear(scene.harness.forgeries(call)[0])
