@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "wait": ("assent.cli.wait", "Wait for the decision of a case, by its poll address."),
     "ask": ("assent.cli.ask", "Ask a person: approval, selection, input, confirmation, escalation."),
     "pending": ("assent.cli.pending_cases", "Cases that were left waiting: list, resume, forget."),
+    "mcp": ("assent.cli.mcp", "Serve assistants over MCP: tools to ask a person."),
     "serve": ("assent.cli.serve", "Run the server."),
     "settings": ("assent.cli.settings", "Show the effective settings and where each came from."),
     "key": ("assent.cli.keys", "API keys: create, list, revoke."),

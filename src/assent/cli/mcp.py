@@ -1,0 +1,110 @@
+"""`assent mcp`: the tools with which an assistant asks a person."""
+
+import asyncio
+import os
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assent.agent import PendingCases
+from assent.agent.pending import default_path
+from assent.cli.options import PORT
+from assent.cli.request import DEFAULT_SERVER
+from assent.errors import SettingsError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+
+@click.command()
+@click.option(
+    "--server",
+    envvar="ASSENT_SERVER",
+    default=DEFAULT_SERVER,
+    show_default=True,
+    metavar="URL",
+    help="The Assent server.",
+)
+@click.option(
+    "--key", envvar="ASSENT_KEY", metavar="API_KEY", help="A key of that server; better in ASSENT_KEY."
+)
+@click.option(
+    "--trust", "trusted", multiple=True, metavar="ORIGIN", help="A further origin of the server; repeatable."
+)
+@click.option(
+    "--pending",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file that keeps open questions; default: the one of all agents of this user.",
+)
+@click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
+@click.option(
+    "--port", type=PORT, default=8402, show_default=True, help="With --http: the port, 0 for a free one."
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="With --http: a name that clients may call it by, such as mcp.example.org; repeatable.",
+)
+def mcp(
+    server: str,
+    key: str | None,
+    trusted: tuple[str, ...],
+    path: Path | None,
+    http: bool,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+) -> None:
+    """Serve assistants over MCP: tools to ask a person, and to follow their questions.
+
+    Over HTTP, set ASSENT_MCP_TOKEN to let in only clients that present it as a bearer token.
+    """
+    if not key:
+        raise SettingsError(
+            "Name a key of the server in ASSENT_KEY or with --key; `assent key create` makes one."
+        )
+    run = _sdk()
+
+    async def main() -> None:
+        with closing(PendingCases(path or default_path())) as cases:
+            async with run.Questions(server=server, key=key, cases=cases, trusted=trusted) as questions:
+                built = run.build_server(questions, key=key)
+                if http:
+                    await _serve_http(built, host, port, names)
+                else:
+                    await built.run_stdio_async()
+
+    asyncio.run(main())
+
+
+async def _serve_http(built: "MCPServer[Any]", host: str, port: int, names: tuple[str, ...]) -> None:
+    from assent.mcp import doors
+    from assent.server.serving import bind
+
+    token = os.environ.get(doors.TOKEN_VARIABLE) or None
+    app = doors.http_app(built, host=host, names=names, token=token)
+    with closing(bind(host, port)) as listener:
+        shown = f"[{host}]" if ":" in host else host
+        url = f"http://{shown}:{listener.getsockname()[1]}{doors.PATH}"
+        guard = "" if token else f" Any program on this machine may use it; set {doors.TOKEN_VARIABLE}."
+        ready = partial(click.echo, f"MCP is running at {url} .{guard}", err=True)
+        await doors.serve_http(app, listener, ready)
+
+
+def _sdk() -> ModuleType:
+    """The MCP server, if its SDK is installed."""
+    try:
+        from assent.mcp import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
+            raise
+        raise SettingsError("`assent mcp` needs the MCP SDK: install assent[mcp].") from error
+    return server

@@ -1,0 +1,338 @@
+"""The tools: one for each kind of question, and three to follow, list and withdraw questions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult
+
+from assent.agent import Notice, PendingCase
+from assent.channels.texts import cut, one_line
+from assent.client import TERMINAL, ServerRefused
+from assent.errors import AssentError
+from assent.mcp import answers, showing
+from assent.mcp import arguments as say
+from assent.mcp.answers import Question, QuestionList
+from assent.mcp.questions import SETTLE_WITHIN_S, Questions
+from assent.mcp.showing import Shown, ToolContext
+
+LISTED_AT_MOST = 20
+LONGEST_NAME = 100
+
+Asked = Annotated[CallToolResult, Question] | InputRequiredResult
+Told = Annotated[CallToolResult, Question]
+Listed = Annotated[CallToolResult, QuestionList]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_words(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """What cannot be done is told to the model as a sentence, never as a decision."""
+
+    @wraps(tool)
+    async def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await tool(*args, **kwargs)
+        except AssentError as error:
+            raise ToolError(_sentence(error)) from error
+
+    return told
+
+
+class Tools:
+    """What the assistant can call; every method is one tool, and its docstring is what the model reads."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    @_in_words
+    async def ask_approval(
+        self,
+        ctx: Context[Any, Any],
+        prompt: say.Prompt,
+        text: say.Text = "",
+        parts: say.Parts = {},  # noqa: B006 - read only, and the schema shows it
+        facts: say.Facts = {},  # noqa: B006
+        timeout: say.Timeout = "",
+        default_action: say.DefaultAction = "",
+        previous_case_id: say.Previous = "",
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+    ) -> Asked:
+        """Ask a person whether something you made may go out: approve, edit or reject.
+
+        Only an action of approve is a yes, and only to exactly what was shown.
+        """
+        draft = say.draft(
+            "approval",
+            prompt,
+            say.approval(text, parts),
+            facts=facts,
+            timeout=timeout,
+            default_action=default_action,
+            previous_case_id=previous_case_id,
+            agent=_client_name(ctx),
+        )
+        return await self._ask(ctx, draft, wait_seconds)
+
+    @_in_words
+    async def ask_selection(
+        self,
+        ctx: Context[Any, Any],
+        prompt: say.Prompt,
+        options: say.Options,
+        min_selections: say.Least = 1,
+        max_selections: say.Most = 1,
+        recommended: say.Recommended = [],  # noqa: B006
+        facts: say.Facts = {},  # noqa: B006
+        timeout: say.Timeout = "",
+        default_action: say.DefaultAction = "",
+        previous_case_id: say.Previous = "",
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+    ) -> Asked:
+        """Ask a person to choose one or several of the options; data.selected holds their ids."""
+        own = say.selection(options, min_selections, max_selections, recommended)
+        draft = say.draft(
+            "selection",
+            prompt,
+            own,
+            facts=facts,
+            timeout=timeout,
+            default_action=default_action,
+            previous_case_id=previous_case_id,
+            agent=_client_name(ctx),
+        )
+        return await self._ask(ctx, draft, wait_seconds)
+
+    @_in_words
+    async def ask_input(
+        self,
+        ctx: Context[Any, Any],
+        prompt: say.Prompt,
+        fields: say.Fields = [],  # noqa: B006
+        facts: say.Facts = {},  # noqa: B006
+        timeout: say.Timeout = "",
+        default_action: say.DefaultAction = "",
+        previous_case_id: say.Previous = "",
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+    ) -> Asked:
+        """Ask a person for information that you do not have, as a form; data holds the answers by key.
+
+        Do not ask for passwords or keys: the answers come to you. Without fields, data.answer is a text.
+        """
+        draft = say.draft(
+            "input",
+            prompt,
+            say.form(fields),
+            facts=facts,
+            timeout=timeout,
+            default_action=default_action,
+            previous_case_id=previous_case_id,
+            agent=_client_name(ctx),
+        )
+        return await self._ask(ctx, draft, wait_seconds)
+
+    @_in_words
+    async def ask_confirmation(
+        self,
+        ctx: Context[Any, Any],
+        prompt: say.Prompt,
+        items: say.Items = [],  # noqa: B006
+        allow_partial: say.AllowPartial = False,
+        irreversible: say.Irreversible = False,
+        warning: say.Warning_ = "",
+        confirm_word: say.ConfirmWord = "",
+        facts: say.Facts = {},  # noqa: B006
+        timeout: say.Timeout = "",
+        default_action: say.DefaultAction = "",
+        previous_case_id: say.Previous = "",
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+    ) -> Asked:
+        """Ask a person for the last word right before you do something that matters: confirm or cancel.
+
+        Only an action of confirm is a yes; with items, only for those in data.confirmed_items.
+        """
+        own = {
+            "items": say.items(items),
+            "allow_partial": allow_partial or None,
+            "irreversible": irreversible or None,
+            "warning": warning,
+            "confirm_word": confirm_word,
+        }
+        draft = say.draft(
+            "confirmation",
+            prompt,
+            own,
+            facts=facts,
+            timeout=timeout,
+            default_action=default_action,
+            previous_case_id=previous_case_id,
+            agent=_client_name(ctx),
+        )
+        return await self._ask(ctx, draft, wait_seconds)
+
+    @_in_words
+    async def ask_escalation(
+        self,
+        ctx: Context[Any, Any],
+        prompt: say.Prompt,
+        error: say.ErrorText,
+        log: say.Log = "",
+        params: say.Params = {},  # noqa: B006
+        suggestions: say.Suggestions = [],  # noqa: B006
+        facts: say.Facts = {},  # noqa: B006
+        timeout: say.Timeout = "",
+        default_action: say.DefaultAction = "",
+        previous_case_id: say.Previous = "",
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+    ) -> Asked:
+        """Tell a person that something failed, and ask how to go on: retry, skip or abort."""
+        own = {"error": error, "log": log, "params": params, "suggestions": suggestions}
+        draft = say.draft(
+            "escalation",
+            prompt,
+            own,
+            facts=facts,
+            timeout=timeout,
+            default_action=default_action,
+            previous_case_id=previous_case_id,
+            agent=_client_name(ctx),
+        )
+        return await self._ask(ctx, draft, wait_seconds)
+
+    @_in_words
+    async def check_question(
+        self,
+        ctx: Context[Any, Any],
+        case_id: say.CaseId,
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+        show_link: bool = False,
+    ) -> Asked:
+        """Learn what became of a question, waiting a while if it is still open.
+
+        Set show_link to offer the person the link again, for instance after they closed it.
+        """
+        pending = await self._questions.find(case_id)
+        if ctx.request_state is not None:
+            return await self._answer(ctx, pending, wait_seconds, showing.shown_before(ctx))
+        standing = await self._questions.look(pending)
+        if standing is not None and standing.status in TERMINAL:
+            return await self._answer(ctx, pending, SETTLE_WITHIN_S, None)
+        if show_link and pending.case.prompt:
+            return await self._show(ctx, pending, wait_seconds)
+        status = standing.status if standing is not None else None
+        return await self._answer(ctx, pending, wait_seconds, None, status)
+
+    @_in_words
+    async def list_questions(self, ctx: Context[Any, Any]) -> Listed:
+        """List the questions whose answers you have not read yet, the most urgent first."""
+        kept = await self._questions.kept()
+        shown, with_link = kept[:LISTED_AT_MOST], showing.way(ctx) is None
+        stands = await asyncio.gather(*map(self._status, shown))
+        questions = [
+            answers.listed(one, status, with_link=with_link)
+            for one, status in zip(shown, stands, strict=True)
+            if status != "gone"
+        ]
+        return answers.result(QuestionList(questions=questions, more=len(kept) - len(shown)))
+
+    @_in_words
+    async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> Told:
+        """Withdraw a question that no longer needs an answer; the person is told.
+
+        If somebody answered before, you get that answer instead.
+        """
+        pending = await self._questions.find(case_id)
+        return answers.result(answers.ended(pending, await self._questions.withdraw(pending, reason)))
+
+    # Inside
+
+    async def _ask(
+        self, ctx: ToolContext, draft: dict[str, Any], wait_seconds: float
+    ) -> CallToolResult | InputRequiredResult:
+        if ctx.request_state is None:
+            return await self._show(ctx, await self._questions.open(draft), wait_seconds)
+        # The second round: the question is open, and the client has shown its link.
+        pending = await self._questions.find(ctx.request_state)
+        return await self._answer(ctx, pending, wait_seconds, showing.shown_before(ctx))
+
+    async def _show(
+        self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
+    ) -> CallToolResult | InputRequiredResult:
+        """Have the person shown the link, as this client can, and wait a while for the decision."""
+        way = showing.way(ctx)
+        if way == "retry":
+            return showing.link_required(pending.case)
+        if way is None:
+            return await self._answer(ctx, pending, wait_seconds, None)
+        followed = self._questions.follow(pending)
+        shown = await showing.show(ctx, pending.case, followed)
+        return await self._answer(ctx, pending, wait_seconds, shown, with_link=shown is None)
+
+    async def _answer(
+        self,
+        ctx: ToolContext,
+        pending: PendingCase,
+        wait_seconds: float,
+        shown: Shown,
+        status: str | None = None,
+        *,
+        with_link: bool | None = None,
+    ) -> CallToolResult:
+        """The end of the question if it comes in time, and else where it stands."""
+        refused = shown in ("decline", "cancel")
+        outcome = await self._questions.wait(pending, 0 if refused else wait_seconds, _Progress(ctx))
+        if outcome is not None:
+            return answers.result(answers.ended(pending, outcome))
+        if with_link is None:
+            with_link = showing.way(ctx) is None
+        heard = self._questions.follow(pending).status
+        stands = heard if heard != "pending" else status
+        return answers.result(answers.still_open(pending, stands, shown=shown, with_link=with_link))
+
+    async def _status(self, pending: PendingCase) -> str | None:
+        try:
+            standing = await self._questions.look(pending)
+        except ServerRefused as refused:
+            if refused.status == 404:
+                return "gone"
+            raise
+        return standing.status if standing is not None else None
+
+
+class _Progress:
+    """Tells a client that asked for it what happens while its call waits."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self._ctx = ctx
+        self._count = 0
+
+    async def __call__(self, notice: Notice | None) -> None:
+        self._count += 1
+        await self._ctx.report_progress(self._count, None, _happening(notice))
+
+
+def _happening(notice: Notice | None) -> str:
+    if notice is None:
+        return "Waiting for the person."
+    if notice.name == "opened":
+        return "The person has opened the question."
+    progress = notice.progress
+    if progress is not None and progress.current_step and progress.total_steps:
+        return f"The person is answering: step {progress.current_step} of {progress.total_steps}."
+    return "The person is answering."
+
+
+def _client_name(ctx: ToolContext) -> str | None:
+    """Which assistant asks, as the person will read it."""
+    params = ctx.session.client_params
+    name = (params.client_info.title or params.client_info.name) if params is not None else ""
+    return cut(one_line(name), LONGEST_NAME) or None
+
+
+def _sentence(error: AssentError) -> str:
+    path = error.details.get("path")
+    where = f" (at {one_line(str(path))})" if path else ""
+    return f"{one_line(error.message)}{where} [{error.code}] Nothing was decided."
