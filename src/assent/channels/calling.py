@@ -53,6 +53,7 @@ class PlatformApi:
         base_url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        auth: httpx.Auth | None = None,
         sleep: Sleep = asyncio.sleep,
         is_busy: Callable[[Reply], bool] = lambda reply: reply.status == 429,
         break_s: float | None = None,
@@ -67,6 +68,7 @@ class PlatformApi:
         self._break_s = break_s
         self._http = httpx.AsyncClient(
             headers={"User-Agent": "assent", **(headers or {})},
+            auth=auth,
             timeout=TIMEOUT_S,
             follow_redirects=False,
             transport=_SecretPaths(base_url),
