@@ -1,0 +1,46 @@
+"""A Teams channel, and the services of Microsoft it talks to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.channels.teams import TeamsChannel
+from assent.testing.clock import DAYBREAK
+from tests.channels.loopback import loopback
+from tests.channels.teams.bot_connector import (
+    APP_ID,
+    APP_SECRET,
+    CONVERSATION,
+    TENANT,
+    BotConnector,
+    TeamsHarness,
+)
+
+
+@pytest.fixture
+def breaks() -> list[float]:
+    """How long the channel would have waited, each time."""
+    return []
+
+
+@pytest.fixture
+async def harness(breaks: list[float]) -> AsyncIterator[TeamsHarness]:
+    async def sleep(seconds: float) -> None:
+        breaks.append(seconds)
+
+    connector = BotConnector()
+    async with loopback(connector.handle) as server:
+        connector.url = server.url
+        channel = TeamsChannel(
+            app_id=APP_ID,
+            app_secret=APP_SECRET,
+            tenant_id=TENANT,
+            to=CONVERSATION,
+            service_url=f"{server.url}/teams/",
+            login_url=server.url,
+            keys_url=server.url,
+            sleep=sleep,
+            clock=lambda: DAYBREAK,
+        )
+        yield TeamsHarness(connector, server, channel)
+        await channel.aclose()

@@ -1,0 +1,7 @@
+"""Teams keeps the contract of every channel."""
+
+from assent.testing.contracts.channel import ChannelContract, NotListeningContract
+
+
+class TestTeams(ChannelContract, NotListeningContract):
+    pass
