@@ -7,12 +7,13 @@ unless named. The answer goes to the service under the case's own submit token, 
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+from msgspec.structs import replace
 
 from assent.agent.drive import TIMEOUT, USER_AGENT
 from assent.agent.flow import Notice
@@ -50,6 +51,8 @@ UNSURE = "Your answer may not have been recorded. Press again; it cannot be coun
 STRANGER = "You are not among those who may answer this here."
 GONE = "This question is closed."
 
+T = TypeVar("T")
+
 log = logging.getLogger("assent.agent")
 
 
@@ -77,7 +80,7 @@ class Switchboard:
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
         self._now = clock
         self._replies: dict[str, str] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def tell(self, notice: Notice) -> None:
         """Send the link, send it again, or bring every copy up to date."""
@@ -92,10 +95,9 @@ class Switchboard:
         Raises SignatureInvalid unless the platform itself made the call.
         """
         heard = await self._channel.hear(call)
-        tasks = {asyncio.create_task(self.pressed(press)) for press in heard.presses}
-        self._tasks |= tasks
-        for task in tasks:
-            task.add_done_callback(self._tasks.discard)
+        if heard.reply is not None and len(heard.presses) == 1:
+            return await self._replied(heard, heard.presses[0], heard.reply)
+        tasks = {self._under_way(self.pressed(press)) for press in heard.presses}
         if tasks:
             await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
         return heard
@@ -108,20 +110,44 @@ class Switchboard:
 
     async def pressed(self, press: Press) -> None:
         """Take one press to its service, and tell whoever pressed what came of it."""
-        reply = self._replies.get(press.id)
-        if reply is None:
-            reply = await self._taken(press)
-            self._remember(press.id, reply)
-        try:
-            await self._channel.answer(press, reply)
-        except AssentError as error:
-            log.warning("a press could not be answered: %s", error.message)
+        await self._answer(press, await self._reply(press))
 
     async def aclose(self) -> None:
         """Finish the presses that are under way, and let go of connections."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
         await self._channel.aclose()
+
+    async def _replied(self, heard: Heard, press: Press, reply: Callable[[str], bytes]) -> Heard:
+        """The response itself tells what came of a press, unless that takes longer than a platform waits."""
+        taking = self._under_way(self._reply(press))
+        await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
+        if taking.done():
+            return replace(heard, body=reply(taking.result()))
+        _ = self._under_way(self._answer_later(press, taking))
+        return heard
+
+    async def _answer_later(self, press: Press, taking: "asyncio.Task[str]") -> None:
+        await self._answer(press, await taking)
+
+    async def _answer(self, press: Press, text: str) -> None:
+        try:
+            await self._channel.answer(press, text)
+        except AssentError as error:
+            log.warning("a press could not be answered: %s", error.message)
+
+    def _under_way(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _reply(self, press: Press) -> str:
+        reply = self._replies.get(press.id)
+        if reply is None:
+            reply = await self._taken(press)
+            self._remember(press.id, reply)
+        return reply
 
     async def _taken(self, press: Press) -> str:
         if press.presser.user_id not in self._answerers:

@@ -4,7 +4,7 @@ Rendering and reading are pure in every channel; only sending touches the world.
 a button carries an opaque reference, and who holds the other end of it submits the answer.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -95,6 +95,8 @@ class Heard(Struct, frozen=True, kw_only=True):
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
+    reply: Callable[[str], bytes] | None = None
+    """Where a platform shows an answer from this very response: the body that tells it, instead of `body`."""
 
 
 class Channel(Protocol):

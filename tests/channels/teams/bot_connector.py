@@ -1,4 +1,4 @@
-"""Microsoft's sign-in, keys and Bot Connector on the loopback address; cards are read by the official schema."""
+"""Microsoft's sign-in, keys and Bot Connector on the loopback address; cards go by the official schema."""
 
 import json
 from collections.abc import Sequence

@@ -120,12 +120,13 @@ class TeamsChannel:
             now=self._now(),
         )
         press = press_of(activity)
-        return Heard() if press is None else Heard(presses=(press,), body=_response(ON_ITS_WAY))
+        if press is None:
+            return Heard()
+        return Heard(presses=(press,), body=_response(ON_ITS_WAY), reply=_response)
 
-    async def listen(self) -> AsyncIterator[Sequence[Press]]:
-        """Teams has no way to hear presses without a public address: raises SettingsError."""
-        raise SettingsError("Teams tells of presses by its webhook only; without one, people use the link.")
-        yield ()
+    def listen(self) -> AsyncIterator[Sequence[Press]]:
+        """Teams tells presses to a public address only."""
+        raise SettingsError("Teams needs a public address for presses; without one, people use the link.")
 
     async def aclose(self) -> None:
         """Close the connections."""
