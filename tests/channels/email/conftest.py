@@ -1,0 +1,48 @@
+"""An e-mail channel, and the mail server it talks to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.channels.email import EmailChannel
+from assent.testing.clock import DAYBREAK
+from tests.channels.email.mail_server import (
+    PASSWORD,
+    RECIPIENT,
+    SENDER,
+    USER,
+    EmailHarness,
+    MailServer,
+    mail_server,
+)
+
+
+@pytest.fixture
+def breaks() -> list[float]:
+    """How long the channel would have waited, each time."""
+    return []
+
+
+@pytest.fixture
+async def harness(breaks: list[float]) -> AsyncIterator[EmailHarness]:
+    async with mail_server() as server:
+        channel = channel_at(server, breaks, user=USER, password=PASSWORD)
+        yield EmailHarness(server, channel)
+        await channel.aclose()
+
+
+def channel_at(server: MailServer, breaks: list[float], **settings: object) -> EmailChannel:
+    async def sleep(seconds: float) -> None:
+        breaks.append(seconds)
+
+    return EmailChannel(
+        **{  # type: ignore[arg-type]
+            "host": "127.0.0.1",
+            "port": server.port,
+            "sender": SENDER,
+            "recipient": RECIPIENT,
+            **settings,
+        },
+        sleep=sleep,
+        clock=lambda: DAYBREAK,
+    )

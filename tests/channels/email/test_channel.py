@@ -1,0 +1,306 @@
+"""What is e-mail's own: threads, headers that nobody can add to, encryption, and servers that say no."""
+
+import ssl
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from assent.channels.email import EmailChannel, from_environment, render
+from assent.channels.email.limits import is_linkable, misfits
+from assent.errors import ChannelRefused, SettingsError, Unreachable
+from assent.ports.channel import Call, Press, Presser
+from assent.testing.clock import DAYBREAK
+from assent.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
+from tests.channels.email.certificates import Certificates
+from tests.channels.email.conftest import channel_at
+from tests.channels.email.mail_server import (
+    PASSWORD,
+    RECIPIENT,
+    SENDER,
+    USER,
+    EmailHarness,
+    Mail,
+    Page,
+    mail_server,
+    problems_of,
+)
+
+ENVELOPE = render.Envelope(sender=SENDER, recipient=RECIPIENT, domain="acme.example")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("tls"))
+
+
+# What is sent
+
+
+@pytest.mark.anyio
+async def test_a_mail_says_who_asks_for_what_in_its_subject(harness: EmailHarness):
+    await harness.channel.send(sample_card())
+    (mail,) = harness.server.mails
+    message = mail.message
+    assert message["Subject"] == "Acme asks for your approval: Send the newsletter to 1,200 reader…"
+    assert (message["From"], message["To"]) == (SENDER, RECIPIENT)
+    assert parsedate_to_datetime(message["Date"]) == DAYBREAK
+    assert (mail.sender, mail.recipient, mail.user) == ("assent@acme.example", RECIPIENT, USER)
+
+
+@pytest.mark.anyio
+async def test_the_page_in_a_mail_says_the_same_as_its_text(harness: EmailHarness):
+    await harness.channel.send(sample_card(prompt=MARKUP))
+    (mail,) = harness.server.mails
+    page = Page(mail.part("html"))
+    for part in (MARKUP, "The spring issue is ready.", "Readers: 1200", "Open until", "decides nothing"):
+        assert part in page.text
+        assert part in mail.part("plain")
+    assert page.links == [REVIEW_URL]
+
+
+@pytest.mark.anyio
+async def test_a_mail_holds_no_way_to_answer_but_the_link(harness: EmailHarness):
+    card = sample_card()
+    await harness.channel.send(card)
+    raw = harness.server.mails[0].part("html") + harness.server.mails[0].part("plain")
+    assert not any(button.reference in raw for button in card.buttons)
+    assert "mailto:" not in raw
+    assert "<form" not in raw
+
+
+@pytest.mark.anyio
+async def test_reminder_and_ending_are_in_the_thread_of_the_question(harness: EmailHarness):
+    card = sample_card()
+    first = await harness.channel.send(card)
+    await harness.channel.send(replace(card, is_reminder=True))
+    await harness.channel.settle(first, card, ended())
+    question, reminder, ending = (mail.message for mail in harness.server.mails)
+    assert question["Message-ID"] == first.message_id
+    assert question["References"] is None
+    for later in (reminder, ending):
+        assert later["In-Reply-To"] == later["References"] == first.message_id
+        assert later["Subject"] == f"Re: {question['Subject']}"
+    assert len({question["Message-ID"], reminder["Message-ID"], ending["Message-ID"]}) == 3
+
+
+@pytest.mark.anyio
+async def test_a_thread_ends_once_however_often_it_was_reminded(harness: EmailHarness):
+    card = sample_card()
+    tickets = [await harness.channel.send(card), await harness.channel.send(replace(card, is_reminder=True))]
+    for ticket in tickets:
+        await harness.channel.settle(ticket, card, ended())
+    assert len(harness.server.mails) == 3
+
+
+@pytest.mark.anyio
+async def test_a_reminder_whose_question_is_unknown_is_told_how_it_ended(harness: EmailHarness):
+    card = replace(sample_card(), is_reminder=True)
+    ticket = await harness.channel.send(card)
+    await harness.channel.settle(ticket, sample_card(), ended())
+    ending = harness.server.mails[-1].message
+    assert ending["In-Reply-To"] == ticket.message_id
+    assert ending["References"].split() == [ticket.details["thread"], ticket.message_id]
+
+
+@pytest.mark.anyio
+async def test_an_ending_has_no_link(harness: EmailHarness):
+    ticket = await harness.channel.send(sample_card())
+    await harness.channel.settle(ticket, sample_card(), ended())
+    assert harness.shown()[-1].links == ()
+    assert REVIEW_TOKEN not in harness.server.mails[-1].part("plain")
+
+
+def test_the_same_question_is_the_same_mail():
+    later = DAYBREAK + timedelta(minutes=5)
+    first, again = (render.question(sample_card(), ENVELOPE, at) for at in (DAYBREAK, later))
+    assert first["Message-ID"] == again["Message-ID"]
+    other = render.question(sample_card(review_url=f"{REVIEW_URL}x"), ENVELOPE, DAYBREAK)
+    assert first["Message-ID"] != other["Message-ID"]
+    assert REVIEW_TOKEN not in first["Message-ID"]
+
+
+@given(st.text(st.characters(), max_size=300), st.text(st.characters(), max_size=120))
+def test_nothing_in_a_question_reaches_the_headers(prompt: str, source: str):
+    card = sample_card(prompt=f"{prompt}\r\nBcc: eve@evil.example\r\n\r\n{prompt}", source=source)
+    message = render.question(card, ENVELOPE, DAYBREAK)
+    mail = Mail("", "", message.as_bytes(), encrypted=False, user=None)
+    assert problems_of(mail) == []
+    assert misfits(mail.raw) == []
+    assert mail.message["Bcc"] is None
+    assert mail.message["Subject"] == render.subject(card)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "https://acme.example/\r\nBcc: eve@evil.example",
+        "https://acme.example/a b",
+        'https://acme.example/"><b>',
+        "https://[acme/",
+        "https:///path",
+        f"https://acme.example/{'x' * 2048}",
+        "https://acme.example/\u202e",
+    ],
+)
+def test_an_odd_link_is_refused(url: str):
+    assert not is_linkable(url)
+    with pytest.raises(ChannelRefused):
+        render.question(sample_card(review_url=url), ENVELOPE, DAYBREAK)
+
+
+# The way to the server
+
+
+@pytest.mark.anyio
+async def test_mail_is_encrypted_by_starttls_before_anybody_signs_in(certificates: Certificates):
+    async with mail_server(certificates.server()) as server:
+        channel = channel_at(
+            server, [], security="starttls", user=USER, password=PASSWORD, tls=certificates.client()
+        )
+        await channel.send(sample_card())
+    (mail,) = server.mails
+    assert (mail.encrypted, mail.user) == (True, USER)
+    assert server.commands.index("STARTTLS") < server.commands.index("AUTH")
+
+
+@pytest.mark.anyio
+async def test_mail_is_encrypted_from_the_first_word(certificates: Certificates):
+    async with mail_server(certificates.server(), at_once=True) as server:
+        await channel_at(server, [], security="tls", tls=certificates.client()).send(sample_card())
+    assert server.mails[0].encrypted
+
+
+@pytest.mark.anyio
+async def test_a_server_without_encryption_gets_neither_mail_nor_password():
+    async with mail_server() as server:
+        channel = channel_at(server, [], security="starttls", user=USER, password=PASSWORD)
+        with pytest.raises(ChannelRefused, match="encryption"):
+            await channel.send(sample_card())
+    assert server.mails == []
+    assert "AUTH" not in server.commands
+
+
+@pytest.mark.anyio
+async def test_a_server_that_cannot_prove_who_it_is_gets_no_mail(certificates: Certificates):
+    async with mail_server(certificates.server()) as server:
+        channel = channel_at(server, [], security="starttls", tls=ssl.create_default_context())
+        with pytest.raises(ChannelRefused, match="certificate"):
+            await channel.send(sample_card())
+    assert server.mails == []
+
+
+@pytest.mark.anyio
+async def test_a_wrong_password_is_named_and_not_told(harness: EmailHarness):
+    channel = channel_at(harness.server, [], user=USER, password="wrong-password")
+    with pytest.raises(ChannelRefused, match="ASSENT_EMAIL_PASSWORD") as caught:
+        await channel.send(sample_card())
+    assert "wrong-password" not in caught.value.message
+    assert "wrong-password" not in repr(channel._server)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("command", ["CONNECT", "MAIL", "RCPT", "BODY"])
+async def test_a_server_that_asks_for_time_gets_it_twice(
+    harness: EmailHarness, breaks: list[float], command: str
+):
+    harness.server.planned[command] = [b"451 4.7.1 later"] * 2
+    await harness.channel.send(sample_card())
+    assert breaks == [5.0, 20.0]
+    assert len(harness.server.mails) == 1
+    harness.server.planned[command] = [b"451 4.7.1 later"] * 3
+    with pytest.raises(Unreachable, match="come back later"):
+        await harness.channel.send(sample_card())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("command", ["CONNECT", "MAIL", "RCPT", "BODY"])
+async def test_a_refusal_repeats_what_the_server_said_without_addresses(harness: EmailHarness, command: str):
+    harness.server.planned[command] = [b"554 5.7.1 looks like spam, see https://mail.example/?q=secret"]
+    with pytest.raises(ChannelRefused, match="looks like spam") as caught:
+        await harness.channel.send(sample_card())
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.anyio
+async def test_a_rude_goodbye_does_not_unsend_a_mail(harness: EmailHarness):
+    harness.server.planned["QUIT"] = [b"500 what"]
+    await harness.channel.send(sample_card())
+    assert len(harness.server.mails) == 1
+
+
+@pytest.mark.anyio
+async def test_nobody_there_is_unreachable(harness: EmailHarness):
+    async with mail_server() as server:
+        channel = channel_at(server, [])
+    with pytest.raises(Unreachable):
+        await channel.send(sample_card())
+
+
+@pytest.mark.anyio
+async def test_nothing_comes_back_by_mail(harness: EmailHarness):
+    with pytest.raises(SettingsError, match="behind its link"):
+        await harness.channel.hear(Call(method="POST", headers={}, body=b""))
+    presser = Presser(platform="email", user_id="1")
+    with pytest.raises(SettingsError):
+        await harness.channel.answer(Press(id="1", reference="r", presser=presser, via="x-email"), "no")
+
+
+# Settings
+
+
+ENVIRON = {
+    "ASSENT_EMAIL_HOST": "smtp.acme.example",
+    "ASSENT_EMAIL_FROM": SENDER,
+    "ASSENT_EMAIL_TO": RECIPIENT,
+}
+
+
+@pytest.mark.anyio
+async def test_the_environment_opens_the_channel():
+    async with mail_server() as server:
+        there = {"ASSENT_EMAIL_HOST": "127.0.0.1", "ASSENT_EMAIL_PORT": str(server.port)}
+        channel = from_environment(ENVIRON | there)
+        await channel.send(sample_card())
+    assert isinstance(channel, EmailChannel)
+    assert len(server.mails) == 1
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(SettingsError, match="ASSENT_EMAIL_FROM and ASSENT_EMAIL_TO"):
+        from_environment({"ASSENT_EMAIL_HOST": "smtp.acme.example"})
+
+
+@pytest.mark.parametrize(
+    ("port", "named", "security"),
+    [("587", "", "starttls"), ("465", "", "tls"), ("25", "", "starttls"), ("2525", "tls", "tls")],
+)
+def test_mail_to_another_machine_is_encrypted(port: str, named: str, security: str):
+    channel = from_environment(
+        {**ENVIRON, "ASSENT_EMAIL_PORT": port, "ASSENT_EMAIL_SECURITY": named},
+    )
+    assert channel._server.security == security
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ASSENT_EMAIL_SECURITY", "none", "encrypted only"),
+        ("ASSENT_EMAIL_SECURITY", "ssl", "starttls, tls, none"),
+        ("ASSENT_EMAIL_PORT", "smtp", "number"),
+        ("ASSENT_EMAIL_PORT", "0", "number"),
+        ("ASSENT_EMAIL_TO", "ada", "one e-mail address"),
+        ("ASSENT_EMAIL_TO", "ada@a.example, bob@b.example", "one e-mail address"),
+        ("ASSENT_EMAIL_TO", "ada@a.example\r\nBcc: eve@evil.example", "one e-mail address"),
+        ("ASSENT_EMAIL_TO", "Ada <ada@a.example", "one e-mail address"),
+        ("ASSENT_EMAIL_FROM", "<>", "one e-mail address"),
+        ("ASSENT_EMAIL_FROM", "ödä@acme.example", "one e-mail address"),
+    ],
+)
+def test_a_setting_that_does_not_fit_says_so(name: str, value: str, words: str):
+    with pytest.raises(SettingsError, match=words):
+        from_environment({**ENVIRON, name: value})
