@@ -8,7 +8,7 @@ from assent.channels.discord import DiscordChannel, from_environment
 from assent.errors import ChannelRefused, SettingsError, Unreachable
 from assent.ports.channel import Call, Press
 from assent.testing.platforms import ended, sample_card
-from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordHarness, refusal
+from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordHarness, problems_of, refusal
 from tests.channels.loopback import Answer
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +30,16 @@ async def test_a_press_is_acknowledged_without_touching_the_message(harness: Dis
     heard = await harness.channel.hear(harness.signed(harness.pressing("h1.yes")))
     assert msgspec.json.decode(heard.body) == {"type": 6}
     assert harness.server.requests == []
+
+
+async def test_the_response_itself_can_tell_what_came_of_a_press(harness: DiscordHarness):
+    heard = await harness.channel.hear(harness.signed(harness.pressing("h1.yes")))
+    assert heard.reply is not None
+    response = msgspec.json.decode(heard.reply("*Recorded* " * 500))
+    assert response["type"] == 4
+    assert response["data"]["flags"] == 64 | 4
+    assert response["data"]["content"].startswith(r"\*Recorded\*")
+    assert problems_of(response["data"]) == []
 
 
 async def test_a_command_is_told_that_there_is_none(harness: DiscordHarness):

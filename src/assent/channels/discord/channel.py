@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from assent.channels.calling import PlatformApi, Reply, Sleep, told_by
 from assent.channels.discord import render
 from assent.channels.discord.limits import misfits
-from assent.channels.discord.presses import press_of, read_interaction, response_to, verify
+from assent.channels.discord.presses import MESSAGE, press_of, read_interaction, response_to, verify
 from assent.errors import ChannelRefused, SettingsError, Unreachable
 from assent.ports.channel import Call, Card, Ended, Heard, Press, Ticket
 
@@ -91,9 +91,8 @@ class DiscordChannel:
         verify(call, self._key, self._now())
         interaction = read_interaction(call.body)
         press = press_of(interaction)
-        return Heard(
-            presses=(press,) if press is not None else (), body=msgspec.json.encode(response_to(interaction))
-        )
+        body = msgspec.json.encode(response_to(interaction))
+        return Heard(body=body) if press is None else Heard(presses=(press,), body=body, reply=_response)
 
     def listen(self) -> AsyncIterator[Sequence[Press]]:
         """Discord tells presses to a public address only."""
@@ -147,6 +146,11 @@ def from_environment(environ: Mapping[str, str]) -> DiscordChannel:
         public_key=environ.get(KEY) or None,
         api_url=environ.get(API) or API_URL,
     )
+
+
+def _response(text: str) -> bytes:
+    """A response to a press that tells its person what came of it."""
+    return msgspec.json.encode({"type": MESSAGE, "data": render.answer(text)})
 
 
 def _public_key(text: str) -> Ed25519PublicKey:

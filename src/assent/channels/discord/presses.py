@@ -21,11 +21,12 @@ FRESH_FOR_S = 5 * 60
 LONGEST_NAME = 100
 
 PING, COMMAND, COMPONENT, AUTOCOMPLETE, MODAL = 1, 2, 3, 4, 5
+MESSAGE = 4
 PONG: dict[str, Any] = {"type": 1}
 DEFERRED_UPDATE: dict[str, Any] = {"type": 6}
 NO_CHOICES: dict[str, Any] = {"type": 8, "data": {"choices": []}}
 ONLY_BUTTONS: dict[str, Any] = {
-    "type": 4,
+    "type": MESSAGE,
     "data": {"content": "This bot asks questions; press their buttons.", "flags": EPHEMERAL},
 }
 
