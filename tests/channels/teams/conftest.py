@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from assent.channels.teams import TeamsChannel
-from assent.testing.clock import DAYBREAK
+from assent.testing.clock import FakeClock
 from tests.channels.loopback import loopback
 from tests.channels.teams.bot_connector import (
     APP_ID,
@@ -24,7 +24,12 @@ def breaks() -> list[float]:
 
 
 @pytest.fixture
-async def harness(breaks: list[float]) -> AsyncIterator[TeamsHarness]:
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def harness(breaks: list[float], clock: FakeClock) -> AsyncIterator[TeamsHarness]:
     async def sleep(seconds: float) -> None:
         breaks.append(seconds)
 
@@ -40,7 +45,7 @@ async def harness(breaks: list[float]) -> AsyncIterator[TeamsHarness]:
             login_url=server.url,
             keys_url=server.url,
             sleep=sleep,
-            clock=lambda: DAYBREAK,
+            clock=clock,
         )
         yield TeamsHarness(connector, server, channel)
         await channel.aclose()

@@ -1,5 +1,6 @@
 """A card as Teams shows it: an Adaptive Card of text runs, in which nothing is markup, and buttons."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,8 @@ STYLES: Mapping[str, str] = {
 }
 
 Element = dict[str, Any]
+
+_FUNCTION = re.compile(r"(?<=\{)(?=\{\s*(?:DATE|TIME)\b)", re.IGNORECASE)
 
 
 def message(card: Card) -> Element:
@@ -106,7 +109,7 @@ def _rich(inlines: list[Element], *, spacing: str) -> Element:
 
 def _runs(text: str, **look: Any) -> list[Element]:
     """The text in runs that are never markup: not even `{{DATE(…)}}`, which is torn apart for that."""
-    pieces = text.replace("{{", "{\x00{").split("\x00")
+    pieces = _FUNCTION.split(text)
     return [{"type": "TextRun", "text": piece, **look} for piece in pieces if piece]
 
 

@@ -1,0 +1,382 @@
+"""What is Teams' own: its sign-in, its keys, personal conversations, cards that are gone, words for no."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from assent.channels.teams import TeamsChannel, from_environment
+from assent.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
+from assent.ports.channel import Press, Presser
+from assent.testing.clock import FakeClock
+from assent.testing.platforms import ended, sample_card
+from tests.channels.loopback import HANG_UP, Answer
+from tests.channels.teams.bot_connector import (
+    APP_ID,
+    APP_SECRET,
+    CONVERSATION,
+    NOW,
+    PERSON,
+    TENANT,
+    TeamsHarness,
+    calling,
+    invoke,
+    proof,
+    refusal,
+)
+
+pytestmark = pytest.mark.anyio
+
+TOKEN_PATH = "/oauth2/v2.0/token"
+KEYS_PATH = "/v1/.well-known/keys"
+ENVIRON = {
+    "ASSENT_TEAMS_APP_ID": APP_ID,
+    "ASSENT_TEAMS_APP_SECRET": APP_SECRET,
+    "ASSENT_TEAMS_TENANT_ID": TENANT,
+    "ASSENT_TEAMS_TO": CONVERSATION,
+}
+
+
+async def pressed(harness: TeamsHarness, authorization: str | None = None, **changes: Any) -> Press:
+    (press,) = (await harness.channel.hear(calling(invoke("ref-1", 1, **changes), authorization))).presses
+    return press
+
+
+def environ(harness: TeamsHarness, **changes: str) -> dict[str, str]:
+    urls = {
+        "ASSENT_TEAMS_SERVICE_URL": f"{harness.server.url}/teams",
+        "ASSENT_TEAMS_LOGIN_URL": harness.server.url,
+        "ASSENT_TEAMS_KEYS_URL": harness.server.url,
+    }
+    return {**ENVIRON, **urls, **changes}
+
+
+# The bot's own credential
+
+
+async def test_the_bot_signs_in_once_for_many_calls(harness: TeamsHarness):
+    for _ in range(3):
+        await harness.channel.send(sample_card())
+    assert harness.connector.sign_ins == 1
+    assert len(harness.shown()) == 3
+
+
+async def test_the_bot_signs_in_again_before_its_token_ends(harness: TeamsHarness, clock: FakeClock):
+    await harness.channel.send(sample_card())
+    clock.advance(timedelta(minutes=54))
+    await harness.channel.send(sample_card())
+    assert harness.connector.sign_ins == 1
+    clock.advance(timedelta(minutes=1))
+    await harness.channel.send(sample_card())
+    assert harness.connector.sign_ins == 2
+
+
+async def test_a_token_that_was_withdrawn_is_fetched_anew(harness: TeamsHarness):
+    await harness.channel.send(sample_card())
+    harness.connector.token = "another"
+    await harness.channel.send(sample_card())
+    assert harness.connector.sign_ins == 2
+    assert len(harness.shown()) == 2
+
+
+async def test_a_bot_that_is_refused_with_a_new_token_too_is_told_so(harness: TeamsHarness):
+    await harness.channel.send(sample_card())
+    sign_in = Answer(json={"token_type": "Bearer", "expires_in": 3599, "access_token": "wrong"})
+    harness.server.planned += [refusal(401, "Unauthorized"), sign_in, refusal(401, "Unauthorized")]
+    with pytest.raises(ChannelRefused, match="does not know this bot"):
+        await harness.channel.send(sample_card())
+
+
+async def test_a_wrong_secret_is_a_refusal_that_does_not_tell_it(harness: TeamsHarness):
+    channel = from_environment(environ(harness, ASSENT_TEAMS_APP_SECRET="wr0ng-secret"))
+    with pytest.raises(ChannelRefused, match="invalid_client") as raised:
+        await channel.send(sample_card())
+    await channel.aclose()
+    assert not [secret for secret in ("wr0ng-secret", APP_SECRET) if secret in str(raised.value)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HANG_UP,
+        Answer(status=500, json={}),
+        Answer(status=200, body=b"<html>"),
+        Answer(status=200, json=[]),
+        Answer(status=200, json={"access_token": 7, "expires_in": 3599}),
+        Answer(status=200, json={"access_token": "x", "expires_in": "soon"}),
+    ],
+    ids=range(6),
+)
+async def test_a_sign_in_without_a_token_is_unreachable(harness: TeamsHarness, answer: Answer):
+    harness.server.planned.append(answer)
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+# Microsoft's proof
+
+
+async def test_microsofts_keys_are_kept(harness: TeamsHarness, clock: FakeClock):
+    for _ in range(3):
+        await pressed(harness)
+    assert len(harness.server.at(KEYS_PATH)) == 1
+    clock.advance(timedelta(hours=24))
+    later = NOW + 86_400
+    await pressed(harness, proof(exp=later + 60, nbf=later - 60))
+    assert len(harness.server.at(KEYS_PATH)) == 2
+
+
+async def test_a_new_key_is_found_but_looked_for_no_more_often_than_every_few_minutes(
+    harness: TeamsHarness, clock: FakeClock
+):
+    await pressed(harness)
+    harness.connector.kids = ["key-1", "key-2"]
+    for _ in range(3):
+        with pytest.raises(SignatureInvalid):
+            await pressed(harness, proof("key-2"))
+    assert len(harness.server.at(KEYS_PATH)) == 1
+    clock.advance(timedelta(minutes=5))
+    await pressed(harness, proof("key-2"))
+    assert len(harness.server.at(KEYS_PATH)) == 2
+
+
+async def test_a_key_that_was_taken_back_counts_no_more_after_a_day(harness: TeamsHarness, clock: FakeClock):
+    await pressed(harness)
+    harness.connector.kids = ["key-2"]
+    clock.advance(timedelta(hours=24))
+    with pytest.raises(SignatureInvalid):
+        await pressed(harness, proof(exp=NOW + 90_000))
+
+
+async def test_a_key_without_endorsements_vouches_for_teams(harness: TeamsHarness):
+    harness.connector.endorsements = None
+    assert (await pressed(harness)).reference == "ref-1"
+
+
+async def test_a_key_that_is_endorsed_for_others_does_not(harness: TeamsHarness):
+    harness.connector.endorsements = ("webchat",)
+    with pytest.raises(SignatureInvalid, match="vouch"):
+        await pressed(harness)
+
+
+@pytest.mark.parametrize("off_by", [-300, 300])
+async def test_clocks_may_differ_by_five_minutes(harness: TeamsHarness, off_by: int):
+    assert (await pressed(harness, proof(nbf=NOW + off_by, exp=NOW + off_by))).reference == "ref-1"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [HANG_UP],
+        [Answer(status=404, json={})],
+        [Answer(json={"jwks_uri": "https://elsewhere.example/keys"})],
+        [Answer(json={"jwks_uri": 7})],
+    ],
+    ids=range(4),
+)
+async def test_without_microsofts_keys_no_press_is_believed(harness: TeamsHarness, answers: list[Answer]):
+    harness.server.planned += answers
+    with pytest.raises(Unreachable):
+        await pressed(harness)
+    assert (await pressed(harness)).reference == "ref-1"
+
+
+@pytest.mark.parametrize("keys", [None, {}, "x"])
+async def test_without_a_list_of_keys_no_press_is_believed(harness: TeamsHarness, keys: Any):
+    where = {"jwks_uri": f"{harness.server.url}{KEYS_PATH}"}
+    harness.server.planned += [Answer(json=where), Answer(json={"keys": keys})]
+    with pytest.raises(Unreachable):
+        await pressed(harness)
+
+
+@pytest.mark.parametrize("key", [{"kty": "oct", "k": "c2VjcmV0"}, {"kty": "RSA", "n": "x", "e": 7}, {}])
+async def test_a_key_that_is_none_believes_nothing(harness: TeamsHarness, key: dict[str, Any]):
+    where = {"jwks_uri": f"{harness.server.url}{KEYS_PATH}"}
+    listed = [{**key, "kid": "key-1"}, "strange", {"kid": 7}]
+    harness.server.planned += [Answer(json=where), Answer(json={"keys": listed})]
+    with pytest.raises(SignatureInvalid):
+        await pressed(harness)
+
+
+# Presses
+
+
+async def test_people_of_other_organisations_are_told_apart(harness: TeamsHarness):
+    guest = await pressed(harness, channelData={"tenant": {"id": "other"}})
+    local = await pressed(harness, channelData=None)
+    assert guest.presser == Presser(platform="teams", user_id="other:4711", name="Ada")
+    assert local.presser == Presser(platform="teams", user_id=f"{TENANT}:4711", name="Ada")
+
+
+async def test_an_answer_among_others_names_whom_it_is_for(harness: TeamsHarness):
+    place = {"id": "19:x@thread.tacv2;messageid=17", "conversationType": "channel", "tenantId": TENANT}
+    press = await pressed(harness, conversation=place)
+    await harness.channel.answer(press, "Your answer was recorded.")
+    (note,) = harness.connector.notes
+    assert note == {
+        "type": "message",
+        "text": "Ada: Your answer was recorded.",
+        "textFormat": "plain",
+        "place": "19:x@thread.tacv2;messageid=17",
+    }
+
+
+async def test_an_answer_to_nowhere_is_a_refusal(harness: TeamsHarness):
+    press = await pressed(harness, conversation={"tenantId": TENANT})
+    with pytest.raises(ChannelRefused):
+        await harness.channel.answer(press, "Your answer was recorded.")
+
+
+async def test_an_answer_that_teams_refuses_is_a_refusal(harness: TeamsHarness):
+    press = await pressed(harness)
+    harness.refuse_next()
+    with pytest.raises(ChannelRefused):
+        await harness.channel.answer(press, "Your answer was recorded.")
+
+
+# Cards
+
+
+async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHarness):
+    channel = from_environment(environ(harness, ASSENT_TEAMS_TO=PERSON))
+    tickets = [await channel.send(sample_card()) for _ in range(2)]
+    await channel.settle(tickets[0], sample_card(), ended())
+    await channel.aclose()
+    assert [ticket.place for ticket in tickets] == ["a:personal/1"] * 2
+    (conversation,) = harness.connector.conversations
+    assert conversation["members"] == [{"id": PERSON}]
+    assert conversation["channelData"] == {"tenant": {"id": TENANT}}
+    assert "Approved by Ada" in harness.shown()[0].text
+
+
+async def test_ids_of_conversations_stay_whole_in_addresses(harness: TeamsHarness):
+    channel = from_environment(environ(harness, ASSENT_TEAMS_TO="19:a/../b?c#d@thread.v2"))
+    await channel.send(sample_card())
+    await channel.aclose()
+    (message,) = harness.connector.messages.values()
+    assert message["place"] == "19:a/../b?c#d@thread.v2"
+
+
+async def test_a_card_that_is_gone_gets_its_ending_in_a_new_message(harness: TeamsHarness):
+    ticket = await harness.channel.send(sample_card())
+    harness.connector.messages.clear()
+    await harness.channel.settle(ticket, sample_card(), ended())
+    (shown,) = harness.shown()
+    assert "Approved by Ada" in shown.text
+    assert (shown.references, shown.links, shown.problems) == ((), (), ())
+
+
+async def test_a_date_of_others_is_shown_as_it_was_written(harness: TeamsHarness):
+    written = "Until {{DATE(2026-11-15T12:00:00Z, SHORT)}} {{{{TIME(2026-11-15T12:00:00Z)}} {{x}} {{"
+    await harness.channel.send(sample_card(prompt=written))
+    (shown,) = harness.shown()
+    (message,) = harness.connector.messages.values()
+    assert written in shown.text
+    assert not [run for run in runs(message) if "{{DATE" in run or "{{TIME" in run]
+
+
+def runs(message: dict[str, Any]) -> list[str]:
+    body = message["attachments"][0]["content"]["body"]
+    return [run["text"] for part in body if "inlines" in part for run in part["inlines"]]
+
+
+@pytest.mark.parametrize("written", ["{" * 5000, "{{DATE(" * 1000, "\n" * 5000 + "x\n" * 5000, "🤖" * 5000])
+async def test_nothing_that_is_written_grows_too_large_for_a_card(harness: TeamsHarness, written: str):
+    facts = ((written, written),) * 99
+    ticket = await harness.channel.send(sample_card(prompt=written, message=written[::-1], facts=facts))
+    await harness.channel.settle(ticket, sample_card(prompt=written, facts=facts), ended(by=written))
+    (shown,) = harness.shown()
+    assert shown.problems == ()
+
+
+async def test_lines_stay_lines_and_the_many_become_few(harness: TeamsHarness):
+    await harness.channel.send(sample_card(prompt="one\ntwo\n\nthree", message="\n".join("abcdefgh" * 40)))
+    (shown,) = harness.shown()
+    assert "\none\ntwo\nthree\n" in shown.text
+    assert shown.text.count("\n") < 50
+    assert shown.problems == ()
+
+
+async def test_yes_and_no_look_different(harness: TeamsHarness):
+    await harness.channel.send(sample_card())
+    (message,) = harness.connector.messages.values()
+    approve, reject, link = message["attachments"][0]["content"]["body"][-1]["actions"]
+    assert (approve["style"], reject["style"]) == ("positive", "destructive")
+    assert link["type"] == "Action.OpenUrl"
+    assert message["summary"] == "Acme asks for your approval"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        (403, "BotNotInConversationRoster", "install its app"),
+        (404, "ConversationNotFound", "no such conversation"),
+        (400, "BadSyntax", "BadSyntax"),
+        (413, "MessageSizeTooBig", "MessageSizeTooBig"),
+    ],
+)
+async def test_a_refusal_says_what_to_do(harness: TeamsHarness, status: int, code: str, words: str):
+    await harness.channel.send(sample_card())
+    harness.server.planned.append(refusal(status, code))
+    with pytest.raises(ChannelRefused, match=words) as raised:
+        await harness.channel.send(sample_card())
+    assert APP_SECRET not in str(raised.value)
+
+
+async def test_an_update_that_is_refused_is_a_refusal(harness: TeamsHarness):
+    ticket = await harness.channel.send(sample_card())
+    harness.refuse_next()
+    with pytest.raises(ChannelRefused):
+        await harness.channel.settle(ticket, sample_card(), ended())
+
+
+async def test_a_refusal_in_no_known_words_is_one_too(harness: TeamsHarness):
+    await harness.channel.send(sample_card())
+    harness.server.planned.append(Answer(status=400, json={"error": "no"}))
+    with pytest.raises(ChannelRefused, match="nothing more"):
+        await harness.channel.send(sample_card())
+
+
+@pytest.mark.parametrize("body", [{}, {"id": 7}, {"id": ""}])
+async def test_an_answer_without_an_id_is_unreachable(harness: TeamsHarness, body: dict[str, Any]):
+    await harness.channel.send(sample_card())
+    harness.server.planned.append(Answer(json=body))
+    with pytest.raises(Unreachable):
+        await harness.channel.send(sample_card())
+
+
+async def test_a_moment_of_trouble_is_waited_out(harness: TeamsHarness, breaks: list[float]):
+    await harness.channel.send(sample_card())
+    harness.server.planned += [refusal(412, "PreconditionFailed"), refusal(429, "TooManyRequests")]
+    await harness.channel.send(sample_card())
+    assert breaks == [1, 4]
+
+
+# Settings
+
+
+@pytest.mark.parametrize("missing", ENVIRON)
+def test_what_is_not_set_is_named(missing: str):
+    with pytest.raises(SettingsError, match=f"Set {missing} to"):
+        from_environment({**ENVIRON, missing: ""})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"ASSENT_TEAMS_APP_ID": "my-bot"}, "8-4-4-4-12"),
+        ({"ASSENT_TEAMS_TENANT_ID": "../common"}, "8-4-4-4-12"),
+        ({"ASSENT_TEAMS_SERVICE_URL": "http://teams.example"}, "https"),
+        ({"ASSENT_TEAMS_LOGIN_URL": "http://login.example"}, "https"),
+        ({"ASSENT_TEAMS_KEYS_URL": "http://keys.example"}, "https"),
+    ],
+)
+def test_what_does_not_fit_is_said(changes: dict[str, str], words: str):
+    with pytest.raises(SettingsError, match=words):
+        from_environment({**ENVIRON, **changes})
+
+
+async def test_microsofts_own_addresses_are_the_default():
+    channel = from_environment(ENVIRON)
+    assert isinstance(channel, TeamsChannel)
+    await channel.aclose()

@@ -1,0 +1,74 @@
+"""Our table of Teams' limits, and that the official schema refuses what is no card."""
+
+from typing import Any
+
+import pytest
+
+from assent.channels.teams import limits
+from assent.channels.teams.render import message
+from assent.testing.platforms import sample_card
+from tests.channels.teams.bot_connector import TEAMS, schema
+
+
+def card(*body: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "AdaptiveCard", "version": "1.5", "body": list(body)}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": words}]}
+
+
+def press(title: str = "Yes", reference: str = "ref") -> dict[str, Any]:
+    return {"type": "Action.Execute", "title": title, "verb": "v", "data": {"reference": reference}}
+
+
+def row(*actions: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "ActionSet", "actions": list(actions)}
+
+
+REFUSED = {
+    "large": card(text("x" * 28 * 1024)),
+    "empty": card(),
+    "no text": card(text("")),
+    "no button": card(text("x"), row()),
+    "many buttons": card(text("x"), row(*[press()] * 7)),
+    "no title": card(text("x"), row(press(title=""))),
+    "long title": card(text("x"), row(press(title="🤖" * 21))),
+    "no reference": card(text("x"), row(press(reference=""))),
+    "long reference": card(text("x"), row(press(reference="x" * 65))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_teams_refuses_or_leaves_out_does_not_fit(name: str):
+    assert limits.misfits(REFUSED[name])
+
+
+def test_as_much_as_fits_fits():
+    fitting = card(text("x" * 20_000), row(*[press("x" * 40, "x" * 64)] * 6))
+    assert limits.misfits(fitting) == []
+    assert [*schema().iter_errors(fitting)] == []
+
+
+def test_the_size_is_that_of_another_projects_table():
+    assert TEAMS.max_card_size() * 1024 == limits.CARD_BYTES
+
+
+def test_a_question_is_an_adaptive_card():
+    assert [*schema().iter_errors(message(sample_card()))] == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 1.5},
+        {"body": [{"type": "RichTextBlock"}]},
+        {"body": [{"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": 7}]}]},
+        {"body": [{"type": "ActionSet", "actions": [{"type": "Action.OpenUrl", "title": "x"}]}]},
+        {"body": [{"type": "ActionSet", "actions": [{"type": "Action.Execute", "style": "loud"}]}]},
+        {"body": "x"},
+    ],
+    ids=range(6),
+)
+def test_the_official_schema_refuses_what_is_no_card(change: dict[str, Any]):
+    assert [*schema().iter_errors({**message(sample_card()), **change})]
