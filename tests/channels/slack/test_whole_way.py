@@ -1,0 +1,139 @@
+"""From a service's 202 to a press in Slack and back: a real server, by webhook and over Socket Mode."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.errors import SignatureInvalid
+from assent.ports.channel import Call, Ticket
+from assent.testing.clock import DAYBREAK
+from tests.channels.slack.sockets import socket_server
+from tests.channels.slack.workspace import PLACE, TEAM, SlackHarness
+from tests.server.running import RunningServer, running
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 20
+QUESTION = {
+    "type": "confirmation",
+    "prompt": "Pay *1,200 EUR* to <@U1>?",
+    "inline_actions": ["confirm", "cancel"],
+    "context": {"iban": "CH93 0076 2011 6238 5295 7", "due": "today"},
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("server"), present=True) as server:
+        yield server
+
+
+class Scene:
+    """An agent that asks through Slack, and Ada, who may answer."""
+
+    def __init__(self, harness: SlackHarness, server: RunningServer, folder: Path) -> None:
+        self.harness = harness
+        self.server = server
+        cases = PendingCases(folder / "agent.db")
+        self.board = Switchboard(harness.channel, cases, answerers=[f"{TEAM}:U7"])
+        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, interval_s=0.05)
+        self.board.nudge = self.agent.nudge
+
+    async def ask(self) -> "asyncio.Task[Any]":
+        headers = {"Authorization": f"Bearer {self.server.api_key}"}
+        url = f"{self.server.url}/v1/cases"
+        task = asyncio.create_task(self.agent.request("POST", url, json=QUESTION, headers=headers))
+        await self.harness.server.until(lambda: bool(self.harness.shown()))
+        return task
+
+    def reference(self, label: str) -> str:
+        shown = self.harness.shown()[0]
+        return shown.references[shown.labels.index(label)]
+
+    def press(self, label: str, *, user_id: str = "U7") -> Call:
+        (stamp,) = self.harness.workspace.messages
+        ticket = Ticket(channel="slack", place=PLACE, message_id=stamp, sent_at=DAYBREAK)
+        return self.harness.press(ticket, self.reference(label), user_id=user_id, name="ada")
+
+    async def until_told(self, *words: str) -> None:
+        await self.harness.server.until(lambda: list(self.harness.told()) == list(words))
+
+
+@pytest.fixture
+async def scene(harness: SlackHarness, server: RunningServer, tmp_path: Path) -> AsyncIterator[Scene]:
+    scene = Scene(harness, server, tmp_path)
+    yield scene
+    await scene.board.aclose()
+    await scene.agent.aclose()
+
+
+async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene: Scene):
+    task = await scene.ask()
+    heard = await scene.board.hear(scene.press("Confirm"))
+    outcome = await asyncio.wait_for(task, PATIENCE_S)
+    await scene.harness.server.until(lambda: "Confirmed" in scene.harness.shown()[0].text)
+    assert (heard.status, heard.body) == (200, b"")
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "confirm"
+    context = outcome.raw["submission_context"]
+    assert context["submitted_via"] == "slack_block_action"
+    assert context["submitted_by"] == {
+        "platform": "slack",
+        "platform_user_id": f"{TEAM}:U7",
+        "display_name": "ada",
+    }
+    (shown,) = scene.harness.shown()
+    assert (shown.references, shown.links, shown.problems) == ((), (), ())
+    assert "Pay *1,200 EUR* to <@U1>?" in shown.text
+    await scene.until_told("Your answer was recorded.")
+
+
+async def test_a_press_over_the_socket_decides_the_case(scene: Scene):
+    async with socket_server() as sockets:
+        scene.harness.workspace.socket_url = sockets.url
+        listening = asyncio.create_task(scene.board.listen())
+        task = await scene.ask()
+        connection = await asyncio.wait_for(sockets.connections.get(), PATIENCE_S)
+        await connection.hello()
+        await connection.deliver(
+            "e1", scene.harness.workspace.interaction("1.1", scene.reference("Do not do it"))
+        )
+        outcome = await asyncio.wait_for(task, PATIENCE_S)
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "cancel"
+
+
+async def test_strangers_and_forgers_decide_nothing(scene: Scene):
+    task = await scene.ask()
+    for forgery in scene.harness.forgeries(scene.press("Confirm")):
+        with pytest.raises(SignatureInvalid):
+            await scene.board.hear(forgery)
+    await scene.board.hear(scene.press("Confirm", user_id="U8"))
+    await scene.until_told("You are not among those who may answer this here.")
+    assert not task.done()
+    await scene.board.hear(scene.press("Do not do it"))
+    assert (await asyncio.wait_for(task, PATIENCE_S)).action == "cancel"
+
+
+async def test_the_same_press_counts_once_however_often_it_comes(scene: Scene):
+    task = await scene.ask()
+    call = scene.press("Confirm")
+    await asyncio.gather(*(scene.board.hear(call) for _ in range(3)))
+    assert (await asyncio.wait_for(task, PATIENCE_S)).action == "confirm"
+    assert set(scene.harness.told()) == {"Your answer was recorded."}
+
+
+async def test_nothing_that_slack_gets_opens_more_than_the_page(scene: Scene):
+    task = await scene.ask()
+    (pending,) = scene.agent.pending()
+    await scene.board.hear(scene.press("Confirm"))
+    await asyncio.wait_for(task, PATIENCE_S)
+    sent = b"".join(request.body for request in scene.harness.server.requests).decode()
+    assert pending.case.submit_token is not None
+    assert pending.case.submit_token not in sent
+    assert scene.server.api_key not in sent
