@@ -1,0 +1,86 @@
+"""Terminals for tests: a screen that remembers what was written, and a real one with its keyboard."""
+
+import io
+import os
+import pty
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from assent.channels.terminal import TerminalChannel
+from assent.channels.terminal.limits import BOLD, DIM, RESET
+from assent.testing.platforms import ChannelHarness, Shown
+
+STYLES = re.compile("|".join(map(re.escape, (BOLD, DIM, RESET))))
+
+
+class Screen(io.StringIO):
+    """A terminal's output side, one message per write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+        self.watched = [True]
+        self.gone = False
+
+    def isatty(self) -> bool:
+        return self.watched.pop() if len(self.watched) > 1 else self.watched[0]
+
+    def write(self, text: str) -> int:
+        if self.gone:
+            self.gone = False
+            raise OSError(5, "Input/output error")
+        self.messages.append(text)
+        return len(text)
+
+
+class TerminalHarness(ChannelHarness):
+    edits = False
+
+    def __init__(self, screen: Screen, channel: TerminalChannel) -> None:
+        self.screen = screen
+        self.channel: TerminalChannel = channel
+
+    def shown(self) -> Sequence[Shown]:
+        return [self._shown(text) for text in self.screen.messages]
+
+    def _shown(self, written: str) -> Shown:
+        text = STYLES.sub("", written)
+        links = re.findall(r"^  Open [a-z ]+:\n  (https?://\S+)$", text, flags=re.MULTILINE)
+        obeyed = [repr(one) for one in text if one < " " and one != "\n"]
+        return Shown(text=text, links=tuple(links), problems=tuple(obeyed))
+
+    def refuse_next(self) -> None:
+        self.screen.watched.append(False)
+
+    def slow_down_next(self) -> None:
+        """Terminals never ask for time."""
+
+    def fail_next(self) -> None:
+        self.screen.gone = True
+
+
+class Window:
+    """A real terminal: `keyboard` is its inner side, `type` presses keys on the outer one."""
+
+    def __init__(self, outer: int, keyboard: int) -> None:
+        self._outer = outer
+        self.keyboard = keyboard
+
+    def type(self, keys: str) -> None:
+        os.write(self._outer, keys.encode())
+
+    def close(self) -> None:
+        with suppress(OSError):
+            os.close(self._outer)
+
+
+@contextmanager
+def window() -> Iterator[Window]:
+    outer, keyboard = pty.openpty()
+    found = Window(outer, keyboard)
+    try:
+        yield found
+    finally:
+        found.close()
+        os.close(keyboard)

@@ -1,0 +1,287 @@
+"""What is the terminal's own: numbers to type, real keyboards, narrow windows, screens nobody sees."""
+
+import asyncio
+import io
+import os
+import pwd
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+
+import pytest
+
+from assent.channels.terminal import TerminalChannel, from_environment
+from assent.channels.terminal.channel import login_name
+from assent.channels.terminal.limits import columns, is_linkable, misfits
+from assent.channels.terminal.presses import whole_lines
+from assent.channels.terminal.render import Paper, question, wrapped
+from assent.errors import ChannelRefused, SettingsError
+from assent.ports.channel import Button, Call, Press
+from assent.testing.clock import DAYBREAK
+from assent.testing.platforms import HIDDEN, REVIEW_URL, ended, sample_card
+from tests.channels.terminal.screens import Screen, TerminalHarness, Window, window
+
+
+@pytest.fixture
+def terminal() -> Iterator[Window]:
+    with window() as found:
+        yield found
+
+
+@pytest.fixture
+def typed(terminal: Window) -> TerminalHarness:
+    """A channel with a keyboard."""
+    screen = Screen()
+    channel = TerminalChannel(
+        screen=screen, keyboard=terminal.keyboard, user="ada", columns=lambda: 80, clock=lambda: DAYBREAK
+    )
+    return TerminalHarness(screen, channel)
+
+
+class Listening:
+    """What a channel hears, one after the other."""
+
+    def __init__(self, channel: TerminalChannel) -> None:
+        self.presses = channel.listen()
+
+    async def next(self) -> Sequence[Press]:
+        async with asyncio.timeout(20):
+            return await anext(self.presses)
+
+
+# What is typed
+
+
+@pytest.mark.anyio
+async def test_a_number_is_a_press_by_whoever_sits_there(typed: TerminalHarness, terminal: Window):
+    card = sample_card()
+    await typed.channel.send(card)
+    async with aclosing(typed.channel.listen()) as listening:  # type: ignore[type-var]
+        terminal.type("2\n")
+        async with asyncio.timeout(20):
+            (press,) = await anext(listening)
+    assert press.reference == card.buttons[1].reference
+    assert (press.presser.platform, press.presser.user_id) == ("x-terminal", "ada")
+    assert press.via == "x-terminal_prompt"
+
+
+@pytest.mark.anyio
+async def test_what_is_no_number_here_is_answered_and_presses_nothing(
+    typed: TerminalHarness, terminal: Window
+):
+    card = sample_card()
+    await typed.channel.send(card)
+    listening = Listening(typed.channel)
+    terminal.type("yes\n3\n-1\n\n1.0\n\u0661\n1 2\n1\n")
+    (press,) = await listening.next()
+    assert press.reference == card.buttons[0].reference
+    remarks = [text for text in typed.screen.messages if "no answer here" in text]
+    assert len(remarks) == 6
+    assert "Type 1 or 2, or open the link." in remarks[0]
+
+
+@pytest.mark.anyio
+async def test_every_question_has_numbers_of_its_own(typed: TerminalHarness, terminal: Window):
+    first, second = sample_card(), sample_card("confirmation")
+    ticket = await typed.channel.send(first)
+    await typed.channel.send(second)
+    listening = Listening(typed.channel)
+    terminal.type("3\n1\n")
+    found = [press async for press in _some(listening, 2)]
+    assert [press.reference for press in found] == [second.buttons[0].reference, first.buttons[0].reference]
+    assert found[0].id != found[1].id
+    await typed.channel.settle(ticket, first, ended())
+    terminal.type("1\n4\n")
+    (press,) = await listening.next()
+    assert press.reference == second.buttons[1].reference
+
+
+async def _some(listening: Listening, many: int) -> AsyncIterator[Press]:
+    while many > 0:
+        for press in await listening.next():
+            many -= 1
+            yield press
+
+
+@pytest.mark.anyio
+async def test_what_was_typed_before_the_question_does_not_answer_it(
+    typed: TerminalHarness, terminal: Window
+):
+    terminal.type("1\n")
+    card = sample_card()
+    await typed.channel.send(card)
+    listening = Listening(typed.channel)
+    terminal.type("2\n")
+    (press,) = await listening.next()
+    assert press.reference == card.buttons[1].reference
+
+
+@pytest.mark.anyio
+async def test_listening_ends_with_the_window(typed: TerminalHarness, terminal: Window):
+    await typed.channel.send(sample_card())
+    listening = Listening(typed.channel)
+    terminal.type("1\n")
+    await listening.next()
+    terminal.close()
+    with pytest.raises(StopAsyncIteration):
+        await listening.next()
+
+
+@pytest.mark.anyio
+async def test_whoever_typed_is_told_what_came_of_it(typed: TerminalHarness, terminal: Window):
+    await typed.channel.send(sample_card())
+    listening = Listening(typed.channel)
+    terminal.type("1\n")
+    (press,) = await listening.next()
+    await typed.channel.answer(press, "Your answer was recorded.\x1b[2J")
+    assert typed.screen.messages[-1] == "  Your answer was recorded.⟦U+001B⟧[2J\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_there", [True, False], ids=["a file", "nothing"])
+async def test_without_a_keyboard_nobody_is_listened_to(is_there: bool):
+    reading, writing = os.pipe()
+    channel = TerminalChannel(screen=Screen(), keyboard=reading if is_there else None)
+    try:
+        with pytest.raises(SettingsError, match="standard input is not a terminal"):
+            await Listening(channel).next()
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("typed", "lines", "rest"),
+    [
+        (b"1\n", ["1"], b""),
+        (b" 12 \r\n3\r4", ["12", "3"], b"4"),
+        (b"\xff\n", ["\ufffd"], b""),
+        (b"x" * 9000, [], b"x" * 256),
+    ],
+)
+def test_typed_bytes_are_read_line_by_line(typed: bytes, lines: list[str], rest: bytes):
+    assert whole_lines(typed) == (lines, rest)
+
+
+# What is shown
+
+
+@pytest.mark.anyio
+async def test_a_question_as_it_looks():
+    screen = Screen()
+    channel = TerminalChannel(screen=screen, user="ada", styled=False, columns=lambda: 50)
+    await channel.send(sample_card(message="The spring issue is ready, and nobody has read it yet."))
+    assert screen.messages == [
+        "\n"
+        "  Acme asks for your approval\n"
+        "\n"
+        "  Send the newsletter to 1,200 readers?\n"
+        "\n"
+        "  The spring issue is ready, and nobody has read\n"
+        "  it yet.\n"
+        "\n"
+        "  Subject: Spring\n"
+        "  Readers: 1200\n"
+        "\n"
+        "  1  Approve\n"
+        "  2  Reject\n"
+        "  Type 1 or 2 and press Enter, or open the link.\n"
+        "\n"
+        "  Open the review:\n"
+        f"  {REVIEW_URL}\n"
+        "\n"
+        "  Open until Thursday 1 January 2026, 10:00 UTC.\n"
+        "  If nobody answers: it counts as a no.\n"
+        "\n"
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 33, 80])
+def test_no_line_but_the_link_is_wider_than_the_window(width: int):
+    card = sample_card(
+        prompt="日本語のとても長い質問です。" * 9,
+        message="word " * 60 + "x" * 300,
+        facts=(("N", "👩‍💻" * 60),),
+    )
+    lines = question(card, (), Paper(width=width, styled=False)).splitlines()
+    assert [line for line in lines if columns(line) > width and REVIEW_URL not in line] == []
+    assert f"  {REVIEW_URL}" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("a b c", ["a b", "c"]),
+        ("abcdef", ["abc", "def"]),
+        ("e\u0301e\u0301e\u0301e\u0301", ["e\u0301e\u0301e\u0301", "e\u0301"]),
+        ("日本", ["日", "本"]),
+    ],
+)
+def test_text_is_broken_between_words_and_never_inside_a_letter(text: str, lines: list[str]):
+    assert list(wrapped(text, 3)) == lines
+
+
+@pytest.mark.anyio
+async def test_hidden_characters_of_a_label_are_shown_and_not_obeyed(typed: TerminalHarness):
+    button = Button(action="approve", label=f"Yes\x1b]0;title\x07{HIDDEN}", reference="r")
+    await typed.channel.send(sample_card(buttons=(button,), default_action="\x1b[2J"))
+    (shown,) = typed.shown()
+    assert shown.problems == ()
+    assert "⟦U+001B⟧]0;title⟦U+0007⟧" in shown.text
+
+
+def test_everything_that_a_terminal_obeys_is_found():
+    assert misfits("plain ünïcode 👩‍💻\n\x1b[1mbold\x1b[0m") == []
+    for sign in "\x07\x08\t\r\x1b\x7f\x9b\u202e\u2066":
+        assert misfits(f"a{sign}[31mb") == [f"U+{ord(sign):04X}"]
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:x", "https://a.example/\x1b[2J", "https://[a", "https://a.example/ü"]
+)
+def test_an_odd_link_is_refused(url: str):
+    assert not is_linkable(url)
+    with pytest.raises(ChannelRefused):
+        question(sample_card(review_url=url), (), Paper(width=80, styled=False))
+
+
+@pytest.mark.anyio
+async def test_a_screen_that_nobody_sees_is_refused():
+    with pytest.raises(ChannelRefused, match="standard error is not a terminal"):
+        await TerminalChannel(screen=io.StringIO()).send(sample_card())
+
+
+@pytest.mark.anyio
+async def test_a_terminal_has_no_webhook(harness: TerminalHarness):
+    with pytest.raises(SettingsError):
+        await harness.channel.hear(Call(method="POST", headers={}, body=b""))
+
+
+# Settings
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("environ", "styled"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+    ],
+)
+async def test_styles_are_for_terminals_that_want_them(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], styled: bool
+):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stdin", None)
+    await from_environment(environ).send(sample_card())
+    assert ("\x1b[1m" in screen.messages[0]) == styled
+
+
+def test_who_sits_there_is_not_what_the_environment_claims(monkeypatch: pytest.MonkeyPatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody-else")
+    assert login_name() == pwd.getpwuid(os.getuid()).pw_name
