@@ -14,7 +14,7 @@ import msgspec
 
 from assent.agent import PendingCase, PendingCases
 from tests.cli.process import COMMAND, ServerProcess, environment
-from tests.server.running import PRESSED
+from tests.server.running import PRESSED, ReviewPage
 from tests.waiting import PATIENCE_S, eventually
 
 
@@ -105,6 +105,12 @@ class Desk:
         headers = {"Authorization": f"Bearer {self.key}"}
         with httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S) as client:
             yield client
+
+    def look(self, link: str) -> None:
+        """Open the page, and let its script say so."""
+        with httpx.Client(timeout=PATIENCE_S, follow_redirects=True) as browser:
+            opened = ReviewPage(browser, browser.get(link)).post("opened", {})
+        assert opened.response.is_success
 
     def answer(self, link: str, action: str, **data: Any) -> None:
         """What a person does with the page."""

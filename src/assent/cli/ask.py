@@ -14,7 +14,7 @@ from assent.agent import PendingCase, read_case
 from assent.agent.drive import credentials_of
 from assent.channels.opening import HEARD_ANYWHERE
 from assent.cli import ask_drafts as drafts
-from assent.cli.following import How, follow, run, waiting_options
+from assent.cli.following import How, Waiting, follow, run, waiting_options
 from assent.cli.request import DEFAULT_SERVER, Headers, build_request, send_whole
 from assent.errors import AssentError, SettingsError
 from assent.protocol.addresses import is_secure_or_loopback
@@ -125,7 +125,7 @@ def question(kind: str) -> Callable[[Callable[..., Context]], click.Command]:
             }
             draft = {name: value for name, value in said.items() if value is not None}
             call = _call(server, key, idempotency_key, draft)
-            run(_ask(call, how), how)
+            run(functools.partial(_ask, call), how)
 
         return ask.command(kind)(_with_options(command, kind))
 
@@ -143,12 +143,12 @@ def _with_options(command: Callable[..., None], kind: str) -> Callable[..., None
     return click.argument("prompt")(decorated)
 
 
-async def _ask(call: httpx.Request, how: How) -> None:
+async def _ask(call: httpx.Request, waiting: Waiting) -> None:
     response, content = await send_whole(call)
     case = read_case(response.status_code, content, url=str(call.url), now=datetime.now(UTC))
     if case is None:
         raise AskRefused(response.status_code, _object(content))
-    await follow(PendingCase(case=case, credentials=credentials_of(call)), how)
+    await follow(PendingCase(case=case, credentials=credentials_of(call)), waiting)
 
 
 def _call(server: str, key: str | None, idempotency_key: str | None, draft: Context) -> httpx.Request:

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from assent.agent.pending import default_path
 from assent.channels import texts
 from assent.cli import results
 from assent.cli.progress_line import ProgressLine
-from assent.cli.telling import VIAS, Telling, open_places
+from assent.cli.telling import VIAS, Telling, open_messengers, places_for
 from assent.errors import AssentError, SettingsError, StillWaiting, ValidationFailed
 from assent.ports.channel import Ended
 from assent.protocol.duration import parse_duration
@@ -118,65 +118,85 @@ class Terminated(BaseException):
 
 
 class Waiting:
-    """One command's wait: an agent, the places where people are told, and what is kept for later."""
+    """One command's wait: the messengers are opened before anything is sent, the rest where it is needed."""
 
-    def __init__(self, how: How, *, live: bool = True) -> None:
-        vias = how.vias or ("print",)
-        self.line = ProgressLine(live=None if live and "terminal" not in vias else False, several=not live)
-        self.cases = _opened_cases(self.line)
-        self._agent = AsyncAgent(
-            tell=self._tell,
-            trusted=how.trusted,
-            interval_s=how.interval_s,
-            max_wait=how.max_wait,
-            streams=how.interval_s is None,
-            pending=self.cases,
-        )
-        places = open_places(
-            vias, environ=os.environ, line=self.line, cases=self.cases, nudge=self._agent.nudge
-        )
-        self.telling = Telling(self.line, places)
-
-    async def _tell(self, notice: Notice) -> None:
-        await self.telling(notice)
+    def __init__(self, how: How, *, several: bool = False) -> None:
+        self._how = how
+        self._vias = how.vias or ("print",)
+        live = None if not several and "terminal" not in self._vias else False
+        self.line = ProgressLine(live=live, several=several)
+        self._channels = open_messengers(self._vias, os.environ)
+        self._agent: AsyncAgent | None = None
+        self._cases: PendingCases | None = None
+        self.telling: Telling | None = None
 
     async def follow(self, pending: PendingCase) -> Outcome:
         """Follow one case; afterwards the screen is tidy."""
-        self.telling.listen()
+        agent = self._agent or self._begin()
         if pending.told:
             self.line.show(Notice(name="told", case=pending.case))
         try:
-            return await self._agent.follow_case(pending)
+            return await agent.follow_case(pending)
         finally:
             self.line.end()
+
+    def _begin(self) -> AsyncAgent:
+        self._cases = cases = _opened_cases(self.line)
+        self._agent = agent = AsyncAgent(
+            tell=self._tell,
+            trusted=self._how.trusted,
+            interval_s=self._how.interval_s,
+            max_wait=self._how.max_wait,
+            streams=self._how.interval_s is None,
+            pending=cases,
+        )
+        places = places_for(
+            self._vias, self._channels, environ=os.environ, line=self.line, cases=cases, nudge=agent.nudge
+        )
+        self.telling = Telling(self.line, places)
+        self.telling.listen()
+        return agent
+
+    async def _tell(self, notice: Notice) -> None:
+        if self.telling is not None:
+            await self.telling(notice)
+
+    @property
+    def last(self) -> Notice | None:
+        """What was last heard of the person."""
+        return self.telling.last if self.telling is not None else None
 
     async def aclose(self) -> None:
         """Let go of everything."""
         self.line.end()
-        with suppress(AssentError):
-            await self.telling.aclose()
-        await self._agent.aclose()
-        self.cases.close()
+        if self.telling is not None:
+            with suppress(AssentError):
+                await self.telling.aclose()
+        else:
+            for channel in self._channels.values():
+                await channel.aclose()
+        if self._agent is not None:
+            await self._agent.aclose()
+        if self._cases is not None:
+            self._cases.close()
 
     def is_kept(self, pending: PendingCase) -> bool:
         """Whether the case can be resumed."""
-        return any(one.case.case_id == pending.case.case_id for one in self.cases.all())
+        kept = self._cases.all() if self._cases is not None else []
+        return any(one.case.case_id == pending.case.case_id for one in kept)
 
 
-async def follow(pending: PendingCase, how: How) -> NoReturn:
+async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
     """Follow a case to its end, print what came of it, and leave with its exit code."""
-    waiting = Waiting(how)
     try:
         outcome = await waiting.follow(pending)
     except StillWaiting:
-        results.print_result(results.open_view(pending.case, waiting.telling.last))
+        results.print_result(results.open_view(pending.case, waiting.last))
         say_how_to_resume(waiting, pending)
         raise click.exceptions.Exit(results.FAILED) from None
     except (asyncio.CancelledError, AssentError):
         say_how_to_resume(waiting, pending)
         raise
-    finally:
-        await waiting.aclose()
     report(outcome)
 
 
@@ -207,15 +227,16 @@ def say_how_to_resume(waiting: Waiting, pending: PendingCase) -> None:
     """A case that goes on without us can be taken up again."""
     if waiting.is_kept(pending):
         case_id = texts.one_line(pending.case.case_id)
-        waiting.line.say(f"The case is still open. Go on waiting with: assent pending resume {case_id}")
+        waiting.line.say("The case is still open. Go on waiting with:", f"  assent pending resume {case_id}")
 
 
-def run(work: Awaitable[Any], how: How) -> None:
+def run(work: Callable[[Waiting], Awaitable[None]], how: How, *, several: bool = False) -> None:
     """Run a command that waits: errors are told as JSON too where that was asked for."""
     try:
-        asyncio.run(_terminable(work))
-    except Terminated:
-        raise click.exceptions.Exit(results.TERMINATED) from None
+        asyncio.run(_terminable(_within(work, how, several)))
+    except (KeyboardInterrupt, Terminated) as end:
+        code = results.TERMINATED if isinstance(end, Terminated) else results.INTERRUPTED
+        raise click.exceptions.Exit(code) from None
     except AssentError as error:
         if how.as_json:
             results.print_result(results.error_view(error))
@@ -225,9 +246,17 @@ def run(work: Awaitable[Any], how: How) -> None:
         raise click.exceptions.Exit(results.FAILED) from None
 
 
-async def _terminable(work: Awaitable[Any]) -> None:
+async def _within(work: Callable[[Waiting], Awaitable[None]], how: How, several: bool) -> None:
+    waiting = Waiting(how, several=several)
+    try:
+        await work(waiting)
+    finally:
+        await waiting.aclose()
+
+
+async def _terminable(work: Coroutine[Any, Any, None]) -> None:
     """Being ended is like Ctrl-C: there is time for a last word."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.create_task(work)
     ended = False
 
     def end() -> None:

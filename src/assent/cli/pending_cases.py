@@ -1,6 +1,7 @@
 """`assent pending`: cases that a command left waiting, whether it was interrupted, ended or killed."""
 
 import asyncio
+import functools
 
 import click
 from msgspec.structs import replace
@@ -52,11 +53,12 @@ def resume(case_id: str | None, how: How) -> None:
     line for each, as they end; the exit code is 1 if any failed, else the largest. A person who has been told
     is told again only with --via.
     """
-    chosen = [_named(case_id)] if case_id is not None else _all()
+    chosen = [_retold(one, how) for one in ([_named(case_id)] if case_id is not None else _all())]
+    there = _with_places(chosen, how)
     if case_id is not None:
-        run(follow(_retold(chosen[0], how), _with_places(chosen, how)), how)
+        run(functools.partial(follow, chosen[0]), there)
     elif chosen:
-        run(_resume_all([_retold(one, how) for one in chosen], _with_places(chosen, how)), how)
+        run(functools.partial(_resume_all, chosen), there, several=True)
     else:
         click.echo("Nothing is pending.", err=True)
 
@@ -78,12 +80,8 @@ def forget(case_ids: tuple[str, ...], forget_all: bool) -> None:
         cases.close()
 
 
-async def _resume_all(chosen: list[PendingCase], how: How) -> None:
-    waiting = Waiting(how, live=False)
-    try:
-        codes = await asyncio.gather(*(_resumed(waiting, one) for one in chosen))
-    finally:
-        await waiting.aclose()
+async def _resume_all(chosen: list[PendingCase], waiting: Waiting) -> None:
+    codes = await asyncio.gather(*(_resumed(waiting, one) for one in chosen))
     raise click.exceptions.Exit(results.FAILED if results.FAILED in codes else max(codes))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -50,10 +51,19 @@ class ProgressLine:
             self._write(line + "\n")
         self._draw()
 
+    def wrapped(self, text: str, indent: str = "") -> list[str]:
+        """The text in lines that fit into the terminal, broken between words; elsewhere it is one line."""
+        if not self.live:
+            return [indent + text]
+        width = max(self._columns() - 1, 20)
+        return textwrap.wrap(
+            text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        )
+
     def show(self, notice: Notice) -> None:
         """Take in what happened."""
         if notice.name == "trouble":
-            self._trouble = (one_line(notice.text or ""), self._now())
+            self._trouble = (_trouble_words(notice), self._now())
         elif notice.name in ("told", "opened", "in_progress"):
             self._last, self._trouble = notice, None
         if self.live:
@@ -89,13 +99,13 @@ class ProgressLine:
         if not self.live or self._last is None:
             return
         trouble = self._trouble if self._trouble and self._now() < self._trouble[1] + TROUBLE_FOR else None
-        doing = trouble[0] if trouble else doing_words(self._last)
+        doing = (trouble[0], "Trouble on the way") if trouble else doing_words(self._last)
         left = left_words(self._last.case.expires_at - self._now())
-        self._shown = fitted([part for part in (doing, left, HINT) if part], self._columns() - 1)
+        self._shown = fitted(doing, [part for part in (left, HINT) if part], self._columns() - 1)
         self._write(f"{ERASE}{self._shown}")
 
     def _print_change(self, notice: Notice) -> None:
-        words = one_line(notice.text or "") if notice.name == "trouble" else doing_words(notice)
+        words = _trouble_words(notice) if notice.name == "trouble" else "".join(doing_words(notice)[:1])
         said = (notice.case.case_id, words)
         if words and said not in self._printed:
             self._printed.add(said)
@@ -114,13 +124,22 @@ def is_live(out: TextIO) -> bool:
     return out.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
-def doing_words(notice: Notice) -> str:
-    """What the person is doing."""
+def doing_words(notice: Notice) -> tuple[str, ...]:
+    """What the person is doing, from the full sentence to the fewest words."""
     if notice.name == "in_progress":
-        return ", ".join(["A person is answering", *_how_far(notice.progress)])
+        far = _how_far(notice.progress)
+        return (
+            ", ".join(["A person is answering", *far]),
+            ", ".join(["Being answered", *far[:1]]),
+            "Being answered",
+        )
     if notice.name == "opened":
-        return "A person has opened it"
-    return "Waiting for a person to open it" if notice.name == "told" else ""
+        return "A person has opened it", "Opened, no answer yet"
+    return ("Waiting for a person to open it", "Not opened yet") if notice.name == "told" else ()
+
+
+def _trouble_words(notice: Notice) -> str:
+    return one_line(notice.text or "").rstrip(".")
 
 
 def _how_far(progress: Progress | None) -> list[str]:
@@ -147,12 +166,11 @@ def left_words(left: timedelta) -> str:
     return f"{hours}:{minutes:02}:{seconds:02} left" if hours else f"{minutes}:{seconds:02} left"
 
 
-def fitted(parts: Sequence[str], width: int) -> str:
-    """The parts in one line; what does not fit is left out from the end, and the first is cut at worst."""
-    for count in range(len(parts), 1, -1):
-        line = " · ".join(parts[:count])
-        if len(line) <= width:
-            return line
-    first, second = parts[0], parts[1]
-    room = width - len(second) - 3
-    return f"{cut(first, room)} · {second}" if room >= 8 else cut(second, max(width, 1))
+def fitted(doing: Sequence[str], rest: Sequence[str], width: int) -> str:
+    """One line: the fullest words that fit, and as much of the rest as there is room for, from its start."""
+    for count in range(len(rest), 0, -1):
+        for words in doing if count == 1 else doing[:1]:
+            line = " · ".join((words, *rest[:count]))
+            if len(line) <= width:
+                return line
+    return cut(rest[0] if rest else doing[-1], max(width, 1))

@@ -17,7 +17,7 @@ from assent.agent import PendingCase, read_case
 from assent.agent.drive import LARGEST, USER_AGENT, credentials_of
 from assent.agent.trust import origin
 from assent.cli import results
-from assent.cli.following import How, follow, run, waiting_options
+from assent.cli.following import How, Waiting, follow, run, waiting_options
 from assent.errors import AddressRefused, Unreachable, UnreadableAnswer
 
 TIMEOUT = httpx.Timeout(20.0, read=300.0)  # the call itself may be work; it is not the wait for a person
@@ -76,13 +76,13 @@ def request(method: str, url: str, data: bytes | None, headers: Headers, how: Ho
     (reject, cancel, abort); 11 expired; 12 cancelled; 1 error; 2 wrong call, and nothing was sent.
     """
     call = _call(method, url, data, headers)
-    run(_perform(call, how), how)
 
+    async def perform(waiting: Waiting) -> None:
+        pending = await send(call, how)
+        if pending is not None:
+            await follow(pending, waiting)
 
-async def _perform(call: httpx.Request, how: How) -> None:
-    pending = await send(call, how)
-    if pending is not None:
-        await follow(pending, how)
+    run(perform, how)
 
 
 async def send(call: httpx.Request, how: How) -> PendingCase | None:

@@ -16,6 +16,7 @@ from assent.channels.opening import HEARD_ANYWHERE, NAMES, answerers_of, open_ch
 from assent.cli.progress_line import ProgressLine
 from assent.cli.qr_code import qr_lines, qr_width
 from assent.errors import AssentError
+from assent.ports.channel import Channel
 
 HERE = ("print", "browser", "qr")
 VIAS = (*NAMES, *HERE)
@@ -85,22 +86,26 @@ class Telling:
             self._line.say(f"assent: {error.message}")
 
 
-def open_places(
+def open_messengers(vias: Sequence[str], environ: Mapping[str, str]) -> dict[str, Channel]:
+    """The messengers among these names; raises SettingsError naming what one still needs."""
+    return {via: open_channel(via, environ) for via in vias if via not in HERE}
+
+
+def places_for(
     vias: Sequence[str],
+    channels: Mapping[str, Channel],
     *,
     environ: Mapping[str, str],
     line: ProgressLine,
     cases: PendingCases,
     nudge: Callable[[str], object],
 ) -> list[Place]:
-    """A place for each name; raises SettingsError naming what a messenger still needs."""
+    """This screen, where it was named, and each messenger with those who may answer in it."""
     on_screen = frozenset(vias) & frozenset(HERE)
     places: list[Place] = [OnScreen(on_screen, line)] if on_screen else []
-    for via in dict.fromkeys(vias):
-        if via not in HERE:
-            heard = answerers_of(via, environ) if via in HEARD_ANYWHERE else frozenset()
-            channel = open_channel(via, environ)
-            places.append(Messenger(Switchboard(channel, cases, answerers=heard, nudge=nudge), bool(heard)))
+    for name, channel in channels.items():
+        heard = answerers_of(name, environ) if name in HEARD_ANYWHERE else frozenset()
+        places.append(Messenger(Switchboard(channel, cases, answerers=heard, nudge=nudge), bool(heard)))
     return places
 
 
@@ -137,8 +142,8 @@ class OnScreen:
         if notice.name not in ("told", "reminder"):
             return
         link = notice.case.review_url
-        extra = drawn(link, live=self._line.live) if "qr" in self._how else []
-        self._line.say(*question_lines(notice), *extra)
+        extra = drawn(link, self._line) if "qr" in self._how else []
+        self._line.say(*question_lines(notice, self._line), *extra)
         if "browser" in self._how and not await asyncio.to_thread(opened_in_browser, link):
             self._line.say("There is no browser here: open the link by hand.")
 
@@ -149,25 +154,26 @@ class OnScreen:
         """Nothing to let go of."""
 
 
-def question_lines(notice: Notice) -> list[str]:
+def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
     """The question, its link whole and alone in its line, and until when an answer counts."""
     card = card_of(notice.case, {}, is_reminder=notice.name == "reminder")
     return [
         "",
-        f"{texts.heading(card)}:",
-        f"{INDENT}{texts.one_line(card.prompt)}",
-        f"{INDENT}{texts.visible(card.review_url)}",
-        f"{INDENT}{texts.deadline(card)}.",
-        f"{INDENT}{texts.silence(card)}",
+        *line.wrapped(f"{texts.heading(card)}:"),
+        *line.wrapped(texts.one_line(card.prompt), INDENT),
+        INDENT + texts.visible(card.review_url),
+        *line.wrapped(f"{texts.deadline(card)}.", INDENT),
+        *line.wrapped(texts.silence(card), INDENT),
         "",
     ]
 
 
-def drawn(link: str, *, live: bool) -> list[str]:
+def drawn(link: str, line: ProgressLine) -> list[str]:
     """The link as a QR code, or a word about why there is none."""
-    if qr_width(link) > shutil.get_terminal_size().columns:
-        return [f"The QR code needs {qr_width(link)} columns; widen this window, or open the link.", ""]
-    return [*qr_lines(link, coloured=live and "NO_COLOR" not in os.environ), ""]
+    width = qr_width(link)
+    if line.live and width > shutil.get_terminal_size().columns:
+        return [*line.wrapped(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
+    return [*qr_lines(link, coloured=line.live and "NO_COLOR" not in os.environ), ""]
 
 
 def opened_in_browser(link: str) -> bool:

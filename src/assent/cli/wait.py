@@ -10,7 +10,7 @@ import msgspec
 from assent.agent import PendingCase, PendingCases, read_case
 from assent.agent.drive import credentials_of
 from assent.agent.pending import default_path
-from assent.cli.following import How, follow, run, waiting_options
+from assent.cli.following import How, Waiting, follow, run, waiting_options
 from assent.cli.progress_line import UNKNOWN_DEADLINE_FOR
 from assent.cli.request import Headers, build_request, header_option, send_whole
 from assent.errors import CaseLost, UnreadableAnswer
@@ -29,11 +29,11 @@ def wait(poll_url: str, headers: Headers, how: How) -> None:
     of `assent request`.
     """
     call = build_request("GET", poll_url, None, headers)
-    run(_wait(call, how), how)
 
+    async def perform(waiting: Waiting) -> None:
+        await follow(_known(str(call.url)) or await _found(call), waiting)
 
-async def _wait(call: httpx.Request, how: How) -> None:
-    await follow(_known(str(call.url)) or await _found(call), how)
+    run(perform, how)
 
 
 def _known(poll_url: str) -> PendingCase | None:

@@ -1,0 +1,296 @@
+"""`assent request`: any call; where a service needs a person, their decision, and codes to branch on."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests.cli.asking import Desk, stand_in_browser
+from tests.cli.strange_service import Reply, StrangeService, json_reply, strange_service
+from tests.waiting import eventually
+
+CASE = '{"type": "confirmation", "prompt": "Water the plants?"}'
+
+
+@pytest.fixture
+def service() -> Iterator[StrangeService]:
+    with strange_service() as service:
+        yield service
+
+
+def completed(action: str, **more: object) -> dict[str, object]:
+    return {"status": "completed", "result": {"action": action, "data": {}, **more}}
+
+
+# A person decides
+
+
+@pytest.mark.parametrize(("action", "code"), [("confirm", 0), ("cancel", 10)])
+def test_a_call_that_needs_a_person_comes_back_with_the_decision(desk: Desk, action: str, code: int) -> None:
+    asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", CASE)
+    desk.answer(asking.link(), action)
+    result = asking.end(code)
+    assert list(result) == [
+        *("status", "case_id", "action", "data", "verified", "responded_by"),
+        *("default_action", "reason", "previous_case_id", "next_case_id"),
+    ]
+    assert (result["status"], result["action"], result["verified"]) == ("completed", action, True)
+
+
+def test_what_the_person_does_is_told_on_the_way(desk: Desk) -> None:
+    asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", CASE, "--interval", "0.2")
+    link = asking.link()
+    desk.look(link)
+    asking.wait_for("A person has opened it (23:59:")
+    desk.answer(link, "confirm")
+    asking.end()
+
+
+def test_the_body_may_come_from_a_file_or_from_standard_input(service: StrangeService, desk: Desk) -> None:
+    service.replies["/act"] = json_reply({"done": True})
+    (desk.folder / "body.json").write_text(CASE)
+    desk.start("request", "POST", f"{service.url}/act", "-d", "@body.json").printed()
+    desk.start("request", "put", f"{service.url}/act", "-d", "-", stdin=CASE.encode()).printed()
+    assert [(call.method, call.body) for call in service.calls] == [
+        ("POST", CASE.encode()),
+        ("PUT", CASE.encode()),
+    ]
+    assert {call.headers["content-type"] for call in service.calls} == {"application/json"}
+
+
+def test_headers_travel_with_the_call_and_credentials_with_every_poll(
+    service: StrangeService, desk: Desk
+) -> None:
+    service.asks()
+    service.stands(**completed("confirm"))
+    (desk.folder / "secret").write_text("Authorization: Bearer s3cret\n\nX-Api-Key: k1\n")
+    asking = desk.start("request", "POST", f"{service.url}/act", "-H", "@secret", "-H", "X-Trace: 7")
+    result = asking.end()
+    assert (result["action"], result["verified"]) == ("confirm", None)
+    act, poll = service.calls
+    assert (act.headers["x-trace"], "x-trace" in poll.headers) == ("7", False)
+    for call in (act, poll):
+        assert (call.headers["authorization"], call.headers["x-api-key"]) == ("Bearer s3cret", "k1")
+
+
+def test_the_key_of_the_assent_server_goes_nowhere_else(service: StrangeService, desk: Desk) -> None:
+    service.replies["/act"] = Reply()
+    desk.start("request", "GET", f"{service.url}/act").printed()
+    assert "authorization" not in service.calls[0].headers
+
+
+def test_the_link_opens_in_the_browser_and_standard_output_stays_clean(
+    service: StrangeService, desk: Desk
+) -> None:
+    browser, opened = stand_in_browser(desk.folder)
+    service.asks()
+    service.stands(status="pending")
+    asking = desk.start(
+        *("request", "POST", f"{service.url}/act", "--via", "browser", "--interval", "0.1"),
+        env={"BROWSER": browser},
+    )
+    eventually(lambda: opened.exists() and opened.read_text() == f"{service.url}/review/1")
+    service.stands(**completed("confirm"))
+    assert asking.end()["action"] == "confirm"
+
+
+def test_without_a_browser_the_link_is_still_told(service: StrangeService, desk: Desk) -> None:
+    service.asks()
+    service.stands(**completed("confirm"))
+    nothing = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    asking = desk.start("request", "POST", f"{service.url}/act", "--via", "browser", env=nothing)
+    asking.end()
+    assert f"{service.url}/review/1\n" in asking.said
+    assert "There is no browser here" in asking.said
+
+
+def test_the_place_to_tell_people_may_stand_in_the_environment(service: StrangeService, desk: Desk) -> None:
+    service.asks()
+    service.stands(**completed("confirm"))
+    asking = desk.start("request", "POST", f"{service.url}/act", env={"ASSENT_VIA": "qr print"})
+    asking.end()
+    assert "▀" in asking.said
+
+
+@pytest.mark.parametrize("via", ["telegram", "slack", "discord", "whatsapp", "teams", "email"])
+def test_a_messenger_that_is_not_set_up_says_so_before_anything_is_sent(
+    service: StrangeService, desk: Desk, via: str
+) -> None:
+    service.asks()
+    asking = desk.start("request", "POST", f"{service.url}/act", "--via", via)
+    assert asking.printed(1) == b""
+    assert asking.said.startswith("assent: ")
+    assert service.calls == []
+
+
+# Nobody is needed
+
+
+def test_an_answer_that_needs_nobody_is_printed_as_it_is(service: StrangeService, desk: Desk) -> None:
+    body = bytes(range(256)) * 3
+    service.replies["/file"] = Reply(body=body, headers={"Content-Type": "application/octet-stream"})
+    asking = desk.start("request", "GET", f"{service.url}/file")
+    assert asking.printed() == body
+    assert asking.said == ""
+
+
+def test_a_large_answer_is_printed_whole(service: StrangeService, desk: Desk) -> None:
+    body = b"0123456789abcdef" * 1024 * 1024
+    service.replies["/file"] = Reply(body=body)
+    assert desk.start("request", "GET", f"{service.url}/file").printed() == body
+
+
+@pytest.mark.parametrize("body", [b"Accepted", b'{"job": 7}', b"\xff\xfe", b""])
+def test_a_202_that_asks_nobody_is_just_an_answer(service: StrangeService, desk: Desk, body: bytes) -> None:
+    service.replies["/jobs"] = Reply(status=202, body=body)
+    assert desk.start("request", "POST", f"{service.url}/jobs").printed() == body
+
+
+def test_json_wraps_what_was_answered(service: StrangeService, desk: Desk) -> None:
+    service.replies["/act"] = json_reply({"done": True}, status=201)
+    service.replies["/text"] = Reply(body=b"gr\xfc\xdfe")
+    shown = desk.start("request", "GET", f"{service.url}/act", "--json").end()
+    assert shown == {"status": "answered", "http_status": 201, "body": {"done": True}}
+    assert desk.start("request", "GET", f"{service.url}/text", "--json").end()["body"] == "gr��e"
+
+
+# Something is wrong
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 409, 429, 500, 503])
+def test_a_refusal_is_printed_as_it_is_and_is_an_error(
+    service: StrangeService, desk: Desk, status: int
+) -> None:
+    service.replies["/act"] = Reply(status=status, body=b'{"error": "no"}', headers={"Location": "/there"})
+    asking = desk.start("request", "GET", f"{service.url}/act")
+    assert asking.printed(1) == b'{"error": "no"}'
+    assert f"The service answered HTTP {status}" in asking.said
+    assert len(service.calls) == 1
+
+
+def test_a_refusal_is_wrapped_in_json_too(service: StrangeService, desk: Desk) -> None:
+    service.replies["/act"] = json_reply({"error": "no"}, status=409)
+    shown = desk.start("request", "GET", f"{service.url}/act", "--json").end(1)
+    assert shown == {"status": "error", "http_status": 409, "body": {"error": "no"}}
+
+
+def test_a_service_that_is_down_is_an_error(desk: Desk) -> None:
+    asking = desk.start("request", "GET", "http://127.0.0.1:1/act", "--json")
+    assert asking.end(1)["error"] == "unavailable"
+    assert "http://127.0.0.1:1 cannot be reached" in asking.said
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("GET",), "URL"),
+        (("GET", "example"), "https://…"),
+        (("GET", "file:///etc/hosts"), "https://…"),
+        (("G T", "http://127.0.0.1:1"), "no HTTP method"),
+        (("POST", "http://127.0.0.1:1", "-d", '{"open'), "not JSON"),
+        (("POST", "http://127.0.0.1:1", "-d", b'"\xff"'), "not JSON"),
+        (("POST", "http://127.0.0.1:1", "-d", "@nowhere"), "nowhere cannot be read"),
+        (("POST", "http://127.0.0.1:1", "-H", "no colon"), "Name: value"),
+        (("POST", "http://127.0.0.1:1", "-H", "X-Y: a\r\nEvil: b"), "Name: value"),
+        (("POST", "http://127.0.0.1:1", "--via", "pigeon"), "pigeon"),
+        (("POST", "http://127.0.0.1:1", "--interval", "0"), "--interval"),
+        (("POST", "http://127.0.0.1:1", "--max-wait", "1 fortnight"), "--max-wait"),
+    ],
+)
+def test_a_wrong_call_says_so_and_sends_nothing(
+    desk: Desk, words: tuple[str | bytes, ...], complaint: str
+) -> None:
+    asking = desk.start("request", *words)
+    assert asking.printed(2) == b""
+    assert complaint in asking.said
+
+
+def test_bytes_that_are_no_json_go_out_under_their_own_type(service: StrangeService, desk: Desk) -> None:
+    service.replies["/act"] = Reply()
+    desk.start(
+        "request", "POST", f"{service.url}/act", "-d", b"\xff\xfe", "-H", "content-type: image/x"
+    ).printed()
+    assert (service.calls[0].body, service.calls[0].headers["content-type"]) == (b"\xff\xfe", "image/x")
+
+
+def test_a_body_that_is_too_large_is_refused_by_the_server_and_told(desk: Desk) -> None:
+    (desk.folder / "huge.json").write_text(msgspec.json.encode({"type": "x" * 4_000_000}).decode())
+    asking = desk.start("request", "POST", f"{desk.url}/v1/cases", "-d", "@huge.json")
+    assert b"VALIDATION_ERROR" in asking.printed(1)
+    assert "HTTP 413" in asking.said
+
+
+def test_a_service_that_points_elsewhere_is_not_followed(service: StrangeService, desk: Desk) -> None:
+    with strange_service() as other:
+        service.asks(poll_url=f"{other.url}/poll")
+        asking = desk.start("request", "POST", f"{service.url}/act", "-H", "Authorization: Bearer s3cret")
+        assert asking.printed(1) == b""
+        assert "was not told to trust" in asking.said
+        assert (other.calls, desk.kept()) == ([], [])
+
+
+def test_a_service_that_points_to_an_origin_we_trust_is_followed(service: StrangeService, desk: Desk) -> None:
+    with strange_service() as other:
+        service.asks(poll_url=f"{other.url}/poll")
+        other.stands(**completed("cancel"))
+        desk.start("request", "POST", f"{service.url}/act", "--trust", other.url).end(10)
+        assert [call.path for call in other.calls] == ["/poll"]
+
+
+def test_patience_ends_with_the_link_and_the_case_goes_on(service: StrangeService, desk: Desk) -> None:
+    service.asks()
+    service.stands(status="opened")
+    asking = desk.start("request", "POST", f"{service.url}/act", "--interval", "0.1", "--max-wait", "1")
+    result = asking.end(1)
+    assert (result["status"], result["review_url"]) == ("opened", f"{service.url}/review/1")
+    assert "assent pending resume case-1" in asking.said
+    assert [one.case.case_id for one in desk.kept()] == ["case-1"]
+
+
+def test_a_result_whose_signature_does_not_hold_is_no_decision(service: StrangeService, desk: Desk) -> None:
+    service.asks()
+    signature = {"algorithm": "ES256", "value": "e30..AAAA", "signed_at": "2026-11-15T12:00:00Z"}
+    service.stands(**completed("confirm", signature={**signature, "signer": f"{service.url}/keys"}))
+    service.replies["/keys"] = json_reply({"keys": []})
+    asking = desk.start("request", "POST", f"{service.url}/act")
+    assert asking.end(1)["verified"] is False
+    assert "do not act on it" in asking.said
+
+
+def test_a_case_that_vanishes_is_an_error(service: StrangeService, desk: Desk) -> None:
+    service.asks()
+    asking = desk.start("request", "POST", f"{service.url}/act", "--json")
+    assert asking.end(1)["status"] == "error"
+    assert desk.kept() == []
+
+
+def test_a_service_that_stumbles_is_asked_again(service: StrangeService, desk: Desk) -> None:
+    service.asks()
+    service.replies["/poll"] = Reply(status=503, headers={"Retry-After": "1"})
+    asking = desk.start("request", "POST", f"{service.url}/act")
+    asking.wait_for("The service answered HTTP 503.")
+    service.stands(**completed("confirm"))
+    asking.end()
+
+
+def test_whatever_a_service_says_cannot_move_the_cursor(service: StrangeService, desk: Desk) -> None:
+    service.asks(prompt="Delete \x1b[2J\x1b]0;title\x07 all\u202e\r\nassent: Approved", type="\x1b[31mred")
+    service.stands(status="cancelled", reason="\x1b[2K\u009bBye\u202e")
+    asking = desk.start("request", "POST", f"{service.url}/act")
+    printed = asking.printed(12)
+    assert b"\x1b" not in printed
+    assert "\u009b" not in printed.decode()
+    assert msgspec.json.decode(printed)["reason"] == "\x1b[2K\u009bBye\u202e"
+    assert not {"\x1b", "\x07", "\r", "\u202e", "\u009b"} & set(asking.said)
+    assert "⟦U+001B⟧" in asking.said
+
+
+def test_where_nothing_can_be_kept_the_person_is_still_asked(service: StrangeService, desk: Desk) -> None:
+    (desk.folder / "taken").write_text("")
+    service.asks()
+    service.stands(**completed("confirm"))
+    asking = desk.start(
+        "request", "POST", f"{service.url}/act", env={"XDG_STATE_HOME": str(desk.folder / "taken")}
+    )
+    assert asking.end()["action"] == "confirm"
+    assert "cannot be resumed" in asking.said

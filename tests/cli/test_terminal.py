@@ -1,0 +1,246 @@
+"""What a person sees in a terminal while a command waits: one live line, a QR code, and tidy ends."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import segno
+
+from assent.agent import FollowedCase, Notice
+from assent.cli.progress_line import ProgressLine, doing_words, fitted, left_words
+from assent.cli.qr_code import QUIET, qr_lines, qr_width
+from assent.protocol.poll import Progress
+from tests.cli.asking import Desk
+from tests.cli.process import COMMAND, environment
+from tests.cli.strange_service import StrangeService, strange_service
+from tests.waiting import PATIENCE_S, eventually
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+CASE = FollowedCase(
+    case_id="case-1",
+    type="input",
+    prompt="?",
+    message="?",
+    review_url="https://a.example/r",
+    poll_url="https://a.example/p",
+    service_url="https://a.example",
+    expires_at=NOW + timedelta(hours=2, seconds=5),
+    created_at=NOW,
+    spec_version="0.9",
+)
+
+
+@pytest.fixture
+def service() -> Iterator[StrangeService]:
+    with strange_service() as service:
+        yield service
+
+
+class Terminal:
+    """A terminal of a given width, and the command in it."""
+
+    def __init__(self, desk: Desk, columns: int, arguments: tuple[str, ...], **env: str) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [COMMAND, *arguments],
+            cwd=desk.folder,
+            env={**environment({**desk.env, **env}), "TERM": env.get("TERM", "xterm-256color")},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._seen = b""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while chunk := os.read(self._ours, 65536):
+                self._seen += chunk
+        except OSError:  # the other side has closed
+            return
+
+    @property
+    def seen(self) -> str:
+        return self._seen.decode()
+
+    def wait_for(self, words: str) -> None:
+        eventually(lambda: words in self.seen)
+
+    def close(self) -> int:
+        self.process.kill()
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        os.close(self._ours)
+        return code
+
+    def end(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+
+OpenTerminal = Callable[..., Terminal]
+
+
+@contextmanager
+def terminal(desk: Desk, columns: int, *arguments: str, **env: str) -> Iterator[Terminal]:
+    opened = Terminal(desk, columns, arguments, **env)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def live_lines(seen: str) -> list[str]:
+    """Every state of the live line."""
+    return [line for line in re.findall(r"\r\x1b\[K([^\r\n]*)", seen) if line]
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_live_line_counts_down_in_place_and_leaves_no_trace(
+    desk: Desk, service: StrangeService, columns: int
+) -> None:
+    service.asks(expires_at=(datetime.now(UTC) + timedelta(minutes=10)).isoformat())
+    service.stands(status="in_progress", progress={"current_step": 2, "total_steps": 3})
+    with terminal(desk, columns, "request", "POST", f"{service.url}/act", "--interval", "0.2") as shown:
+        eventually(lambda: len({line for line in live_lines(shown.seen) if "nswer" in line}) >= 2)
+        assert all(len(line) < columns for line in live_lines(shown.seen))
+        assert all(re.search(r"\d:\d\d left", line) for line in live_lines(shown.seen))
+        assert any("Ctrl-C leaves it open" in line for line in live_lines(shown.seen)) == (columns == 80)
+        service.stands(status="completed", result={"action": "confirm", "data": {}})
+        assert shown.end() == 0
+        shown.wait_for('"status": "completed"')
+        assert re.search(r"\r\x1b\[KConfirmed, ", shown.seen)
+
+
+def test_the_link_stands_whole_in_its_line_however_narrow_the_terminal(
+    desk: Desk, service: StrangeService
+) -> None:
+    link = f"{service.url}/review/{'x' * 60}"
+    service.asks(review_url=link)
+    service.stands(status="pending")
+    with terminal(desk, 40, "request", "POST", f"{service.url}/act") as shown:
+        shown.wait_for(f"  {link}\r\n")
+
+
+def test_a_terminal_that_cannot_draw_over_a_line_gets_plain_ones(desk: Desk, service: StrangeService) -> None:
+    service.asks()
+    service.stands(status="opened")
+    with terminal(desk, 80, "request", "POST", f"{service.url}/act", TERM="dumb") as shown:
+        shown.wait_for("A person has opened it (")
+        assert "\x1b" not in shown.seen
+
+
+def test_ctrl_c_leaves_a_tidy_line_and_the_way_back(desk: Desk, service: StrangeService) -> None:
+    service.asks()
+    service.stands(status="pending")
+    with terminal(desk, 80, "request", "POST", f"{service.url}/act") as shown:
+        shown.wait_for("Waiting for a person")
+        shown.process.send_signal(2)
+        assert shown.end() == 130
+        shown.wait_for(
+            "\r\x1b[KThe case is still open. Go on waiting with:\r\n  assent pending resume case-1\r\n"
+        )
+
+
+@pytest.mark.parametrize("columns", [80, 24])
+def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, columns: int) -> None:
+    service.asks()
+    service.stands(status="pending")
+    with terminal(desk, columns, "request", "POST", f"{service.url}/act", "--via", "qr") as shown:
+        shown.wait_for(" left")
+        drawn = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
+        if columns == 80:
+            assert {len(line) for line in drawn} == {qr_width(f"{service.url}/review/1")}
+        else:
+            assert drawn == []
+            assert "The QR code needs" in shown.seen
+
+
+# The words and the drawing
+
+
+def test_the_drawing_is_the_code_with_light_around_it() -> None:
+    link = "https://assent.example/review/review_1?token=abc"
+    pairs = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
+    rows: list[list[int]] = []
+    for line in qr_lines(link, coloured=True):
+        blocks = line.removeprefix("\x1b[30;107m").removesuffix("\x1b[0m")
+        rows += [[pairs[block][0] for block in blocks], [pairs[block][1] for block in blocks]]
+    expected = [
+        [int(module > 0) for module in row] for row in segno.make(link, error="l").matrix_iter(border=QUIET)
+    ]
+    assert rows[: len(expected)] == expected
+    assert sum(map(sum, rows[len(expected) :])) == 0
+
+
+def test_without_colours_light_is_drawn_for_dark_terminals() -> None:
+    swapped = str.maketrans("█▀▄ ", " ▄▀█")
+    coloured = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in qr_lines("https://a.example", coloured=True)]
+    assert qr_lines("https://a.example", coloured=False) == [line.translate(swapped) for line in coloured]
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (timedelta(days=2, hours=5, minutes=1), "2 d 5 h left"),
+        (timedelta(hours=23, minutes=4, seconds=9), "23:04:09 left"),
+        (timedelta(minutes=4, seconds=9), "4:09 left"),
+        (timedelta(seconds=0), "0:00 left"),
+        (timedelta(seconds=-2), "the time is over"),
+        (timedelta(days=3000), ""),
+    ],
+)
+def test_the_countdown_in_words(left: timedelta, words: str) -> None:
+    assert left_words(left) == words
+
+
+def test_how_far_a_person_has_come() -> None:
+    progress = Progress(current_step=2, total_steps=3, completed_fields=0, total_fields=9)
+    notice = Notice(name="in_progress", case=CASE, progress=progress)
+    assert doing_words(notice) == (
+        "A person is answering, step 2 of 3, 0 of 9 fields",
+        "Being answered, step 2 of 3",
+        "Being answered",
+    )
+    assert doing_words(Notice(name="in_progress", case=CASE))[0] == "A person is answering"
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (60, "Somebody answers · 1:00 left · Ctrl-C"),
+        (30, "Somebody answers · 1:00 left"),
+        (25, "Answered · 1:00 left"),
+        (12, "1:00 left"),
+        (5, "1:00…"),
+    ],
+)
+def test_a_line_loses_first_what_matters_least(width: int, line: str) -> None:
+    assert fitted(("Somebody answers", "Answered"), ("1:00 left", "Ctrl-C"), width) == line
+
+
+def test_trouble_is_told_once_and_passes() -> None:
+    now, out = [NOW], io.StringIO()
+    line = ProgressLine(out, live=False, clock=lambda: now[0])
+    line.show(Notice(name="told", case=CASE))
+    for _ in range(3):
+        line.show(Notice(name="trouble", case=CASE, text="The service answered HTTP 503."))
+    line.show(Notice(name="opened", case=CASE))
+    assert out.getvalue() == (
+        "Waiting for a person to open it (2:00:05 left).\n"
+        "The service answered HTTP 503 (2:00:05 left).\n"
+        "A person has opened it (2:00:05 left).\n"
+    )
