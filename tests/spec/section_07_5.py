@@ -190,14 +190,19 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="7.5",
         level="MUST NOT",
         text="Put the submit token into what a messenger stores.",
-        not_ours="The agent's duty. Channels of ours never do (ruling 14).",
+        tests=(
+            "tests/channels/telegram/test_whole_way.py::test_nothing_that_telegram_gets_opens_more_than_the_page",
+        ),
     ),
     Requirement(
         id="7.5-agent-link",
         section="7.5",
         level="SHOULD",
         text="Always offer the link beside the buttons.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/channels/discord/test_render.py::test_any_card_offers_its_link",
+            "tests/channels/telegram/test_render.py::test_any_card_offers_its_link",
+        ),
     ),
     Requirement(
         id="7.5-high-stakes",
@@ -211,6 +216,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="7.5",
         level="STATED",
         text="Buttons keep to their platform's limits.",
-        not_ours="A matter of channels, not of the server.",
+        tests=(
+            "tests/channels/discord/test_render.py::test_any_card_keeps_to_discords_limits",
+            "tests/channels/telegram/test_render.py::test_any_card_keeps_to_telegrams_limits",
+        ),
     ),
 )

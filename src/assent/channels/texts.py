@@ -271,7 +271,8 @@ def buttons_of(card: Card, most: int, *, label: int, size: Size = len) -> tuple[
 
 def action_label(action: str) -> str:
     """What a button says, for an action whose service gives no label."""
-    return ACTION_LABELS.get(action) or one_line(action).replace("_", " ").replace("-", " ").capitalize()
+    words = one_line(action).replace("_", " ").replace("-", " ").strip()
+    return ACTION_LABELS.get(action) or words.capitalize() or "Answer"
 
 
 def ending(ended: Ended) -> str:
@@ -281,8 +282,9 @@ def ending(ended: Ended) -> str:
     if ended.how == "withdrawn":
         reason = cut(one_line(ended.reason or ""), 200)
         return f"Withdrawn{f': {reason}' if reason else ''} ({moment(ended.at)})"
-    action = ended.action or ""
-    answered = ANSWERED.get(action) or f"Decided: {cut(action_label(action), 60)}".rstrip(": ")
+    answered = ANSWERED.get(ended.action or "") or (
+        f"Decided: {cut(action_label(ended.action), 60)}" if ended.action else "Decided"
+    )
     by = cut(one_line(ended.by or ""), 80)
     return f"{answered}{f' by {by}' if by else ''}, {moment(ended.at)}"
 

@@ -104,6 +104,7 @@ async def test_a_stranger_in_the_group_decides_nothing(scene: Scene):
     assert outcome.action == "reject"
 
 
+@pytest.mark.spec("7.5-agent-token")
 async def test_nothing_that_telegram_gets_opens_more_than_the_page(scene: Scene):
     async with listening(scene):
         task = scene.ask()

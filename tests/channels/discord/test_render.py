@@ -1,0 +1,55 @@
+"""Whatever a card says, Discord takes it, and people read what is there."""
+
+import pytest
+from hypothesis import given
+
+from assent.channels.discord import render
+from assent.testing.platforms import ENDINGS, ended, sample_card
+from tests.channels.cards import TEXT, cards
+from tests.channels.discord.discord_api import problems_of, read
+
+
+@pytest.mark.spec("7.5-channel-limits")
+@given(card=cards())
+def test_any_card_keeps_to_discords_limits(card):
+    assert problems_of(render.message(card)) == []
+
+
+@given(card=cards(), by=TEXT, reason=TEXT, action=TEXT)
+def test_any_ending_keeps_to_discords_limits(card, by, reason, action):
+    endings = [ended(by=by, action=action), ended(how="withdrawn", reason=reason), *ENDINGS.values()]
+    for one in endings:
+        assert problems_of(render.settled_message(card, one)) == []
+        assert problems_of(render.follow_up(card, one, "1")) == []
+
+
+@pytest.mark.spec("7.5-agent-link")
+@given(card=cards())
+def test_any_card_offers_its_link(card):
+    message = render.message(card)
+    buttons = [button for row in message["components"] for button in row["components"]]
+    linked = [button["url"] for button in buttons if "url" in button]
+    assert [*linked, *read(message["content"])[1]] == [card.review_url]
+
+
+@given(text=TEXT)
+def test_any_answer_keeps_to_discords_limits(text):
+    answer = render.answer(text)
+    assert [one for one in problems_of(answer) if one != "there is no text"] == []
+
+
+def test_a_question_reads_from_who_asks_to_what_silence_means():
+    text, _ = read(render.message(sample_card())["content"])
+    assert text.splitlines() == [
+        "Acme asks for your approval",
+        "",
+        "Send the newsletter to 1,200 readers?",
+        "",
+        "The spring issue is ready.",
+        "",
+        "Subject: Spring",
+        "Readers: 1200",
+        "",
+        "Open until 1767261600:F, 1767261600:R",
+        "If nobody answers: it counts as a no.",
+    ]

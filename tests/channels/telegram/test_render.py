@@ -1,0 +1,54 @@
+"""Whatever a card says, Telegram takes it, and people read what is there."""
+
+import pytest
+from hypothesis import given
+
+from assent.channels.telegram import limits, render
+from assent.testing.platforms import ENDINGS, ended, sample_card
+from tests.channels.cards import TEXT, cards
+from tests.channels.telegram.bot_api import problems_of
+
+
+@pytest.mark.spec("7.5-channel-limits")
+@given(card=cards())
+def test_any_card_keeps_to_telegrams_limits(card):
+    assert problems_of("sendMessage", {"chat_id": 1, **render.message(card)}) == []
+
+
+@given(card=cards(), by=TEXT, reason=TEXT, action=TEXT)
+def test_any_ending_keeps_to_telegrams_limits(card, by, reason, action):
+    endings = [ended(by=by, action=action), ended(how="withdrawn", reason=reason), *ENDINGS.values()]
+    for one in endings:
+        changed = {"chat_id": 1, "message_id": 1, **render.settled_message(card, one)}
+        assert problems_of("editMessageText", changed) == []
+        assert problems_of("sendMessage", {"chat_id": 1, **render.follow_up(card, one, 1)}) == []
+
+
+@pytest.mark.spec("7.5-agent-link")
+@given(card=cards())
+def test_any_card_offers_its_link(card):
+    message = render.message(card)
+    buttons = [button for row in message["reply_markup"]["inline_keyboard"] for button in row]
+    linked = [button["url"] for button in buttons if "url" in button]
+    assert linked == [card.review_url] or card.review_url in limits.shown_text(message["text"])
+
+
+def test_a_question_reads_from_who_asks_to_what_silence_means():
+    text = limits.shown_text(render.message(sample_card())["text"])
+    assert text.splitlines() == [
+        "Acme asks for your approval",
+        "",
+        "Send the newsletter to 1,200 readers?",
+        "",
+        "The spring issue is ready.",
+        "",
+        "• Subject: Spring",
+        "• Readers: 1200",
+        "",
+        "Open until Thursday 1 January 2026, 10:00 UTC",
+        "If nobody answers: it counts as a no.",
+    ]
+
+
+def test_a_long_message_is_folded():
+    assert "<blockquote expandable>" in render.message(sample_card(message="word " * 100))["text"]
