@@ -62,6 +62,18 @@ class MailServer:
         self.commands: list[str] = []
         self.tls = tls
         self.offers_tls = tls is not None
+        self._news = asyncio.Event()
+
+    def take(self, mail: Mail) -> None:
+        self.mails.append(mail)
+        self._news.set()
+
+    async def until(self, taken: int) -> None:
+        """Wait until so many mails were taken."""
+        async with asyncio.timeout(20):
+            while len(self.mails) < taken:
+                self._news.clear()
+                await self._news.wait()
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -140,7 +152,7 @@ class Conversation:
             return planned
         clean = raw.replace(b"\r\n..", b"\r\n.")
         mail = Mail(self.sender, self.recipient, clean, self.encrypted, self.user)
-        self.server.mails.append(mail)
+        self.server.take(mail)
         return b"250 taken"
 
 

@@ -1,5 +1,6 @@
 """Terminals for tests: a screen that remembers what was written, and a real one with its keyboard."""
 
+import asyncio
 import io
 import os
 import pty
@@ -22,6 +23,7 @@ class Screen(io.StringIO):
         self.messages: list[str] = []
         self.watched = [True]
         self.gone = False
+        self._news = asyncio.Event()
 
     def isatty(self) -> bool:
         return self.watched.pop() if len(self.watched) > 1 else self.watched[0]
@@ -31,7 +33,15 @@ class Screen(io.StringIO):
             self.gone = False
             raise OSError(5, "Input/output error")
         self.messages.append(text)
+        self._news.set()
         return len(text)
+
+    async def until(self, words: str) -> None:
+        """Wait until this was written."""
+        async with asyncio.timeout(20):
+            while not any(words in STYLES.sub("", message) for message in self.messages):
+                self._news.clear()
+                await self._news.wait()
 
 
 class TerminalHarness(ChannelHarness):

@@ -126,6 +126,13 @@ async def test_a_message_that_failed_afterwards_is_followed_by_the_template_once
     assert sorted(kinds) == ["interactive", "template", "text"]
 
 
+async def test_news_of_a_failure_may_come_before_the_message_was_confirmed(templated: WhatsAppHarness):
+    await templated.channel.hear(failed("wamid.1"))
+    ticket = await templated.channel.send(sample_card())
+    assert [body["type"] for body in templated.api.messages.values()] == ["interactive", "template"]
+    assert ticket.message_id == "wamid.2"
+
+
 async def test_an_ending_replies_to_the_template_that_came_instead(templated: WhatsAppHarness):
     ticket = await templated.channel.send(sample_card())
     await templated.channel.hear(failed(ticket.message_id))
@@ -160,6 +167,14 @@ async def test_a_failed_delivery_is_logged_without_its_person(
         await harness.channel.hear(failed(ticket.message_id, 131026))
     assert "a message did not arrive" in caplog.text
     assert TO not in caplog.text
+
+
+async def test_a_late_failure_without_a_template_says_what_helps(
+    harness: WhatsAppHarness, caplog: pytest.LogCaptureFixture
+):
+    ticket = await harness.channel.send(sample_card())
+    await harness.channel.hear(failed(ticket.message_id))
+    assert "ASSENT_WHATSAPP_TEMPLATE" in caplog.text
 
 
 async def test_a_template_that_fails_too_is_logged(

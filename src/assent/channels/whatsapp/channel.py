@@ -93,6 +93,7 @@ class WhatsAppChannel:
         self._now = clock
         self._instead: dict[str, Message] = {}
         self._replaced: dict[str, str] = {}
+        self._failed: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._api = PlatformApi(
             "WhatsApp",
@@ -162,6 +163,8 @@ class WhatsAppChannel:
             if by_template is None:
                 raise ChannelRefused(NO_TEMPLATE) from None
             return await self._post(by_template)
+        if by_template is not None and self._failed.pop(message_id, False):
+            return await self._post(by_template)
         if by_template is not None:
             _keep(self._instead, message_id, by_template)
         return message_id
@@ -203,13 +206,18 @@ class WhatsAppChannel:
         if status.status not in ("failed", "delivered", "read"):
             return
         by_template = self._instead.pop(status.id, None)
-        if status.status != "failed":
+        if status.status != "failed" or status.id in self._replaced:
             return
-        if by_template is not None and any(failure.code in WINDOW_CLOSED for failure in status.errors):
-            self._start(self._replace(status.id, by_template))
-        elif status.id not in self._replaced:
+        if not any(failure.code in WINDOW_CLOSED for failure in status.errors):
             said = told_by("WhatsApp", status.errors[0].title if status.errors else "")
             log.warning("a message did not arrive. %s", said)
+        elif by_template is not None:
+            self._start(self._replace(status.id, by_template))
+        elif self._template is not None:
+            # The news may be quicker than the answer to whoever is still sending.
+            _keep(self._failed, status.id, True)
+        else:
+            log.warning("a message did not arrive. %s", NO_TEMPLATE)
 
     async def _replace(self, message_id: str, by_template: Message) -> None:
         try:

@@ -1,0 +1,50 @@
+"""From a service's 202 to a link in a mail, its page, and back: a real service and a real mail server."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from tests.channels.email.mail_server import EmailHarness
+from tests.server.running import RunningServer, running
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 20
+QUESTION = {
+    "type": "approval",
+    "prompt": "Deploy 4.2 to production?",
+    "inline_actions": ["approve", "reject"],
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("service"), present=True) as service:
+        yield service
+
+
+async def test_the_link_of_a_mail_decides_and_the_thread_says_so(
+    harness: EmailHarness, service: RunningServer, tmp_path: Path
+):
+    cases = PendingCases(tmp_path / "agent.db")
+    board = Switchboard(harness.channel, cases, answerers=["ada@people.example"])
+    agent = AsyncAgent(tell=board.tell, pending=cases, interval_s=0.05)
+    url, headers = f"{service.url}/v1/cases", {"Authorization": f"Bearer {service.api_key}"}
+    asking = asyncio.create_task(agent.request("POST", url, json=QUESTION, headers=headers))
+    await harness.server.until(1)
+    (question,) = harness.shown()
+    (pending,) = agent.pending()
+    with service.page({"review_url": question.links[0]}) as page:
+        await asyncio.to_thread(page.post, "respond", {"action": "approve"})
+    outcome = await asyncio.wait_for(asking, PATIENCE_S)
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "approve"
+    first, ending = harness.server.mails
+    assert ending.message["In-Reply-To"] == first.message["Message-ID"]
+    assert "Approved" in ending.part("plain")
+    assert pending.case.submit_token is not None
+    assert not any(pending.case.submit_token.encode() in mail.raw for mail in harness.server.mails)
+    await board.aclose()
+    await agent.aclose()

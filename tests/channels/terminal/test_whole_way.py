@@ -1,0 +1,63 @@
+"""From a service's 202 to a number typed in a terminal and back: a real server, a real keyboard."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.channels.terminal import TerminalChannel
+from tests.channels.terminal.screens import Screen, TerminalHarness, window
+from tests.server.running import RunningServer, running
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 20
+QUESTION = {
+    "type": "escalation",
+    "prompt": "The backup failed. What now?",
+    "inline_actions": ["retry", "skip", "abort"],
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("service"), present=True) as service:
+        yield service
+
+
+@pytest.mark.parametrize(("answerers", "action"), [(["ada"], "skip"), ([], None)], ids=["Ada", "nobody"])
+async def test_a_typed_number_decides_only_for_those_who_may(
+    service: RunningServer, tmp_path: Path, answerers: list[str], action: str | None
+):
+    cases = PendingCases(tmp_path / "agent.db")
+    with window() as terminal:
+        screen = Screen()
+        channel = TerminalChannel(screen=screen, keyboard=terminal.keyboard, user="ada")
+        board = Switchboard(channel, cases, answerers=answerers)
+        agent = AsyncAgent(tell=board.tell, pending=cases, interval_s=0.05)
+        board.nudge = agent.nudge
+        listening = asyncio.create_task(board.listen())
+        url, headers = f"{service.url}/v1/cases", {"Authorization": f"Bearer {service.api_key}"}
+        asking = asyncio.create_task(agent.request("POST", url, json=QUESTION, headers=headers))
+        try:
+            await screen.until("The backup failed. What now?")
+            if action is None:
+                (shown,) = TerminalHarness(screen, channel).shown()
+                assert "press Enter" not in shown.text
+                assert service.url in shown.links[0]
+                asking.cancel()
+                return
+            terminal.type("2\n")
+            outcome = await asyncio.wait_for(asking, PATIENCE_S)
+            assert isinstance(outcome, Decided)
+            assert outcome.action == action
+            assert outcome.raw["submission_context"]["submitted_via"] == "x-terminal_prompt"
+            assert outcome.raw["submission_context"]["submitted_by"]["platform_user_id"] == "ada"
+            await screen.until("Your answer was recorded.")
+            await screen.until("Step left out")
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, asking, return_exceptions=True)
+            await board.aclose()
+            await agent.aclose()
