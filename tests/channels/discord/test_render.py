@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 
 from assent.channels.discord import render
+from assent.errors import ChannelRefused
 from assent.testing.platforms import ENDINGS, ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.discord.discord_api import problems_of, read
@@ -53,3 +54,11 @@ def test_a_question_reads_from_who_asks_to_what_silence_means():
         "Open until 1767261600:F, 1767261600:R",
         "If nobody answers: it counts as a no.",
     ]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://acme.example/\ud800", "https://acme.example/\n", "https://a.b/" + "x" * 9000]
+)
+def test_a_link_that_cannot_be_shown_is_refused(url):
+    with pytest.raises(ChannelRefused, match="link"):
+        render.message(sample_card(review_url=url))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 
 from assent.channels.telegram import limits, render
+from assent.errors import ChannelRefused
 from assent.testing.platforms import ENDINGS, ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.telegram.bot_api import problems_of
@@ -52,3 +53,11 @@ def test_a_question_reads_from_who_asks_to_what_silence_means():
 
 def test_a_long_message_is_folded():
     assert "<blockquote expandable>" in render.message(sample_card(message="word " * 100))["text"]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://acme.example/\ud800", "https://acme.example/\n", "https://a.b/" + "x" * 9000]
+)
+def test_a_link_that_cannot_be_shown_is_refused(url):
+    with pytest.raises(ChannelRefused, match="link"):
+        render.message(sample_card(review_url=url))

@@ -80,8 +80,9 @@ def _size(text: str) -> int:
 
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
-    if not in_button and utf16_units(card.review_url) > LONGEST_LINK_IN_TEXT:
-        raise ChannelRefused("The review link is too long for a message in Discord.")
+    url = card.review_url
+    if not in_button and (utf16_units(url) > LONGEST_LINK_IN_TEXT or not url.isprintable()):
+        raise ChannelRefused("The review link is too long for Discord, or none that can be shown.")
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=_size)
 
 

@@ -50,8 +50,9 @@ def follow_up(card: Card, ended: Ended, message_id: int) -> dict[str, Any]:
 
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
-    if not in_button and utf16_units(card.review_url) > LONGEST_LINK:
-        raise ChannelRefused("The review link is too long for a message in Telegram.")
+    url = card.review_url
+    if not in_button and (utf16_units(url) > LONGEST_LINK or not url.isprintable()):
+        raise ChannelRefused("The review link is too long for Telegram, or none that can be shown.")
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=utf16_units)
 
 

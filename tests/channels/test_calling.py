@@ -1,0 +1,119 @@
+"""Calls to platforms: what is no proper answer, how long is waited, and which way they go."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from assent.channels.calling import PlatformApi, told_by
+from assent.errors import SettingsError, Unreachable
+from tests.channels.loopback import HANG_UP, Answer, Loopback, loopback
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Loopback]:
+    async with loopback(lambda request: Answer(json={"path": request.path})) as server:
+        yield server
+
+
+@pytest.fixture
+def breaks() -> list[float]:
+    return []
+
+
+@pytest.fixture
+async def api(server: Loopback, breaks: list[float]) -> AsyncIterator[PlatformApi]:
+    async def sleep(seconds: float) -> None:
+        breaks.append(seconds)
+
+    api = PlatformApi("Acme", f"{server.url}/v1/", sleep=sleep)
+    yield api
+    await api.aclose()
+
+
+async def test_a_secret_path_takes_the_place_of_the_one_for_logs(api: PlatformApi):
+    assert (await api.call("GET", "/bot")).body == {"path": "/v1/bot"}
+    assert (await api.call("GET", "/bot", secret_path="/bot1:s-e_c")).body == {"path": "/v1/bot1:s-e_c"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HANG_UP,
+        Answer(status=500, json={"error": "x"}),
+        Answer(status=200, body=b"<html>captive portal</html>"),
+        Answer(status=302, body=b"", headers={"Location": "/elsewhere"}),
+        Answer(status=200, body=b'"text"'),
+        Answer(status=200, body=b'{"a": "' + b"x" * 1_100_000 + b'"}'),
+        Answer(status=403, body=b"\xff"),
+    ],
+    ids=["hung up", "broken", "page", "redirect", "text", "endless", "garbage"],
+)
+async def test_what_is_no_proper_answer_is_unreachable(api: PlatformApi, server: Loopback, answer: Answer):
+    server.planned.append(answer)
+    if answer.status == 302:
+        assert not (await api.call("GET", "/x")).is_ok
+    else:
+        with pytest.raises(Unreachable, match="Acme"):
+            await api.call("GET", "/x")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=429, json={"retry_after": 1.5}),
+        Answer(status=429, json={"parameters": {"retry_after": 1.5}}),
+        Answer(status=429, json={}, headers={"Retry-After": "1.5"}),
+    ],
+)
+async def test_the_time_a_platform_asks_for_is_given(
+    api: PlatformApi, server: Loopback, breaks: list[float], answer: Answer
+):
+    server.planned += [answer, answer]
+    assert (await api.call("POST", "/x", {"a": 1})).is_ok
+    assert breaks == [1.5, 1.5]
+    assert [request.json for request in server.requests] == [{"a": 1}] * 3
+
+
+@pytest.mark.parametrize("asked", [31, -1, "soon", "nan", "inf", None])
+async def test_no_one_waits_for_ever(api: PlatformApi, server: Loopback, breaks: list[float], asked: object):
+    server.planned.append(Answer(status=429, json={"retry_after": asked}))
+    with pytest.raises(Unreachable):
+        await api.call("GET", "/x")
+    assert breaks == []
+
+
+async def test_patience_ends_after_three_tries(api: PlatformApi, server: Loopback, breaks: list[float]):
+    server.planned += [Answer(status=429, json={"retry_after": 1})] * 3
+    with pytest.raises(Unreachable):
+        await api.call("GET", "/x")
+    assert breaks == [1, 1]
+
+
+async def test_the_machines_proxy_is_used_and_sees_no_path(server: Loopback, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("https_proxy", server.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    server.planned.append(Answer(status=407, json={}))
+    api = PlatformApi("Acme", "https://platform.example")
+    with pytest.raises(Unreachable):
+        await api.call("GET", "/x", secret_path="/secret")
+    await api.aclose()
+    (request,) = server.requests
+    assert request.method == "CONNECT"
+    assert "secret" not in request.path
+
+
+async def test_nothing_goes_out_in_the_clear():
+    with pytest.raises(SettingsError, match="https"):
+        PlatformApi("Acme", "http://platform.example")
+
+
+def test_what_a_platform_says_is_one_line_without_addresses():
+    said = "Bad URL 'https://acme.example/?token=t'\nis\u202e invalid " + "x" * 900
+    told = told_by("Acme", said)
+    assert told.startswith("Acme says: Bad URL … is⟦U+202E⟧ invalid xxx")
+    assert len(told) < 250
+    assert told_by("Acme", None) == "Acme says: nothing more"
