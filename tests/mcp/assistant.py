@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -12,18 +13,29 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.types import CallToolResult, ElicitRequestURLParams, ElicitResult, TextContent
+from mcp.types import (
+    CallToolResult,
+    ElicitCompleteNotification,
+    ElicitRequestURLParams,
+    ElicitResult,
+    TextContent,
+)
 
+from assent.agent import PendingCases
+from assent.mcp.questions import OPEN_AT_MOST, Questions
+from assent.mcp.server import build_server
 from tests.cli.process import COMMAND, ServerProcess, environment
-from tests.waiting import PATIENCE_S
+from tests.server.running import ReviewPage
+from tests.waiting import PATIENCE_S, eventually
 
+START_S = 60.0
 ERA = {"2025": "legacy", "2026": "2026-07-28"}
 T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end, which comes in time."""
-    return asyncio.run(asyncio.wait_for(work, PATIENCE_S * 4))
+    return asyncio.run(asyncio.wait_for(work, 100))
 
 
 class Setting:
@@ -44,6 +56,26 @@ class Setting:
         ).json()
 
     @asynccontextmanager
+    async def in_process(
+        self,
+        *,
+        key: str | None = None,
+        url: str | None = None,
+        open_at_most: int = OPEN_AT_MOST,
+        **client: Any,
+    ) -> AsyncIterator[Client]:
+        """The same server without a process of its own, for what no transport changes."""
+        chosen = key or self.key
+        with closing(PendingCases(self.folder / "agent.db")) as cases:
+            async with (
+                Questions(
+                    server=url or self.url, key=chosen, cases=cases, open_at_most=open_at_most
+                ) as questions,
+                Client(build_server(questions, key=chosen), **_timed(client)) as connected,
+            ):
+                yield connected
+
+    @asynccontextmanager
     async def over_stdio(
         self, *arguments: str, env: dict[str, str] | None = None, **client: Any
     ) -> AsyncIterator[Client]:
@@ -59,35 +91,29 @@ class Setting:
                 yield connected
 
     @contextmanager
-    def http_server(self, *arguments: str, env: dict[str, str] | None = None) -> Iterator[ServerProcess]:
+    def over_http(self, *arguments: str, env: dict[str, str] | None = None) -> Iterator["HttpServer"]:
         """`assent mcp --http` on a free port."""
-        pending = str(self.folder / "agent.db")
-        process = ServerProcess(
-            self.folder,
-            "mcp",
-            "--http",
-            "--port",
-            "0",
-            "--pending",
-            pending,
-            *arguments,
-            env=env or self.env(),
-        )
+        arguments = ("--port", "0", "--pending", str(self.folder / "agent.db"), *arguments)
+        server = HttpServer(self.folder, "mcp", "--http", *arguments, env=env or self.env())
         try:
-            yield process
+            yield server
         finally:
-            process.process.kill()
-            process.process.wait(PATIENCE_S)
+            server.process.kill()
+            server.process.wait(PATIENCE_S)
 
-    @asynccontextmanager
-    async def over_http(self, **client: Any) -> AsyncIterator[Client]:
-        with self.http_server() as server:
-            async with Client(await asyncio.to_thread(server.url), **_timed(client)) as connected:
-                yield connected
+
+class HttpServer(ServerProcess):
+    """`assent mcp --http`; loading the SDK takes its time on a busy machine."""
+
+    def url(self) -> str:
+        return eventually(lambda: re.search(r"running at (http://\S+)", self._said()), within=START_S)[1]
+
+    def assistant(self, **client: Any) -> Client:
+        return Client(self.url(), **_timed(client))
 
 
 def _timed(client: dict[str, Any]) -> dict[str, Any]:
-    return {"read_timeout_seconds": PATIENCE_S * 2, **client}
+    return {"read_timeout_seconds": START_S, **client}
 
 
 def structured(result: CallToolResult) -> dict[str, Any]:
@@ -100,6 +126,14 @@ def structured(result: CallToolResult) -> dict[str, Any]:
     return result.structured_content
 
 
+def refusal(result: CallToolResult) -> str:
+    """What the model reads of a call that failed."""
+    assert result.is_error
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
 def answer(review_url: str, action: str, **data: Any) -> httpx.Response:
     """What the page sends when the person has decided."""
     parts = urlsplit(review_url)
@@ -107,12 +141,19 @@ def answer(review_url: str, action: str, **data: Any) -> httpx.Response:
     return httpx.post(url, json={"action": action, "data": data}, timeout=PATIENCE_S)
 
 
+def opened(review_url: str) -> None:
+    """What the page does when somebody looks at it."""
+    with httpx.Client(timeout=PATIENCE_S, follow_redirects=True) as browser:
+        page = ReviewPage(browser, browser.get(review_url))
+        assert page.post("opened", {}).response.status_code < 300
+
+
 class Person:
     """Sits at the client: is shown links, opens them or not, and answers a moment later."""
 
     def __init__(self, says: str = "accept", then: Callable[[str], object] = lambda url: None) -> None:
         self.seen: list[ElicitRequestURLParams] = []
-        self.messages: list[Any] = []
+        self.completed: list[str] = []
         self._says = says
         self._then = then
 
@@ -124,7 +165,8 @@ class Person:
         return ElicitResult(action=self._says)  # type: ignore[arg-type]
 
     async def listen(self, message: Any) -> None:
-        self.messages.append(message)
+        if isinstance(message, ElicitCompleteNotification):
+            self.completed.append(message.params.elicitation_id)
 
 
 async def until(holds: Callable[[], Any] | Callable[[], Awaitable[Any]]) -> Any:

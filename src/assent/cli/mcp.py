@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -74,12 +75,15 @@ def mcp(
     run = _sdk()
 
     async def main() -> None:
-        with closing(PendingCases(path or default_path())) as cases:
+        with closing(_kept_in(path or default_path())) as cases:
             async with run.Questions(server=server, key=key, cases=cases, trusted=trusted) as questions:
                 built = run.build_server(questions, key=key)
                 if http:
                     await _serve_http(built, host, port, names)
                 else:
+                    # A thread reads standard input, and nothing but its end would end the thread: an
+                    # interrupt ends the process, as being killed does. No question is lost by either.
+                    signal.signal(signal.SIGINT, signal.SIG_DFL)
                     await built.run_stdio_async()
 
     asyncio.run(main())
@@ -97,6 +101,13 @@ async def _serve_http(built: "MCPServer[Any]", host: str, port: int, names: tupl
         guard = "" if token else f" Any program on this machine may use it; set {doors.TOKEN_VARIABLE}."
         ready = partial(click.echo, f"MCP is running at {url} .{guard}", err=True)
         await doors.serve_http(app, listener, ready)
+
+
+def _kept_in(path: Path) -> PendingCases:
+    try:
+        return PendingCases(path)
+    except OSError as error:
+        raise SettingsError(f"Open questions cannot be kept in {path}: {error}.") from error
 
 
 def _sdk() -> ModuleType:

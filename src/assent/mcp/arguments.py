@@ -53,6 +53,9 @@ CaseId = Annotated[
         description="The case_id of the question.",
     ),
 ]
+ShowLink = Annotated[
+    bool, Field(description="Offer the person the link again first, for instance after they closed it.")
+]
 Reason = Annotated[str, Field(max_length=2000, description="Why, in a sentence that the person will see.")]
 
 

@@ -87,6 +87,7 @@ class Questions:
         key: str,
         cases: PendingCases,
         trusted: Iterable[str] = (),
+        open_at_most: int = OPEN_AT_MOST,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not is_secure_or_loopback(server):
@@ -98,6 +99,7 @@ class Questions:
         self._server = server.rstrip("/")
         self._cases = cases
         self._trusted = tuple(trusted)
+        self._open_at_most = open_at_most
         self._now = clock
         self._credentials = {"authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(
@@ -108,9 +110,9 @@ class Questions:
 
     async def open(self, draft: dict[str, Any]) -> PendingCase:
         """Put a question before a person; it is kept before anybody can see its link."""
-        if len(await self.kept()) >= OPEN_AT_MOST:
+        if len(await self.kept()) >= self._open_at_most:
             raise ValidationFailed(
-                f"{OPEN_AT_MOST} questions are open already. Read their answers or withdraw some first."
+                f"{self._open_at_most} questions are open already. Read their answers or withdraw some first."
             )
         response = await self._call("POST", f"{self._server}/v1/cases", draft)
         case = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
@@ -126,9 +128,12 @@ class Questions:
     async def kept(self) -> list[PendingCase]:
         """The questions whose end the assistant has not seen, the most urgent first."""
         listed = await asyncio.to_thread(self._cases.all)
-        return [
-            replace(one, credentials=self._credentials, told=True) for one in listed if self._is_ours(one)
-        ]
+        return [replace(one, credentials=self._credentials) for one in listed if self._is_ours(one)]
+
+    async def mark_told(self, pending: PendingCase) -> None:
+        """Note that the person has the link, or that it was handed to the assistant for them."""
+        if not pending.told:
+            await asyncio.to_thread(self._cases.mark_told, pending.case)
 
     async def find(self, case_id: str) -> PendingCase:
         """A question by its id, kept here or known to the server; raises ServerRefused for any other."""

@@ -16,13 +16,14 @@ from pydantic import ValidationError
 
 from assent.agent import FollowedCase
 from assent.channels.texts import cut, one_line
-from assent.mcp.questions import Followed
+from assent.mcp.questions import HEARTBEAT_S, Followed, OnNotice
 
 ToolContext = Context[Any, Any]
 Shown = Literal["accept", "decline", "cancel"] | None
 Way = Literal["push", "retry"] | None
 LONGEST_MESSAGE = 600
 LINK = "review"
+SHOW_WITHIN_S = 300
 
 
 def way(ctx: ToolContext) -> Way:
@@ -49,8 +50,8 @@ def shown_before(ctx: ToolContext) -> Shown:
     return response.action if isinstance(response, ElicitResult) else "cancel"
 
 
-async def show(ctx: ToolContext, case: FollowedCase, followed: Followed) -> Shown:
-    """Have the client show the link now; None if it would not, or if the question ended meanwhile.
+async def show(ctx: ToolContext, case: FollowedCase, followed: Followed, on_notice: OnNotice) -> Shown:
+    """Have the client show the link now; None if it does not, or if the question ended meanwhile.
 
     Once the question has ended, the client is told that there is nothing left to do behind the link.
     """
@@ -61,7 +62,7 @@ async def show(ctx: ToolContext, case: FollowedCase, followed: Followed) -> Show
         )
     )
     try:
-        await asyncio.wait({asking, followed.task}, return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(asking, followed, on_notice)
         shown = asking.result().action if asking.done() else None
     except (MCPError, ValidationError):
         return None
@@ -71,6 +72,17 @@ async def show(ctx: ToolContext, case: FollowedCase, followed: Followed) -> Show
         session = ctx.session
         followed.when_ended(lambda: session.send_elicit_complete(elicitation_id))
     return shown
+
+
+async def _first_of(asking: "asyncio.Task[ElicitResult]", followed: Followed, on_notice: OnNotice) -> None:
+    """Until the person said whether to open the link, the question ended, or the dialog was forgotten."""
+    for _ in range(round(SHOW_WITHIN_S / HEARTBEAT_S)):
+        ended, _waiting = await asyncio.wait(
+            {asking, followed.task}, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if ended:
+            return
+        await on_notice(None)
 
 
 def _message(case: FollowedCase) -> str:

@@ -208,7 +208,7 @@ class Tools:
         ctx: Context[Any, Any],
         case_id: say.CaseId,
         wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-        show_link: bool = False,
+        show_link: say.ShowLink = False,
     ) -> Asked:
         """Learn what became of a question, waiting a while if it is still open.
 
@@ -267,9 +267,11 @@ class Tools:
             return showing.link_required(pending.case)
         if way is None:
             return await self._answer(ctx, pending, wait_seconds, None)
-        followed = self._questions.follow(pending)
-        shown = await showing.show(ctx, pending.case, followed)
-        return await self._answer(ctx, pending, wait_seconds, shown, with_link=shown is None)
+        followed, progress = self._questions.follow(pending), _Progress(ctx)
+        shown = await showing.show(ctx, pending.case, followed, progress)
+        return await self._answer(
+            ctx, pending, wait_seconds, shown, with_link=shown is None, progress=progress
+        )
 
     async def _answer(
         self,
@@ -280,14 +282,17 @@ class Tools:
         status: str | None = None,
         *,
         with_link: bool | None = None,
+        progress: "_Progress | None" = None,
     ) -> CallToolResult:
         """The end of the question if it comes in time, and else where it stands."""
-        refused = shown in ("decline", "cancel")
-        outcome = await self._questions.wait(pending, 0 if refused else wait_seconds, _Progress(ctx))
-        if outcome is not None:
-            return answers.result(answers.ended(pending, outcome))
         if with_link is None:
             with_link = showing.way(ctx) is None
+        if with_link or shown == "accept":
+            await self._questions.mark_told(pending)
+        seconds = 0 if shown in ("decline", "cancel") else wait_seconds
+        outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx))
+        if outcome is not None:
+            return answers.result(answers.ended(pending, outcome))
         heard = self._questions.follow(pending).status
         stands = heard if heard != "pending" else status
         return answers.result(answers.still_open(pending, stands, shown=shown, with_link=with_link))

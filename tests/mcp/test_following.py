@@ -1,0 +1,179 @@
+"""Questions outlive calls, clients and processes; what became of them is told once it is asked for."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp import MCPError
+from mcp.types import ElicitResult, InputRequiredResult, InputResponses
+
+from tests.mcp.assistant import ERA, Person, Setting, answer, refusal, run, structured, until
+
+GO = {"prompt": "Go?", "wait_seconds": 0}
+
+
+def test_a_call_that_is_broken_off_leaves_the_question_open(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process(mode="legacy") as client:
+            call = asyncio.create_task(
+                client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 60})
+            )
+
+            async def listed() -> Any:
+                return structured(await client.call_tool("list_questions"))["questions"]
+
+            (question,) = await until(listed)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            assert setting.status(question["case_id"])["status"] == "pending"
+            answer(question["review_url"], "confirm")
+            check = {"case_id": question["case_id"], "wait_seconds": 30}
+            assert structured(await client.call_tool("check_question", check))["action"] == "confirm"
+            assert await listed() == []
+
+    run(main())
+
+
+def test_a_killed_server_knows_its_questions_again(setting: Setting) -> None:
+    async def main() -> None:
+        with setting.over_http() as server:
+            async with server.assistant() as client:
+                asked = structured(await client.call_tool("ask_confirmation", GO))
+            server.process.kill()
+        assert answer(asked["review_url"], "confirm").status_code == 200
+        async with setting.in_process() as client:
+            (found,) = structured(await client.call_tool("list_questions"))["questions"]
+            assert (found["case_id"], found["status"]) == (asked["case_id"], "completed")
+            assert found["action"] is None
+            assert "check_question" in found["next_step"]
+            check = {"case_id": asked["case_id"], "wait_seconds": 0}
+            ended = structured(await client.call_tool("check_question", check))
+            assert (ended["action"], ended["prompt"]) == ("confirm", "Go?")
+            again = structured(await client.call_tool("check_question", check))
+            assert (again["action"], again["verified"], again["prompt"]) == ("confirm", True, None)
+
+    run(main())
+
+
+def test_a_restart_between_the_two_rounds_of_a_call_does_not_matter(setting: Setting) -> None:
+    arguments = {"prompt": "May I?", "text": "It.", "wait_seconds": 30}
+    person = Person()
+
+    async def main() -> None:
+        async with setting.in_process(elicitation_callback=person, mode=ERA["2026"]) as client:
+            first = await client.session.call_tool("ask_approval", arguments, allow_input_required=True)
+            assert isinstance(first, InputRequiredResult)
+            assert first.input_requests is not None
+            (request,) = first.input_requests.values()
+        answer(request.params.url, "approve")  # type: ignore[union-attr]
+        responses: InputResponses = {"review": ElicitResult(action="accept")}
+        async with setting.in_process(elicitation_callback=person, mode=ERA["2026"]) as client:
+            second = await client.call_tool(
+                "ask_approval", arguments, input_responses=responses, request_state=first.request_state
+            )
+            assert structured(second)["action"] == "approve"
+
+    run(main())
+
+
+@pytest.mark.parametrize("forged", ["another call", "another state"])
+def test_state_that_was_not_given_for_this_call_is_refused(setting: Setting, forged: str) -> None:
+    async def main() -> None:
+        async with setting.in_process(elicitation_callback=Person(), mode=ERA["2026"]) as client:
+            first = await client.session.call_tool(
+                "ask_approval", {"prompt": "May I?", "text": "It."}, allow_input_required=True
+            )
+            assert isinstance(first, InputRequiredResult)
+            state = first.request_state if forged == "another call" else "review_0000"
+            text = "Something else." if forged == "another call" else "It."
+            with pytest.raises(MCPError, match="requestState"):
+                await client.call_tool(
+                    "ask_approval", {"prompt": "May I?", "text": text}, request_state=state
+                )
+
+    run(main())
+
+
+def test_a_question_is_withdrawn_with_a_reason(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            asked = structured(await client.call_tool("ask_confirmation", GO))
+            withdraw = {"case_id": asked["case_id"], "reason": "It was done by hand."}
+            ended = structured(await client.call_tool("withdraw_question", withdraw))
+            assert (ended["status"], ended["reason"]) == ("cancelled", "It was done by hand.")
+            assert (ended["action"], ended["data"]) == (None, None)
+            assert structured(await client.call_tool("list_questions"))["questions"] == []
+
+    run(main())
+
+
+def test_withdrawing_what_was_answered_brings_the_answer(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            asked = structured(await client.call_tool("ask_confirmation", GO))
+            answer(asked["review_url"], "confirm")
+            ended = structured(await client.call_tool("withdraw_question", {"case_id": asked["case_id"]}))
+            assert (ended["status"], ended["action"]) == ("completed", "confirm")
+
+    run(main())
+
+
+def test_an_edit_is_answered_by_a_next_round(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            draft = {"prompt": "May it go out?", "text": "Dear Jo", "wait_seconds": 0}
+            asked = structured(await client.call_tool("ask_approval", draft))
+            answer(asked["review_url"], "edit", edits={"artifact": "Dear Jonas"})
+            check = {"case_id": asked["case_id"], "wait_seconds": 30}
+            edited = structured(await client.call_tool("check_question", check))
+            assert edited["data"]["edits"] == {"artifact": "Dear Jonas"}
+            assert "previous_case_id" in edited["next_step"]
+            second = {**draft, "text": "Dear Jonas", "previous_case_id": asked["case_id"]}
+            again = structured(await client.call_tool("ask_approval", second))
+            assert setting.status(asked["case_id"])["next_case_id"] == again["case_id"]
+
+    run(main())
+
+
+def test_who_answers_while_the_dialog_is_open_ends_the_call(setting: Setting) -> None:
+    async def stare(context: Any, params: Any) -> ElicitResult:
+        await asyncio.to_thread(answer, params.url, "confirm")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> Any:
+        async with setting.in_process(elicitation_callback=stare, mode="legacy") as client:
+            return structured(await client.call_tool("ask_confirmation", GO))
+
+    assert run(main())["action"] == "confirm"
+
+
+def test_a_client_that_cannot_show_the_link_after_all_gets_it(setting: Setting) -> None:
+    async def fail(context: Any, params: Any) -> Any:
+        raise MCPError(code=-32603, message="No browser here")
+
+    async def main() -> Any:
+        async with setting.in_process(elicitation_callback=fail, mode="legacy") as client:
+            return structured(await client.call_tool("ask_confirmation", GO))
+
+    assert run(main())["review_url"]
+
+
+def test_an_assistant_cannot_flood_people_with_questions(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process(open_at_most=2) as client:
+            for _ in range(2):
+                structured(await client.call_tool("ask_confirmation", GO))
+            assert "2 questions are open already" in refusal(await client.call_tool("ask_confirmation", GO))
+
+    run(main())
+
+
+def test_questions_to_another_server_in_the_same_file_are_not_listed(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            structured(await client.call_tool("ask_confirmation", GO))
+        async with setting.in_process(url=setting.url.replace("127.0.0.1", "localhost")) as client:
+            assert structured(await client.call_tool("list_questions"))["questions"] == []
+
+    run(main())

@@ -1,0 +1,179 @@
+"""`assent mcp` as clients meet it: over its standard streams and over HTTP, with its door well kept."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from assent.cli.mcp import mcp
+from assent.errors import SettingsError
+from tests.cli.process import COMMAND, ServerProcess, assent
+from tests.mcp.assistant import ERA, START_S, HttpServer, Person, Setting, answer, run, structured
+from tests.waiting import PATIENCE_S
+
+TOKEN = "a-token-for-this-test-only"
+ASK = {"prompt": "May this go out?", "text": "Dear Jo", "wait_seconds": 30}
+
+
+@pytest.fixture(scope="module")
+def http(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    setting = Setting(server, tmp_path_factory.mktemp("http"))
+    with setting.over_http("--name", "mcp.example") as running:
+        yield running
+
+
+async def asked_and_approved(connection: AbstractAsyncContextManager[Client], person: Person) -> None:
+    async with connection as client:
+        result = structured(await client.call_tool("ask_approval", ASK))
+    assert (result["status"], result["action"], result["verified"]) == ("completed", "approve", True)
+    assert len(person.seen) == 1
+    assert result["review_url"] is None
+
+
+@pytest.mark.parametrize("era", ERA)
+def test_over_stdio_the_link_goes_to_the_person_and_the_decision_to_the_assistant(
+    setting: Setting, era: str
+) -> None:
+    person = Person(then=partial(answer, action="approve"))
+    run(asked_and_approved(setting.over_stdio(elicitation_callback=person, mode=ERA[era]), person))
+
+
+@pytest.mark.parametrize("era", ERA)
+def test_over_http_the_link_goes_to_the_person_and_the_decision_to_the_assistant(
+    http: HttpServer, era: str
+) -> None:
+    person = Person(then=partial(answer, action="approve"))
+    run(asked_and_approved(http.assistant(elicitation_callback=person, mode=ERA[era]), person))
+
+
+@pytest.mark.parametrize("era", ERA)
+def test_without_elicitation_the_link_is_in_the_result_and_the_answer_can_be_checked(
+    http: HttpServer, era: str
+) -> None:
+    async def main() -> None:
+        async with http.assistant(mode=ERA[era]) as client:
+            asked = structured(await client.call_tool("ask_approval", {**ASK, "wait_seconds": 0}))
+            await asyncio.to_thread(answer, asked["review_url"], "reject", feedback="Too early")
+            check = {"case_id": asked["case_id"], "wait_seconds": 30}
+            ended = structured(await client.call_tool("check_question", check))
+            assert (ended["action"], ended["data"]) == ("reject", {"feedback": "Too early"})
+
+    run(main())
+
+
+def test_a_client_that_only_knows_forms_is_never_sent_a_link_to_show(setting: Setting) -> None:
+    """In the words of 2025-06-18, where `elicitation: {}` meant forms, without the SDK's help."""
+    process = subprocess.Popen(
+        [COMMAND, "mcp", "--pending", str(setting.folder / "agent.db")],
+        env=setting.env(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "old", "version": "1"},
+    }
+    ask = {"name": "ask_approval", "arguments": {**ASK, "wait_seconds": 0}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": ask},
+    ]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        process.stdin.write("".join(json.dumps(line) + "\n" for line in lines))
+        process.stdin.flush()
+        replies = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+        assert process.wait(START_S) == 0
+    assert [reply["id"] for reply in replies] == [1, 2]
+    assert replies[1]["result"]["structuredContent"]["review_url"].startswith(setting.url)
+
+
+def test_neither_results_nor_logs_nor_the_file_hold_a_token_or_the_key(setting: Setting) -> None:
+    async def main() -> str:
+        async with setting.over_stdio() as client:
+            asked = await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
+            listed = await client.call_tool("list_questions")
+            failed = await client.call_tool("check_question", {"case_id": "review_none"})
+            return "".join(one.model_dump_json() for one in (asked, listed, failed))
+
+    said = run(main())
+    assert setting.key not in said
+    assert "submit" not in said
+    assert (setting.folder / "stderr").read_text() == ""
+    stored = b"".join(path.read_bytes() for path in setting.folder.glob("agent.db*"))
+    assert setting.key.encode() not in stored
+    assert b"token=" not in stored
+
+
+def test_over_http_only_who_has_the_token_comes_in(setting: Setting) -> None:
+    async def main(url: str) -> None:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as browser,
+            Client(streamable_http_client(url, http_client=browser)) as client,
+        ):
+            assert structured(await client.call_tool("list_questions"))["questions"] == []
+
+    with setting.over_http(env=setting.env(ASSENT_MCP_TOKEN=TOKEN)) as server:
+        url = server.url()
+        for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+            response = httpx.post(url, json={}, headers=wrong, timeout=PATIENCE_S)
+            assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+        run(main(url))
+        assert server.stop() == 0
+        assert TOKEN not in server.stderr
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}], ids=["host", "origin"]
+)
+def test_a_page_in_a_browser_cannot_reach_it(http: HttpServer, headers: dict[str, str]) -> None:
+    def called(**named: str) -> int:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        accept = {"Accept": "application/json, text/event-stream"}
+        return httpx.post(http.url(), json=body, headers={**accept, **named}, timeout=PATIENCE_S).status_code
+
+    assert called(**headers) in (403, 421)
+    assert called(Host="mcp.example") not in (403, 421)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "complaint"),
+    [
+        (("--key", "ключ"), "", "not a key of an Assent server"),
+        (("--key", "k", "--server", "http://assent.example"), "", "must be https://"),
+        (("--key", "k", "--http", "--host", "0.0.0.0"), "", "set ASSENT_MCP_TOKEN"),
+        (("--key", "k", "--http"), "short", "at least 20 characters"),
+        (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be kept in taken/agent.db"),
+    ],
+    ids=["odd key", "insecure", "open to all", "short token", "no place"],
+)
+def test_a_start_that_cannot_work_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], token: str, complaint: str
+) -> None:
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("ASSENT_MCP_TOKEN", token)
+    with pytest.raises(SettingsError, match=complaint):
+        mcp.main(list(arguments), standalone_mode=False)
+
+
+def test_a_start_without_a_key_says_where_to_get_one(tmp_path: Path) -> None:
+    ended = assent(tmp_path, "mcp")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("assent: Name a key of the server in ASSENT_KEY")
