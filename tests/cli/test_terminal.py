@@ -80,6 +80,9 @@ class Terminal:
     def wait_for(self, words: str) -> None:
         eventually(lambda: words in self.seen)
 
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
     def close(self) -> int:
         self.process.kill()
         code = self.process.wait(PATIENCE_S)

@@ -7,8 +7,12 @@ from assent.errors import SettingsError
 from assent.ports.channel import Channel
 
 NAMES = ("telegram", "slack", "discord", "whatsapp", "teams", "email", "terminal")
-# Presses in these reach an agent that has no public address; in the others, people use the link.
-HEARD_ANYWHERE = frozenset({"telegram", "slack", "terminal"})
+# What it takes for presses to reach an agent that has no public address; in the others, people use the link.
+HEARD_ANYWHERE = {
+    "telegram": "ASSENT_TELEGRAM_BOT_TOKEN",
+    "slack": "ASSENT_SLACK_APP_TOKEN",
+    "terminal": None,
+}
 EXTRAS = {"slack": "slack"}
 
 
@@ -25,9 +29,20 @@ def open_channel(name: str, environ: Mapping[str, str]) -> Channel:
     return channel
 
 
+def is_heard(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether presses there reach a program that runs anywhere: what listening needs is set."""
+    needed = HEARD_ANYWHERE.get(name)
+    return name in HEARD_ANYWHERE and (needed is None or bool(environ.get(needed)))
+
+
 def answerers_of(name: str, environ: Mapping[str, str]) -> frozenset[str]:
-    """Who may answer there by a button: the platform's ids in ASSENT_<NAME>_ANSWERERS, apart by commas."""
+    """Who may answer there by a button: the platform's ids in ASSENT_<NAME>_ANSWERERS, apart by commas.
+
+    In a terminal it is whoever it belongs to.
+    """
     named = environ.get(f"ASSENT_{name.upper()}_ANSWERERS", "")
+    if name == "terminal" and not named:
+        return frozenset({import_module("assent.channels.terminal.channel").login_name()})
     return frozenset(named.replace(",", " ").split())
 
 

@@ -12,10 +12,10 @@ import msgspec
 
 from assent.agent import PendingCase, read_case
 from assent.agent.drive import credentials_of
-from assent.channels.opening import HEARD_ANYWHERE
 from assent.cli import ask_drafts as drafts
 from assent.cli.following import How, Waiting, follow, run, waiting_options
 from assent.cli.request import DEFAULT_SERVER, Headers, build_request, send_whole
+from assent.cli.telling import can_be_heard
 from assent.errors import AssentError, SettingsError
 from assent.protocol.addresses import is_secure_or_loopback
 
@@ -176,10 +176,14 @@ def _encoded(draft: Context) -> bytes:
 
 def _inline(kind: str, wanted: bool | None, how: How, context: Context) -> list[str] | None:
     """The actions that buttons may take; a word to be typed cannot be pressed."""
-    if kind not in ANSWERS or wanted is False or (wanted is None and not HEARD_ANYWHERE & set(how.vias)):
+    if kind not in ANSWERS or wanted is False or (wanted is None and not _is_heard(how)):
         return None
     answers = ANSWERS[kind]
     return [one for one in answers if one != "confirm" or "confirm_word" not in context]
+
+
+def _is_heard(how: How) -> bool:
+    return any(can_be_heard(via, os.environ) for via in how.vias)
 
 
 def _object(content: bytes) -> Context:

@@ -46,6 +46,8 @@ class How(Struct, frozen=True, kw_only=True):
     """How a command waits."""
 
     vias: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    """Messengers in which the question is already: brought up to date where that can be."""
     interval_s: float | None = None
     max_wait: timedelta | None = None
     trusted: tuple[str, ...] = ()
@@ -125,7 +127,7 @@ class Waiting:
         self._vias = how.vias or ("print",)
         live = None if not several and "terminal" not in self._vias else False
         self.line = ProgressLine(live=live, several=several)
-        self._channels = open_messengers(self._vias, os.environ)
+        self._channels = open_messengers(self._vias, how.also, os.environ, self.line)
         self._agent: AsyncAgent | None = None
         self._cases: PendingCases | None = None
         self.telling: Telling | None = None

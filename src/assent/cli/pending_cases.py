@@ -107,14 +107,14 @@ def _retold(one: PendingCase, how: How) -> PendingCase:
 
 def _with_places(chosen: list[PendingCase], how: How) -> How:
     """Messages that are out in messengers are brought up to date there."""
-    if how.vias:
+    if not chosen:
         return how
     cases = PendingCases(default_path())
     try:
         channels = [ticket.channel for one in chosen for ticket in cases.tickets(one.case)]
     finally:
         cases.close()
-    return replace(how, vias=("print", *dict.fromkeys(channels)))
+    return replace(how, also=tuple(dict.fromkeys(channels)))
 
 
 def _all() -> list[PendingCase]:

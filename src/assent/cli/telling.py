@@ -12,10 +12,10 @@ from typing import Protocol
 from assent.agent import Notice, PendingCases
 from assent.agent.switchboard import Switchboard, card_of
 from assent.channels import texts
-from assent.channels.opening import HEARD_ANYWHERE, NAMES, answerers_of, open_channel
+from assent.channels.opening import NAMES, answerers_of, is_heard, open_channel
 from assent.cli.progress_line import ProgressLine
 from assent.cli.qr_code import qr_lines, qr_width
-from assent.errors import AssentError
+from assent.errors import AssentError, SettingsError
 from assent.ports.channel import Channel
 
 HERE = ("print", "browser", "qr")
@@ -86,9 +86,20 @@ class Telling:
             self._line.say(f"assent: {error.message}")
 
 
-def open_messengers(vias: Sequence[str], environ: Mapping[str, str]) -> dict[str, Channel]:
-    """The messengers among these names; raises SettingsError naming what one still needs."""
-    return {via: open_channel(via, environ) for via in vias if via not in HERE}
+def open_messengers(
+    vias: Sequence[str], also: Sequence[str], environ: Mapping[str, str], line: ProgressLine
+) -> dict[str, Channel]:
+    """The messengers among these names, and those of `also` that are set up.
+
+    Raises SettingsError naming what one of the former still needs.
+    """
+    channels = {via: open_channel(via, environ) for via in vias if via not in HERE}
+    for name in also:
+        try:
+            channels.setdefault(name, open_channel(name, environ))
+        except SettingsError as error:
+            line.say(f"assent: The message in {name} stays as it is. {error.message}")
+    return channels
 
 
 def places_for(
@@ -104,9 +115,14 @@ def places_for(
     on_screen = frozenset(vias) & frozenset(HERE)
     places: list[Place] = [OnScreen(on_screen, line)] if on_screen else []
     for name, channel in channels.items():
-        heard = answerers_of(name, environ) if name in HEARD_ANYWHERE else frozenset()
+        heard = answerers_of(name, environ) if can_be_heard(name, environ) else frozenset()
         places.append(Messenger(Switchboard(channel, cases, answerers=heard, nudge=nudge), bool(heard)))
     return places
+
+
+def can_be_heard(via: str, environ: Mapping[str, str]) -> bool:
+    """Whether an answer given there reaches this command; a terminal needs someone who can type."""
+    return is_heard(via, environ) and (via != "terminal" or sys.stdin.isatty())
 
 
 class Messenger:

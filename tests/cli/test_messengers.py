@@ -1,0 +1,108 @@
+"""`--via telegram`, `--via terminal`: the command tells the person there, and takes the answer there."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.channels.loopback import Loopback, loopback
+from tests.channels.telegram.bot_api import CHAT, TOKEN, BotApi
+from tests.cli.asking import Asking, Desk
+from tests.cli.test_terminal import terminal
+from tests.waiting import eventually
+
+QUESTION = ("ask", "approval", "Deploy 4.2?", "--timeout", "1h")
+
+
+def settings(server: Loopback, **more: str) -> dict[str, str]:
+    return {
+        "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
+        "ASSENT_TELEGRAM_CHAT_ID": str(CHAT),
+        "ASSENT_TELEGRAM_API_URL": server.url,
+        **more,
+    }
+
+
+def buttons(api: BotApi, number: int = 1) -> dict[str, str]:
+    rows = api.messages[number].get("reply_markup", {}).get("inline_keyboard", [])
+    return {
+        button["text"]: button["callback_data"] for row in rows for button in row if "callback_data" in button
+    }
+
+
+async def until(holds: Callable[[], object]) -> None:
+    await asyncio.to_thread(eventually, holds)
+
+
+async def ended(asking: Asking, code: int = 0) -> dict[str, object]:
+    return await asyncio.to_thread(asking.end, code)
+
+
+@pytest.mark.anyio
+async def test_a_press_in_telegram_ends_the_command_and_the_message_says_so(desk: Desk) -> None:
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        asking = desk.start(
+            *QUESTION, "--via", "telegram", env=settings(server, ASSENT_TELEGRAM_ANSWERERS="7, 8")
+        )
+        await until(lambda: api.messages and server.at("/getUpdates"))
+        api.deliver(api.press(1, buttons(api)["Reject"], user_id=9))
+        await until(lambda: api.notices)
+        api.deliver(api.press(1, buttons(api)["Approve"]))
+        result = await ended(asking)
+    assert result["action"] == "approve"
+    assert api.notices[0].startswith("You are not among those")
+    assert "Approved" in api.messages[1]["text"]
+    assert (buttons(api), api.problems) == ({}, [])
+    assert "/review/" not in asking.said
+
+
+@pytest.mark.anyio
+async def test_without_anyone_who_may_press_there_is_the_link_alone(desk: Desk) -> None:
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        asking = desk.start(*QUESTION, "--via", "telegram", env=settings(server))
+        await until(lambda: api.messages)
+        assert buttons(api) == {}
+        (kept,) = desk.kept()
+        desk.answer(kept.case.review_url, "reject")
+        assert (await ended(asking, 10))["action"] == "reject"
+    assert "Rejected" in api.messages[1]["text"]
+
+
+@pytest.mark.anyio
+async def test_a_killed_command_is_resumed_and_its_buttons_still_work(desk: Desk) -> None:
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        env = settings(server, ASSENT_TELEGRAM_ANSWERERS="7")
+        asking = desk.start(*QUESTION, "--via", "telegram", env=env)
+        await until(lambda: api.messages and server.at("/getUpdates") and desk.kept()[0].told)
+        asking.process.kill()
+        again = desk.start("pending", "resume", env=env)
+        await until(lambda: len(server.at("/getUpdates")) > 1)
+        api.deliver(api.press(1, buttons(api)["Approve"]))
+        assert (await ended(again))["action"] == "approve"
+    assert len(api.messages) == 1
+    assert "Approved" in api.messages[1]["text"]
+
+
+@pytest.mark.anyio
+async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(desk: Desk) -> None:
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
+        asking = desk.start(*QUESTION, "--via", "telegram", env=env)
+        await asyncio.to_thread(asking.printed, 1)
+        assert "assent pending resume" in asking.said
+        again = desk.start("pending", "resume", "--via", "print", env=settings(server))
+        desk.answer(await asyncio.to_thread(again.link), "approve")
+        assert (await ended(again))["action"] == "approve"
+
+
+def test_an_answer_is_typed_where_the_command_runs(desk: Desk) -> None:
+    with terminal(desk, 80, *QUESTION, "--via", "terminal") as shown:
+        shown.wait_for("Approve\r\n")
+        eventually(lambda: "Waiting for a person" in shown.seen)
+        shown.type("2\n")
+        assert shown.end() == 10
+        shown.wait_for('"action": "reject"')
