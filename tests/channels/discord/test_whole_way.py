@@ -1,0 +1,157 @@
+"""From a service's 202 to a press in Discord and back, with services that answer fast and slowly."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.errors import SignatureInvalid
+from tests.channels.discord.discord_api import DiscordHarness
+from tests.channels.loopback import Answer, Loopback, Request, loopback
+from tests.server.running import RunningServer, running
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 20
+QUESTION = {
+    "type": "escalation",
+    "prompt": "The upload failed *twice*. Go on?",
+    "inline_actions": ["retry", "skip", "abort"],
+    "context": {"file": "report.pdf"},
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("server"), present=True) as server:
+        yield server
+
+
+class Scene:
+    """An agent that asks through Discord, and Ada, who may answer."""
+
+    def __init__(self, harness: DiscordHarness, folder: Path) -> None:
+        self.harness = harness
+        cases = PendingCases(folder / "agent.db")
+        self.board = Switchboard(harness.channel, cases, answerers=["7"])
+        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, interval_s=0.05)
+        self.board.nudge = self.agent.nudge
+
+    async def ask(self, url: str, key: str = "k") -> "asyncio.Task[Any]":
+        headers = {"Authorization": f"Bearer {key}"}
+        task = asyncio.create_task(self.agent.request("POST", url, json=QUESTION, headers=headers))
+        await self.harness.server.until(lambda: bool(self.harness.shown()))
+        return task
+
+    async def press(self, label: str, user_id: str = "7") -> dict[str, Any]:
+        """What Discord gets for a press."""
+        shown = self.harness.shown()[0]
+        reference = shown.references[shown.labels.index(label)]
+        call = self.harness.signed(self.harness.pressing(reference, user_id=user_id))
+        heard = await self.board.hear(call)
+        response: dict[str, Any] = msgspec.json.decode(heard.body)
+        return response
+
+
+@pytest.fixture
+async def scene(harness: DiscordHarness, tmp_path: Path) -> AsyncIterator[Scene]:
+    scene = Scene(harness, tmp_path)
+    yield scene
+    await scene.board.aclose()
+    await scene.agent.aclose()
+
+
+async def test_a_press_in_discord_decides_and_is_told_at_once(scene: Scene, server: RunningServer):
+    task = await scene.ask(f"{server.url}/v1/cases", server.api_key)
+    response = await scene.press("Skip this step")
+    assert (response["type"], response["data"]["flags"]) == (4, 64 | 4)
+    assert response["data"]["content"] == "Your answer was recorded."
+    outcome = await asyncio.wait_for(task, PATIENCE_S)
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "skip"
+    context = outcome.raw["submission_context"]
+    assert context["submitted_via"] == "discord_component"
+    assert context["submitted_by"]["platform_user_id"] == "7"
+    (shown,) = scene.harness.shown()
+    assert "Step left out" in shown.text
+    assert (shown.references, shown.problems) == ((), ())
+
+
+async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: Scene, server: RunningServer):
+    task = await scene.ask(f"{server.url}/v1/cases", server.api_key)
+    response = await scene.press("Stop", user_id="8")
+    assert response["data"]["content"].startswith("You are not among those")
+    assert not task.done()
+    await scene.press("Try again")
+    outcome = await asyncio.wait_for(task, PATIENCE_S)
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "retry"
+
+
+async def test_a_forged_press_decides_nothing(scene: Scene, server: RunningServer):
+    task = await scene.ask(f"{server.url}/v1/cases", server.api_key)
+    call = scene.harness.signed(scene.harness.pressing(scene.harness.shown()[0].references[0]))
+    for forgery in scene.harness.forgeries(call):
+        with pytest.raises(SignatureInvalid):
+            await scene.board.hear(forgery)
+    assert not task.done()
+    await scene.press("Stop")
+    assert (await asyncio.wait_for(task, PATIENCE_S)).action == "abort"
+
+
+class SlowService:
+    """A service that takes its time over an answer."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.hurry = asyncio.Event()
+        self.answer: dict[str, Any] | None = None
+
+    async def handle(self, request: Request) -> Answer:
+        if request.path == "/ask":
+            return Answer(status=202, json={"status": "human_input_required", "hitl": self._hitl()})
+        if request.path == "/submit":
+            await asyncio.wait_for(self.hurry.wait(), PATIENCE_S)
+            self.answer = request.json
+            return Answer(json={"status": "completed", "case_id": "review_1"})
+        result = {"action": self.answer["action"]} if self.answer is not None else None
+        completed = {"status": "completed", "result": result, "completed_at": "2026-11-15T12:00:00Z"}
+        return Answer(json={"case_id": "review_1", **(completed if result else {"status": "pending"})})
+
+    def _hitl(self) -> dict[str, Any]:
+        return {
+            "spec_version": "0.9",
+            "case_id": "review_1",
+            **QUESTION,
+            "review_url": f"{self.url}/review?token=t",
+            "poll_url": f"{self.url}/poll",
+            "submit_url": f"{self.url}/submit",
+            "submit_token": "s" * 43,
+            "created_at": datetime.now(UTC),
+            "expires_at": datetime.now(UTC) + timedelta(hours=1),
+        }
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[SlowService]:
+    service = SlowService()
+    server: Loopback
+    async with loopback(service.handle) as server:
+        service.url = server.url
+        yield service
+
+
+async def test_a_slow_service_does_not_make_discord_wait(scene: Scene, slow: SlowService):
+    task = await scene.ask(f"{slow.url}/ask")
+    response = await scene.press("Stop")
+    assert response == {"type": 6}
+    slow.hurry.set()
+    outcome = await asyncio.wait_for(task, PATIENCE_S)
+    await scene.harness.server.until(lambda: bool(scene.harness.told()))
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "abort"
+    assert scene.harness.told() == ["Your answer was recorded."]
