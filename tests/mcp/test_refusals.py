@@ -1,0 +1,125 @@
+"""What an assistant says wrong, and what goes wrong around it: a sentence for the model, never a decision."""
+
+from typing import Any
+
+import pytest
+
+from tests.mcp.assistant import Setting, refusal, run, structured
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+async def called(client: Any, tool: str, **arguments: Any) -> str:
+    text = refusal(await client.call_tool(tool, arguments))
+    assert "Traceback" not in text
+    return text
+
+
+def test_a_wrong_key_is_named_as_such(setting: Setting) -> None:
+    async def main() -> str:
+        async with setting.in_process(key="assent_" + "x" * 43) as client:
+            return await called(client, "ask_confirmation", prompt="Go?", wait_seconds=0)
+
+    said = run(main())
+    assert "[invalid_token]" in said
+    assert "Nothing was decided." in said
+    assert "xxx" not in said
+
+
+def test_a_server_that_is_down_is_named(setting: Setting) -> None:
+    async def main() -> list[str]:
+        async with setting.in_process(url=NOWHERE) as client:
+            return [
+                await called(client, "ask_confirmation", prompt="Go?"),
+                await called(client, "check_question", case_id="review_1"),
+                await called(client, "withdraw_question", case_id="review_1"),
+            ]
+
+    for said in run(main()):
+        assert f"The Assent server at {NOWHERE} cannot be reached. [unavailable]" in said
+
+
+def test_a_key_that_is_refused_later_loses_no_question(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            asked = structured(
+                await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
+            )
+        async with setting.in_process(key="assent_" + "x" * 43) as client:
+            assert "[invalid_token]" in await called(
+                client, "check_question", case_id=asked["case_id"], wait_seconds=0
+            )
+        async with setting.in_process() as client:
+            (found,) = structured(await client.call_tool("list_questions"))["questions"]
+            assert found["case_id"] == asked["case_id"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "complaint"),
+    [
+        ("ask_approval", {"prompt": ""}, "prompt"),
+        ("ask_approval", {"prompt": "x" * 501}, "prompt"),
+        ("ask_approval", {"prompt": "May I?", "text": "a", "parts": {"b": 1}}, "not as both"),
+        ("ask_approval", {"prompt": "May I?", "text": "a", "timeout": "soon"}, "24h"),
+        ("ask_approval", {"prompt": "May I?", "text": "a", "default_action": "approve"}, "default_action"),
+        ("ask_approval", {"prompt": "May I?", "text": "a", "wait_seconds": -1}, "wait_seconds"),
+        ("ask_approval", {"prompt": "May I?", "text": "a", "wait_seconds": 10**9}, "wait_seconds"),
+        ("ask_approval", {"prompt": "May I?", "text": "a", "previous_case_id": "review_no"}, "["),
+        ("ask_approval", {"prompt": "May I?", "text": "\x00"}, "VALIDATION_ERROR"),
+        ("ask_selection", {"prompt": "Which?", "options": []}, "options"),
+        ("ask_selection", {"prompt": "Which?", "options": [{"id": "a", "title": "A"}] * 2}, "["),
+        ("ask_input", {"prompt": "When?", "fields": [{"key": "a", "label": "A", "type": "file"}]}, "type"),
+        (
+            "ask_input",
+            {
+                "prompt": "When?",
+                "fields": [{"key": "a", "label": "A", "default_ref": "http://169.254.169.254/"}],
+            },
+            "default_ref",
+        ),
+        ("ask_escalation", {"prompt": "How now?"}, "error"),
+        ("check_question", {"case_id": "../../admin"}, "case_id"),
+        ("check_question", {"case_id": ".."}, "case_id"),
+        ("check_question", {"case_id": "review_" + "0" * 40}, "[not_found]"),
+        ("withdraw_question", {"case_id": "review_none"}, "[not_found]"),
+        ("withdraw_question", {"case_id": "review_none", "reason": "x" * 3000}, "reason"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(
+    setting: Setting, tool: str, arguments: dict[str, Any], complaint: str
+) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            assert complaint in await called(client, tool, **{"wait_seconds": 0, **arguments})
+            assert structured(await client.call_tool("list_questions"))["questions"] == []
+
+    run(main())
+
+
+def test_texts_arrive_as_they_were_written(setting: Setting) -> None:
+    """A text that looks like JSON stays a text; hidden characters stay for the page to show."""
+    texts = ['{"looks": "like JSON"}', "null", "<script>alert(1)</script>", "a\u202eb", "x" * 10_000]
+
+    async def main() -> None:
+        async with setting.in_process() as client:
+            for text in texts:
+                asked = {"prompt": f"May I? {text[:20]}", "text": text, "wait_seconds": 0}
+                found = structured(await client.call_tool("ask_approval", asked))
+                assert found["prompt"] == asked["prompt"]
+                assert found["status"] == "pending"
+
+    run(main())
+
+
+def test_context_that_is_nested_beyond_reason_is_refused(setting: Setting) -> None:
+    deep: Any = "end"
+    for _ in range(200):
+        deep = {"in": deep}
+
+    async def main() -> str:
+        async with setting.in_process() as client:
+            return await called(client, "ask_confirmation", prompt="Go?", facts=deep)
+
+    assert "Nothing was decided." in run(main())
