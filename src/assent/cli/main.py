@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "migrate": ("assent.cli.migrate", "Bring the database's schema up to date."),
     "signing": ("assent.cli.signing", "The keys that sign results: list, rotate."),
     "verify": ("assent.cli.signing", "Check the signature of a completed case's poll response."),
-    "skill": ("assent.cli.skill", "Print what a service puts into its SKILL.md."),
+    "skill": ("assent.cli.skill", "Print a SKILL.md: of a service, or for agents that run commands."),
 }
 
 

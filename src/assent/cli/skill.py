@@ -1,5 +1,6 @@
-"""`assent skill`: what a service puts into its SKILL.md."""
+"""`assent skill`: what a service puts into its SKILL.md, and what teaches an agent to use these commands."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -10,6 +11,9 @@ from assent.reviews import BUILT_IN
 
 
 @click.command()
+@click.argument(
+    "reader", type=click.Choice(["service", "agent"]), default="service", metavar="[service|agent]"
+)
 @config_option
 @click.option("--name", help="The skill's name; default: from the service's name.")
 @click.option("--description", help="What the skill does and when to use it.")
@@ -18,6 +22,7 @@ from assent.reviews import BUILT_IN
 @click.option("--required", is_flag=True, help="Agents must send prefer_hitl or skip_hitl.")
 @click.option("--improvements", is_flag=True, help="The service returns improvement_suggestions.")
 def skill(
+    reader: str,
     config: Path | None,
     name: str | None,
     description: str | None,
@@ -26,7 +31,14 @@ def skill(
     required: bool,
     improvements: bool,
 ) -> None:
-    """Print the front matter and the HITL Handling section of a SKILL.md."""
+    """Print a SKILL.md.
+
+    For a service: the front matter and the HITL Handling section that its agents follow. `assent skill agent`
+    prints one that teaches an agent that runs commands to use `assent request` and `assent ask`.
+    """
+    if reader == "agent":
+        click.echo(files("assent.cli").joinpath("agent_skill.md").read_text("utf-8"), nl=False)
+        return
     settings = loaded(config).settings
     document = skill_document(
         Skill(

@@ -1,0 +1,93 @@
+"""The commands that the docs and the skill for agents show, run as their reader would."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from examples.stage import free_port
+from tests.cli.asking import Desk
+from tests.cli.process import ServerProcess, assent, serving
+from tests.docs.markdown import ROOT, blocks
+
+PAGE = ROOT / "docs" / "howto" / "agents-that-run-commands.md"
+SKILL = ROOT / "src" / "assent" / "cli" / "agent_skill.md"
+PATIENCE_S = 90
+STRICT = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
+# What a reader does with eyes and hands.
+APPROVE = """
+until LINK=$(grep -ho 'http://[^ ]*/review/[^ ]*' told.txt); do sleep 0.1; done
+LINK="${LINK/\\?//respond?}"
+curl -fsS -o approved.json "$LINK" -d '{"action": "approve"}' -H "Content-Type: application/json"
+wait %2
+"""
+ASKED = [
+    line
+    for page in (PAGE, SKILL)
+    for text in blocks(page, "sh")
+    for line in text.splitlines()
+    if line.startswith("assent ask")
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with serving(tmp_path_factory.mktemp("server")) as server:
+        server.url()
+        yield server
+
+
+def run(script: str, folder: Path) -> None:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
+    own = {"PATH": path, "XDG_STATE_HOME": str(folder / "state"), "ASSENT_PORT": str(free_port())}
+    done = subprocess.run(
+        ["bash", "-c", STRICT + script.replace("8400", "$ASSENT_PORT")],
+        check=False,
+        cwd=folder,
+        env={**inherited, **own},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_the_page_leads_to_an_answer(tmp_path: Path):
+    ask, pending, skill = blocks(PAGE, "bash")
+    run(ask.replace("> answer.json &", "> answer.json 2> told.txt &") + APPROVE + pending + skill, tmp_path)
+    answer = msgspec.json.decode((tmp_path / "answer.json").read_bytes())
+    (shown,) = (msgspec.json.decode(text) for text in blocks(PAGE, "json"))
+    assert {**answer, "case_id": shown["case_id"]} == shown
+    assert (tmp_path / "SKILL.md").read_text("utf-8") == SKILL.read_text("utf-8")
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_every_question_shown_can_be_asked(line: str, server: ServerProcess, tmp_path: Path):
+    desk = Desk(tmp_path, server)
+    for name in ("reply.txt", "error.txt"):
+        (tmp_path / name).write_text("Something to read.")
+    words = shlex.split(line)[1:]
+    asked = assent(tmp_path, *words, "--max-wait", "0", env=desk.env)
+    assert asked.returncode == 1, asked.stderr
+    assert msgspec.json.decode(asked.stdout)["status"] == "pending"
+
+
+def test_the_skill_has_front_matter_that_yaml_reads():
+    _, front, body = SKILL.read_text("utf-8").split("---\n", 2)
+    told = yaml.safe_load(front)
+    assert set(told) == {"name", "description"}
+    assert len(told["description"]) <= 1024
+    assert body.strip().startswith("# Ask a person")
+
+
+@pytest.mark.parametrize("page", [PAGE, SKILL], ids=["page", "skill"])
+@pytest.mark.parametrize("code", [0, 1, 2, 10, 11, 12])
+def test_every_exit_code_is_told(page: Path, code: int):
+    assert f"| {code} |" in page.read_text("utf-8")
