@@ -131,6 +131,12 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     return [*found, *limits.misfits(card)]
 
 
+def shown_text(card: dict[str, Any]) -> str:
+    """What a person reads of a card, besides its buttons."""
+    blocks = [part["inlines"] for part in card["body"] if part["type"] == "RichTextBlock"]
+    return "\n".join("".join(run["text"] for run in inlines) for inlines in blocks)
+
+
 def proof(kid: str = "key-1", *, alg: str = "RS256", key: Any = None, **changes: Any) -> str:
     """The token with a call, as Microsoft signs it."""
     claims = {
@@ -188,10 +194,9 @@ class TeamsHarness(PressableHarness):
     def _shown(self, message: dict[str, Any]) -> Shown:
         card = message["attachments"][0]["content"]
         actions = [one for part in card["body"] if part["type"] == "ActionSet" for one in part["actions"]]
-        blocks = [part["inlines"] for part in card["body"] if part["type"] == "RichTextBlock"]
         presses = [one for one in actions if one["type"] == "Action.Execute"]
         return Shown(
-            text="\n".join("".join(run["text"] for run in inlines) for inlines in blocks),
+            text=shown_text(card),
             references=tuple(one["data"]["reference"] for one in presses),
             labels=tuple(one["title"] for one in presses),
             links=tuple(one["url"] for one in actions if one["type"] == "Action.OpenUrl"),

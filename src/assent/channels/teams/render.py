@@ -15,6 +15,9 @@ ROOM = Room(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact
 PROMPT_LINES = 12
 MESSAGE_LINES = 24
 MOST_BUTTONS = 17
+ROW_WIDTH = 50
+"""In characters, at the width that a chat window gives to a card."""
+BUTTON_MARGIN = 4
 ANSWER = 500
 STYLES: Mapping[str, str] = {
     "approve": "positive",
@@ -129,5 +132,15 @@ def _presses(card: Card) -> list[Element]:
 
 
 def _rows(actions: list[Element]) -> list[Element]:
-    starts = range(0, len(actions), ACTIONS_IN_A_SET)
-    return [{"type": "ActionSet", "actions": actions[at : at + ACTIONS_IN_A_SET]} for at in starts]
+    """Buttons side by side as far as they go: what does not fit into a row is cut off, even the link."""
+    rows: list[list[Element]] = []
+    for action in actions:
+        if rows and len(rows[-1]) < ACTIONS_IN_A_SET and _width([*rows[-1], action]) <= ROW_WIDTH:
+            rows[-1].append(action)
+        else:
+            rows.append([action])
+    return [{"type": "ActionSet", "actions": row} for row in rows]
+
+
+def _width(actions: list[Element]) -> int:
+    return sum(utf16_units(action["title"]) + BUTTON_MARGIN for action in actions)

@@ -1,0 +1,55 @@
+"""Whatever a card says, Slack takes it, and people read what is there."""
+
+import pytest
+from hypothesis import given, settings
+
+from assent.channels.slack import render
+from assent.testing.platforms import ended, sample_card
+from tests.channels.cards import TEXT, cards
+from tests.channels.slack.workspace import PLACE, problems_of, texts_of
+
+POSTED = {"channel": PLACE, "unfurl_links": False, "unfurl_media": False}
+
+
+@pytest.mark.spec("7.5-channel-limits")
+@given(card=cards())
+def test_any_card_keeps_to_slacks_limits(card):
+    assert problems_of("chat.postMessage", {**POSTED, **render.message(card)}) == []
+
+
+@settings(max_examples=40)
+@given(card=cards(), by=TEXT, reason=TEXT, action=TEXT)
+def test_any_ending_keeps_to_slacks_limits(card, by, reason, action):
+    for one in (ended(by=by, action=action), ended(how="withdrawn", reason=reason)):
+        changed = {"channel": PLACE, "ts": "1.1", **render.settled_message(card, one)}
+        assert problems_of("chat.update", changed) == []
+        assert problems_of("chat.postMessage", {**POSTED, **render.follow_up(card, one)}) == []
+
+
+@pytest.mark.spec("7.5-agent-link")
+@given(card=cards())
+def test_any_card_offers_its_link(card):
+    buttons = render.message(card)["blocks"][-1]["elements"]
+    assert [button["url"] for button in buttons if "url" in button] == [card.review_url]
+
+
+@given(text=TEXT)
+def test_any_answer_is_short_and_no_markup(text):
+    told = render.answer(text)
+    assert len(told) <= render.ANSWER
+    assert not set(told) & set("<>")
+
+
+def test_a_question_reads_from_who_asks_to_what_silence_means():
+    assert texts_of(render.message(sample_card())["blocks"]) == [
+        "Acme asks for your approval",
+        "Send the newsletter to 1,200 readers?",
+        "The spring issue is ready.",
+        "Subject\nSpring",
+        "Readers\n1200",
+        "Open until Thursday 1 January 2026, 10:00 UTC",
+        "If nobody answers: it counts as a no.",
+        "Approve",
+        "Reject",
+        "Open the review",
+    ]
