@@ -5,6 +5,7 @@ import io
 import os
 import pwd
 import sys
+import termios
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 
@@ -194,6 +195,19 @@ async def test_a_question_as_it_looks():
         "  If nobody answers: it counts as a no.\n"
         "\n"
     ]
+
+
+@pytest.mark.parametrize(("rows_and_columns", "width"), [((24, 40), 39), ((0, 0), 69)], ids=["40", "unknown"])
+def test_the_window_says_how_wide_it_is(
+    terminal: Window,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_and_columns: tuple[int, int],
+    width: int,
+):
+    monkeypatch.setenv("COLUMNS", "70")
+    termios.tcsetwinsize(terminal.keyboard, rows_and_columns)
+    with open(terminal.keyboard, "w", closefd=False) as screen:
+        assert TerminalChannel(screen=screen)._paper().width == width
 
 
 @pytest.mark.parametrize("width", [20, 33, 80])

@@ -122,9 +122,10 @@ class TerminalChannel:
 
     def _screen_columns(self) -> int:
         try:
-            return os.get_terminal_size(self._screen.fileno()).columns
+            known = os.get_terminal_size(self._screen.fileno()).columns
         except (OSError, ValueError):
-            return shutil.get_terminal_size().columns
+            known = 0  # as some terminals say, too, that do not know
+        return known or shutil.get_terminal_size().columns
 
     def _write(self, text: str) -> None:
         if found := misfits(text):

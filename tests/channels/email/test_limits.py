@@ -1,0 +1,40 @@
+"""Our own table of what e-mail takes finds what a server or a mailbox would refuse."""
+
+import pytest
+
+from assent.channels.email.limits import misfits
+from assent.channels.email.render import Envelope, ending, question, thread_of
+from assent.testing.clock import DAYBREAK
+from assent.testing.platforms import ended, sample_card
+
+ENVELOPE = Envelope(sender="Assent <a@acme.example>", recipient="ada@people.example", domain="acme.example")
+
+
+def mail() -> bytes:
+    return question(sample_card(), ENVELOPE, DAYBREAK).as_bytes()
+
+
+def test_what_we_send_fits():
+    root = thread_of(sample_card(), ENVELOPE)
+    closing = ending(sample_card(), ended(), ENVELOPE, DAYBREAK, answers=root, root=root)
+    assert misfits(mail()) == []
+    assert misfits(closing.as_bytes()) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (b"Subject: ", b"Subject: " + b"long " * 20, "subject is too long"),
+        (b"Date: ", b"Bcc: eve@evil.example\r\nDate: ", "did not write: 'bcc'"),
+        (b"Date: ", b"X-Date: ", "one Date"),
+        (b"To: ", b"To: eve@evil.example\r\nTo: ", "one To"),
+        (b"Acme", b"\xc3\x84cme", "not every server"),
+        (b"readers?", b"readers?\n", "ends halfway"),
+        (b"readers?", b"readers?\r.", "ends halfway"),
+        (b"readers?", b"x" * 999, "line is too long"),
+    ],
+)
+def test_what_breaks_a_rule_is_found(before: bytes, after: bytes, words: str):
+    raw = mail()
+    assert before in raw
+    assert any(words in found for found in misfits(raw.replace(before, after)))

@@ -1,0 +1,129 @@
+"""Our own table of WhatsApp's limits finds what WhatsApp would refuse."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from assent.channels.whatsapp import render
+from assent.channels.whatsapp.limits import is_linkable, misfits
+from assent.testing.platforms import ended, sample_card
+from tests.channels.whatsapp.cloud_api import formatted
+
+Message = dict[str, Any]
+
+
+def buttons() -> Message:
+    return render.question(sample_card("escalation"))
+
+
+def link() -> Message:
+    return render.question(sample_card("input"))
+
+
+def text() -> Message:
+    return render.follow_up(sample_card(), ended())
+
+
+def template() -> Message:
+    return render.template_question(sample_card(), name="assent_question", language="en")
+
+
+def parameters(message: Message) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = message["template"]["components"][0]["parameters"]
+    return found
+
+
+def replies(message: Message) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = message["interactive"]["action"]["buttons"]
+    return found
+
+
+@pytest.mark.parametrize("make", [buttons, link, text, template])
+def test_what_we_send_fits(make: Callable[[], Message]):
+    assert misfits(make()) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "spoil", "words"),
+    [
+        (text, lambda one: one["text"].update(body="x" * 4097), "too long"),
+        (text, lambda one: one["text"].update(body=" \n"), "empty"),
+        (text, lambda one: one["text"].update(preview_url=True), "preview"),
+        (text, lambda one: one.update(type="image"), "no kind of message"),
+        (buttons, lambda one: one["interactive"]["body"].update(text="😀" * 513), "body is too long"),
+        (buttons, lambda one: one["interactive"]["header"].update(text="x" * 61), "header is too long"),
+        (buttons, lambda one: one["interactive"]["footer"].update(text="x" * 61), "footer is too long"),
+        (buttons, lambda one: one["interactive"].update(type="list"), "no kind of interactive"),
+        (buttons, lambda one: replies(one).append(replies(one)[0]), "too many"),
+        (buttons, lambda one: replies(one).clear(), "no buttons"),
+        (buttons, lambda one: replies(one)[0]["reply"].update(title="x" * 21), "title is too long"),
+        (buttons, lambda one: replies(one)[0]["reply"].update(id="x" * 257), "id is too long"),
+        (buttons, lambda one: replies(one)[0]["reply"].update(title="Skip"), "same title"),
+        (buttons, lambda one: replies(one)[0].update(type="url"), "stand alone"),
+        (
+            link,
+            lambda one: one["interactive"]["action"]["parameters"].update(url="http://localhost/"),
+            "none that a button takes",
+        ),
+        (
+            link,
+            lambda one: one["interactive"]["action"]["parameters"].update(display_text="x" * 21),
+            "label is too long",
+        ),
+        (template, lambda one: parameters(one)[0].update(text="two\nlines"), "line breaks"),
+        (template, lambda one: parameters(one)[0].update(text="far      apart"), "many spaces"),
+        (template, lambda one: parameters(one)[1].update(text=""), "empty"),
+        (template, lambda one: parameters(one)[1].update(text="x" * 1000), "too long"),
+        (template, lambda one: one["template"].update(name=""), "no name"),
+    ],
+)
+def test_what_breaks_a_limit_is_found(
+    make: Callable[[], Message], spoil: Callable[[Message], None], words: str
+):
+    message = make()
+    spoil(message)
+    assert any(words in found for found in misfits(message))
+
+
+@pytest.mark.parametrize(
+    ("url", "fits"),
+    [
+        ("https://acme.example/review?token=1", True),
+        ("http://acme.example/", False),
+        ("https://localhost/", False),
+        ("https://acme.example/a b", False),
+        ("https://acme.example/ü", False),
+        (f"https://acme.example/{'x' * 2048}", False),
+        ("https://[acme", False),
+        ("javascript:alert(1)", False),
+    ],
+)
+def test_only_links_that_a_button_takes_are_put_on_one(url: str, fits: bool):
+    assert is_linkable(url) == fits
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "*bold*",
+        "a *bold move* b",
+        "_it_",
+        "__init__",
+        "~gone~",
+        "`code`",
+        "```\nblock\n```",
+        "> quoted",
+        "*_both_*",
+    ],
+)
+def test_markup_is_defused(written: str):
+    assert formatted(written)
+    assert formatted(render.plain(written)) == []
+
+
+@pytest.mark.parametrize(
+    "written", ["2 * 3 * 4", "snake_case_name", "a*b*c", "~/notes", "x > y", "5 * 3", "*"]
+)
+def test_what_is_no_markup_is_left_as_it_is(written: str):
+    assert render.plain(written) == written
