@@ -25,7 +25,7 @@ from assent.ports.channel import Card, Ended
 ROOM = Room(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
 NO_REPLY = "Answer on the page behind the link. Replying to this e-mail decides nothing."
 RE = "Re: "
-STYLE = "font-family: sans-serif; font-size: 16px; line-height: 1.5; max-width: 40em"
+STYLE = "font-family: sans-serif; font-size: 16px; line-height: 1.5; max-width: 40em; overflow-wrap: anywhere"
 BUTTON = (
     "display: inline-block; padding: 10px 18px; border-radius: 6px; "
     "background: #1f4fd8; color: #ffffff; text-decoration: none"
