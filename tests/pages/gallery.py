@@ -105,7 +105,12 @@ def answered(
     decision = Decision(
         result=Result(action=action, data=data), submission=SubmissionContext(mode=path), responded_by=by
     )
-    recap = tuple(kind_of(offer.type).recap(offer, data))
+    kind = kind_of(offer.type)
+    shown = kind.replaced(offer)
+    recap = tuple(
+        (name, compare({key: shown[name][key] for key in value}, value) if name in shown else value)
+        for name, value in kind.recap(offer, data)
+    )
     return closed_view(offer, Status.COMPLETED, recap=recap, case={"decision": decision})
 
 

@@ -201,6 +201,14 @@ def test_an_artifact_takes_its_kind_from_beside_it() -> None:
     assert "nothing" in VALUES.artifact("", {}, None)
 
 
+def test_only_the_hints_that_an_artifact_is_shown_by_need_not_be_told() -> None:
+    text = "# Title\n\nWords"
+    context = {"artifact": text, "format": "markdown", "language": "en", "body": "x", "body_format": "html"}
+    assert VALUES.decided(text, context)[1] == {"format"}
+    assert VALUES.decided("no object", {"artifact": "no object", "format": "json"})[1] == set()
+    assert VALUES.decided({"body": text}, {"artifact": {"body": text}, "format": "markdown"})[1] == set()
+
+
 def test_two_versions_of_a_text_are_compared() -> None:
     before = "We are sorry for the wait.\nKind regards"
     page = shown({"before": before, "after": before.replace("sorry", "very <b> sorry"), "by": "Ada"})

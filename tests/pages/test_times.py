@@ -16,6 +16,8 @@ NOW = datetime(2026, 11, 15, 16, 0, tzinfo=UTC)
     ("away", "words"),
     [
         (timedelta(seconds=20), "in less than a minute"),
+        (timedelta(0), "just now"),
+        (timedelta(seconds=-20), "just now"),
         (timedelta(minutes=1), "in 1 minute"),
         (timedelta(minutes=59), "in 59 minutes"),
         (timedelta(hours=2), "in 2 hours"),

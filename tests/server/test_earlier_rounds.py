@@ -41,3 +41,36 @@ def test_a_long_chain_of_large_texts_is_compared_as_far_as_it_is_worth_it(
         assert page.text.count('<details class="aside round"') == 12
         assert page.text.count("too much to compare here") == 2
         assert "added: </span>12</ins>" in page.text
+
+
+def test_what_a_person_changed_is_shown_against_what_they_were_shown(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    letter = ask(server, client, LETTER)
+    with server.page(letter) as page:
+        page.post("respond", {"action": "edit", "edit.subject": "Late", "edit.body": "It comes on Tuesday."})
+    with server.page(letter) as page:
+        assert "removed: </span>Monday</del>" in page.text
+        assert "added: </span>Tuesday</ins>" in page.text
+    context = {"error": "It failed.", "params": {"batch_size": 50, "pace": "slow"}}
+    failed = server.open(client, type="escalation", context=context)
+    with server.page(failed) as page:
+        page.post("respond", {"action": "retry", "param.batch_size": "20", "param.pace": "slow"})
+    with server.page(failed) as page:
+        assert "50</del>" in page.text
+        assert "20</ins>" in page.text
+        assert "slow" not in page.text
+
+
+def test_hints_that_an_artifact_is_shown_by_are_not_said_again(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    context = {"artifact": "# A title", "artifact_format": "markdown", "budget": 12}
+    hitl = server.open(client, type="approval", context=context)
+    with server.page(hitl) as page:
+        assert "A title</h" in page.text
+        assert "Also said" in page.text
+        assert "Artifact format" not in page.text
+    bare = server.open(client, type="approval", context={"artifact": "# A title", "format": "markdown"})
+    with server.page(bare) as page:
+        assert "Also said" not in page.text

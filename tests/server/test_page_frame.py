@@ -74,9 +74,9 @@ def test_a_page_speaks_what_the_browser_asks_for_or_what_was_chosen(
     with server.client(follow_redirects=True) as person:
         page = person.get(hitl["review_url"], headers=arabic)
         assert (page.headers["content-language"], page.headers["vary"]) == ("ar", "Accept-Language, Cookie")
-        assert '<html lang="ar" dir="rtl">' in page.text
+        assert '<html lang="ar" dir="rtl" ' in page.text
         chosen = person.get(f"{page_of(hitl)}?lang=fr", headers=arabic)
-        assert '<html lang="fr" dir="ltr">' in chosen.text
+        assert '<html lang="fr" dir="ltr" ' in chosen.text
         cookie = chosen.headers["set-cookie"]
         assert cookie.startswith("assent_lang=fr;")
         assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}

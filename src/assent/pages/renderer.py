@@ -12,7 +12,7 @@ from assent.pages import words
 from assent.pages.api_docs import read_api
 from assent.pages.cards import columns_to_sort, draw_cards
 from assent.pages.content import Values, looks
-from assent.pages.diffs import compare
+from assent.pages.diffs import Comparison, compare
 from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
@@ -124,7 +124,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         number=language.number,
         listing=language.listing,
     )
-    environment.tests["plain"] = is_plain
+    environment.tests.update(plain=is_plain, compared=lambda value: isinstance(value, Comparison))
     content = environment.globals["content"] = Values(language)
     environment.filters["marked"] = content.marked
     environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort, compare=compare)

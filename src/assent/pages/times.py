@@ -31,7 +31,7 @@ def relative(language: Tongue, moment: datetime, now: datetime) -> str:
     seconds = (moment - now).total_seconds()
     minutes = round(abs(seconds) / 60)
     if minutes < 1:
-        return language.t("in less than a minute") if seconds >= 0 else language.t("less than a minute ago")
+        return language.t("in less than a minute") if seconds > 0 else language.t("just now")
     unit, whole = _whole_units(minutes)
     length = whole if seconds >= 0 else -whole
     # A threshold out of reach makes Babel keep to the unit chosen here.

@@ -78,6 +78,10 @@ class BaseKind(ABC):
         """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
         return list(data.items())
 
+    def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
+        """By its name, what a part of an answer would change: the values that were shown."""
+        return {}
+
     @abstractmethod
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """The kind's own rules, on data that is sound JSON and an action that is offered."""

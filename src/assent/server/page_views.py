@@ -112,7 +112,7 @@ class PageViews:
             offer=offer,
             now=self._desk.now(),
             static_url=self._replies.static_url,
-            recap=recap_of(self._kind, case, offer) if offer else (),
+            recap=await recap_of(self._kind, case, offer) if offer else (),
             rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
             language=language,
             page_url=self._replies.address(case.id),

@@ -95,6 +95,12 @@ def hinted(values: Mapping[str, Any], main: str | None = None) -> tuple[dict[str
     return found, frozenset(taken)
 
 
+def told_of(values: Mapping[str, Any], key: str, text: str) -> tuple[Kind | None, frozenset[str]]:
+    """The kind that an object tells of the text under this key, and the hints that tell it."""
+    kinds, taken = hinted({**values, key: text}, key)
+    return kinds.get(key), frozenset(hint for hint in taken if _HINTED.get(hint, key) == key)
+
+
 def _told_beside(values: Mapping[str, Any], content: str) -> tuple[Kind | None, set[str]]:
     """The kind that the hints of an object tell of its content: `code` gives way to its language."""
     found: Kind | None = None

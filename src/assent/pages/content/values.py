@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from assent.pages.content import images, links, looks
 from assent.pages.content.changes import changes, versions
-from assent.pages.content.kinds import Kind, hinted, named
+from assent.pages.content.kinds import Kind, hinted, named, told_of
 from assent.pages.content.previews import Previews
 from assent.pages.content.writing import Writing, as_markup
 from assent.pages.language import Language
@@ -93,12 +93,21 @@ class Values:
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
     ) -> Markup:
         """What a person decides about; its kind may be told beside it in the context."""
-        name = Name("", self._caption(context or {}) or self._image_name(service))
+        return self.decided(value, context or {}, service)[0]
+
+    def decided(
+        self, value: Any, context: Mapping[str, Any], service: str | None = None
+    ) -> tuple[Markup, frozenset[str]]:
+        """The same, and the hints in the context that it is shown by, which need not be shown themselves."""
+        name = Name("", self._caption(context) or self._image_name(service))
         if isinstance(value, str) and value.strip():
-            beside = context or {}
-            key = next((key for key, part in beside.items() if part is value), "artifact")
-            name.kind = hinted({**beside, key: value}, key)[0].get(key) or named(key)
-        return as_markup(self._shown(value, 0, Room(), name)[0])
+            key = next((key for key, part in context.items() if part is value), "artifact")
+            kind, hints = told_of(context, key, value)
+            preview = self._preview(kind, value, name.label) if kind else None
+            if preview:
+                return as_markup(preview[0]), hints
+            name.kind = named(key)
+        return as_markup(self._shown(value, 0, Room(), name)[0]), frozenset()
 
     def value(self, value: Any) -> str:
         """Any value, as part of a preview."""

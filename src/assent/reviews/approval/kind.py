@@ -7,7 +7,7 @@ from assent.cases.case import Offer
 from assent.protocol.wording import message
 from assent.reviews.answer import check_known, kept, misfit, read_object, read_text
 from assent.reviews.approval.example import EXAMPLE
-from assent.reviews.approval.parts import Part, Parts, parts_of
+from assent.reviews.approval.parts import Part, Parts, fields_of, parts_of
 from assent.reviews.base import BaseKind, without
 from assent.reviews.listed import spelling
 from assent.reviews.page_form import Pairs, shown, under
@@ -78,6 +78,11 @@ class Approval(BaseKind):
         if not isinstance(artifact, Mapping) or artifact.keys() & others.keys():
             return facts
         return {**artifact, **others}
+
+    def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
+        """Edits change fields of the artifact."""
+        source = spelling(offer.context, ARTIFACT_SPELLINGS)
+        return {"edits": fields_of(source, offer.context[source])} if source else {}
 
     def _parts(self, offer: Offer) -> Parts:
         """What may be edited: nothing where nobody could ask for changes."""

@@ -73,9 +73,14 @@ class Parts(Struct, frozen=True, kw_only=True):
         return found if isinstance(found, str | int | float) else part.value
 
 
+def fields_of(source: str, artifact: Any) -> Mapping[str, Any]:
+    """What edits may name of an artifact; a plain value is edited under its own name."""
+    return artifact if isinstance(artifact, Mapping) else {source: artifact}
+
+
 def parts_of(source: str, artifact: Any) -> Parts:
-    """The editable parts of an artifact; a plain value is edited under its own name."""
-    root = artifact if isinstance(artifact, Mapping) else {source: artifact}
+    """The editable parts of an artifact."""
+    root = fields_of(source, artifact)
     parts: list[Part] = []
     room, complete = LONGEST_TOGETHER, True
     for path, value in _small_leaves(root):

@@ -80,6 +80,11 @@ class Escalation(BaseKind):
         }
         return kept(reason=with_preset(offer.context, pairs, "reason"), modified_params=modified)
 
+    def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
+        """Another try may change parameters."""
+        params = params_of(offer.context)
+        return {"modified_params": params} if params else {}
+
 
 def params_of(context: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What a retry may change, or None if the context does not say; raises ValidationFailed for no object."""

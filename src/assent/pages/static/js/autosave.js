@@ -16,7 +16,7 @@ export default function autosave(line) {
   let timer, sending = 0, wait = RETRY, first = true, over = false, leaving = false;
 
   const bar = form.querySelector(".bar");
-  const clock = new Intl.DateTimeFormat(document.documentElement.lang, { timeStyle: "short", hourCycle: "h23" });
+  const clock = new Intl.DateTimeFormat(document.documentElement.dataset.locale, { timeStyle: "short", hourCycle: "h23" });
 
   function say(name, aloud) {
     line.textContent = words[name].replace("{time}", clock.format(new Date()));

@@ -5,7 +5,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const ALOUD = [MINUTE, 10 * MINUTE];
-const words = new Intl.RelativeTimeFormat(document.documentElement.lang || "en", { numeric: "always" });
+const words = new Intl.RelativeTimeFormat(document.documentElement.dataset.locale, { numeric: "always" });
 
 // The number and unit that people would say: seconds only at the very end, and then by tens.
 function spoken(seconds) {
@@ -22,6 +22,7 @@ export default function count(element) {
   const deadline = element.closest("[data-deadline]");
   const left = () => (end - Date.now() - behind) / 1000;
   let last = left();
+  const isPast = last <= 0;
 
   function warn(now) {
     const mark = ALOUD.find((each) => last > each && now <= each);
@@ -33,7 +34,8 @@ export default function count(element) {
     if (!element.isConnected || (deadline && isClosed())) return;
     const now = left();
     const text = spoken(deadline ? Math.max(now, 0) : now);
-    if (element.textContent !== text) element.textContent = text;
+    const isNew = isPast && !deadline && now > -MINUTE; // "just now" stands for a while
+    if (!isNew && element.textContent !== text) element.textContent = text;
     if (deadline) warn(now);
     last = now;
     const pause = Math.abs(now) > 2 * MINUTE ? 10 : 1;

@@ -32,7 +32,7 @@ function follow(place, words, changed) {
 
   function tell(found) {
     const text = words[found.pieces.length ? (found.words ? "words" : "signs") : "none"];
-    told.textContent = text.replace("{count}", found.words.toLocaleString(document.documentElement.lang));
+    told.textContent = text.replace("{count}", found.words.toLocaleString(document.documentElement.dataset.locale));
   }
 
   function draw() {

@@ -142,7 +142,7 @@ export default function liven(box) {
   function count(line) {
     const control = line.parentElement.querySelector("input, textarea");
     const most = Number(line.dataset.most);
-    const number = new Intl.NumberFormat(document.documentElement.lang);
+    const number = new Intl.NumberFormat(document.documentElement.dataset.locale);
     let timer;
     const tell = () => {
       const used = [...control.value].length;

@@ -12,7 +12,7 @@ export default function keepCount(group) {
   const ticked = () => group.querySelectorAll(".card :checked").length;
 
   function tell() {
-    count.textContent = tally.replace("{count}", ticked().toLocaleString(document.documentElement.lang));
+    count.textContent = tally.replace("{count}", ticked().toLocaleString(document.documentElement.dataset.locale));
   }
 
   group.addEventListener("change", ({ target }) => {

@@ -1,7 +1,8 @@
 // Says moments in the person's own time zone, as their region writes them; the exact one in UTC stays at hand.
 export const region = () => {
   const language = document.documentElement.lang || "en";
-  return navigator.languages?.find((each) => each.split("-")[0] === language) ?? (language === "en" ? "en-GB" : language);
+  const spoken = navigator.languages?.find((each) => each.split("-")[0] === language);
+  return `${spoken ?? (language === "en" ? "en-GB" : language)}-u-nu-latn`; // the digits of the rest of the page
 };
 
 const CLOCK = { hour: "numeric", minute: "2-digit", timeZoneName: "short" };

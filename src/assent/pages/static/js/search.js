@@ -25,7 +25,7 @@ export default function offerSearch(template) {
       count += !card.hidden;
       matches += fits;
     }
-    const shown = template.dataset.shown.replace("{count}", count.toLocaleString(document.documentElement.lang));
+    const shown = template.dataset.shown.replace("{count}", count.toLocaleString(document.documentElement.dataset.locale));
     found.textContent = words.length ? (matches ? shown : `${template.dataset.none} ${shown}`) : "";
   }
 
@@ -49,7 +49,7 @@ function sorted(cards, column, way) {
   const numbers = keyed.map(({ key }) => (key === null ? null : amount(key)));
   const numeric = column && numbers.every((number) => number === null || !Number.isNaN(number));
   if (numeric) keyed.forEach((entry, place) => (entry.key = numbers[place]));
-  const { compare } = new Intl.Collator(document.documentElement.lang, { numeric: true });
+  const { compare } = new Intl.Collator(document.documentElement.dataset.locale, { numeric: true });
   keyed.sort((one, other) => {
     if (one.key === null || other.key === null) return (one.key === null) - (other.key === null);
     return way * (numeric ? one.key - other.key : compare(one.key, other.key));
