@@ -201,6 +201,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Always offer the link beside the buttons.",
         tests=(
             "tests/channels/discord/test_render.py::test_any_card_offers_its_link",
+            "tests/channels/slack/test_render.py::test_any_card_offers_its_link",
+            "tests/channels/teams/test_render.py::test_any_card_offers_its_link",
             "tests/channels/telegram/test_render.py::test_any_card_offers_its_link",
         ),
     ),
@@ -218,6 +220,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Buttons keep to their platform's limits.",
         tests=(
             "tests/channels/discord/test_render.py::test_any_card_keeps_to_discords_limits",
+            "tests/channels/slack/test_render.py::test_any_card_keeps_to_slacks_limits",
+            "tests/channels/teams/test_render.py::test_any_card_keeps_to_teams_limits",
             "tests/channels/telegram/test_render.py::test_any_card_keeps_to_telegrams_limits",
         ),
     ),

@@ -17,6 +17,7 @@ class Connection:
         self.ticket = ticket
         self.acknowledged: asyncio.Queue[str] = asyncio.Queue()
         self.pongs: asyncio.Queue[bytes] = asyncio.Queue()
+        self.closed = asyncio.Event()
 
     async def say(self, message: dict[str, Any]) -> None:
         await self.socket.send_str(msgspec.json.encode(message).decode())
@@ -44,13 +45,14 @@ class SocketServer:
                 connection.pongs.put_nowait(message.data)
             elif message.type == WSMsgType.TEXT:
                 connection.acknowledged.put_nowait(msgspec.json.decode(message.data)["envelope_id"])
+        connection.closed.set()
         return socket
 
 
 @asynccontextmanager
 async def socket_server() -> AsyncIterator[SocketServer]:
     server = SocketServer()
-    runner = web.ServerRunner(web.Server(server.answer), shutdown_timeout=0.1)
+    runner = web.ServerRunner(web.Server(server.answer, access_log=None), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     server.url = f"ws://127.0.0.1:{runner.addresses[0][1]}"

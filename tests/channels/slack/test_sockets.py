@@ -175,12 +175,30 @@ async def test_listening_goes_on_through_failures_with_growing_breaks(
 ):
     nowhere = Answer(json={"ok": True, "url": "ws://127.0.0.1:9/link"})
     unsafe = Answer(json={"ok": True, "url": "ws://elsewhere.example/link"})
-    harness.server.planned += [Answer(status=500, json={}), refusal("internal_error"), nowhere, unsafe]
+    broken = Answer(json={"ok": True, "url": "wss://[/link"})
+    harness.server.planned += [
+        Answer(status=500, json={}),
+        refusal("internal_error"),
+        nowhere,
+        unsafe,
+        broken,
+    ]
     async with listening(harness.channel) as listener:
         connection = await connected(sockets)
         await connection.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
         assert (await listener.next())[0].reference == "ref-1"
-    assert breaks == [1, 2, 4, 8]
+    assert breaks == [1, 2, 4, 8, 16]
+
+
+async def test_whoever_stops_listening_leaves_slack(harness: SlackHarness, sockets: SocketServer):
+    presses = harness.channel.listen()
+    first = asyncio.ensure_future(anext(presses))
+    connection = await connected(sockets)
+    await connection.deliver("e1", harness.workspace.interaction("1.1", "ref-1"))
+    await asyncio.wait_for(first, PATIENCE_S)
+    async with aclosing(presses):  # type: ignore[type-var]
+        pass
+    await asyncio.wait_for(connection.closed.wait(), PATIENCE_S)
 
 
 async def test_socket_mode_that_is_switched_off_says_so(harness: SlackHarness, sockets: SocketServer):

@@ -137,7 +137,7 @@ def shown_text(card: dict[str, Any]) -> str:
     return "\n".join("".join(run["text"] for run in inlines) for inlines in blocks)
 
 
-def proof(kid: str = "key-1", *, alg: str = "RS256", key: Any = None, **changes: Any) -> str:
+def proof(kid: str | None = "key-1", *, alg: str = "RS256", key: Any = None, **changes: Any) -> str:
     """The token with a call, as Microsoft signs it."""
     claims = {
         "iss": "https://api.botframework.com",
@@ -147,7 +147,8 @@ def proof(kid: str = "key-1", *, alg: str = "RS256", key: Any = None, **changes:
         "serviceurl": SERVICE_URL,
     } | changes
     kept = {name: value for name, value in claims.items() if value is not None}
-    token = jwt.encode({"alg": alg, "kid": kid}, kept, key or signing_key(kid), algorithms=[alg])
+    header = {"alg": alg} if kid is None else {"alg": alg, "kid": kid}
+    token = jwt.encode(header, kept, key or signing_key(kid or "key-1"), algorithms=[alg])
     return f"Bearer {token}"
 
 
@@ -249,6 +250,7 @@ class TeamsHarness(PressableHarness):
             f"Bearer {head}.{payload}.",
             f"Bearer {head}.{payload}.{signature[:-8]}AAAAAAAA",
             f"Bearer {'x' * 20_000}",
+            proof(None),
             "Bearer \udcff",
             proof(key=stranger),
             proof("key-2"),

@@ -3,7 +3,9 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -112,9 +114,11 @@ class SlackChannel:
         """Presses by Socket Mode; raises SettingsError where it is not set up or switched off."""
         if self._app_api is None:
             raise SettingsError("Set ASSENT_SLACK_APP_TOKEN to listen to Slack without a public address.")
-        sockets = SocketMode(self._socket_url, sleep=self._sleep, silent_for_s=self._silent_for_s)
-        async for presses in sockets.presses():
-            yield presses
+        ticket = partial(_socket_url, self._app_api)
+        sockets = SocketMode(ticket, sleep=self._sleep, silent_for_s=self._silent_for_s)
+        async with aclosing(sockets.presses()) as listening:
+            async for presses in listening:
+                yield presses
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -134,18 +138,6 @@ class SlackChannel:
             raise Unreachable("Slack's answer does not say which message it posted.")
         return Ticket(channel=self.name, place=posted_to, message_id=stamp, sent_at=self._now())
 
-    async def _socket_url(self) -> str:
-        if self._app_api is None:
-            raise SettingsError("Set ASSENT_SLACK_APP_TOKEN to listen to Slack without a public address.")
-        reply = await self._app_api.call("POST", "/apps.connections.open", {})
-        error = _error(reply)
-        if error is not None:
-            raise _failure(error)
-        url = reply.body.get("url")
-        if not isinstance(url, str) or not _is_safe_socket(url):
-            raise Unreachable("Slack's answer does not say where to connect safely.")
-        return url
-
 
 def from_environment(environ: Mapping[str, str]) -> SlackChannel:
     """A channel from the ASSENT_SLACK_… variables; raises SettingsError naming those that are missing."""
@@ -163,6 +155,18 @@ def from_environment(environ: Mapping[str, str]) -> SlackChannel:
 
 def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+async def _socket_url(api: PlatformApi) -> str:
+    """Where to connect this time; the address is a credential that counts once."""
+    reply = await api.call("POST", "/apps.connections.open", {})
+    error = _error(reply)
+    if error is not None:
+        raise _failure(error)
+    url = reply.body.get("url")
+    if not isinstance(url, str) or not _is_safe_socket(url):
+        raise Unreachable("Slack's answer does not say where to connect safely.")
+    return url
 
 
 def _is_safe_socket(url: str) -> bool:

@@ -4,7 +4,7 @@ Every message is acknowledged as it comes, however long its presses take to be d
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,7 +41,7 @@ class SocketMode:
         self._sleep = sleep
         self._silent_for_s = silent_for_s
 
-    async def presses(self) -> AsyncIterator[Presses]:
+    async def presses(self) -> AsyncGenerator[Presses]:
         """Presses as they come; goes on through lost connections.
 
         Raises SettingsError once Socket Mode is switched off, ChannelRefused for a wrong token.
