@@ -109,7 +109,7 @@ async def test_a_closed_window_is_passed_by_the_template(templated: WhatsAppHarn
     heading, prompt, rest = parts_of(body)
     assert heading == "Acme asks for your approval"
     assert prompt == "Send the newsletter to 1,200 readers?"
-    assert rest.startswith(f"Open the review: {REVIEW_URL} ")
+    assert rest.endswith(f" Open the review: {REVIEW_URL}")
     await templated.channel.settle(ticket, sample_card(), ended())
     assert "Approved by Ada" in parts_of(list(templated.api.messages.values())[-1])[2]
     assert templated.api.problems == []

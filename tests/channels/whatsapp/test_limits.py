@@ -1,16 +1,19 @@
 """Our own table of WhatsApp's limits finds what WhatsApp would refuse."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assent.channels.whatsapp import render
-from assent.channels.whatsapp.limits import is_linkable, misfits
+from assent.channels.whatsapp.limits import TEMPLATE_BODY, TEMPLATE_WORDS, is_linkable, misfits
 from assent.testing.platforms import ended, sample_card
 from tests.channels.whatsapp.cloud_api import formatted
 
 Message = dict[str, Any]
+ROOT = Path(__file__).parents[3]
 
 
 def buttons() -> Message:
@@ -84,6 +87,19 @@ def test_what_breaks_a_limit_is_found(
     message = make()
     spoil(message)
     assert any(words in found for found in misfits(message))
+
+
+def test_the_template_of_the_docs_has_room_for_all_that_is_put_into_it():
+    page = (ROOT / "docs" / "howto" / "whatsapp.md").read_text("utf-8")
+    (words,) = blocks_with("{{3}}", page)
+    own = len(re.sub(r"\{\{[123]\}\}", "", words))
+    assert own <= TEMPLATE_WORDS
+    assert not re.search(r"^\{\{|\}\}$", words.strip())
+    assert own + sum(render.TEMPLATE_ROOM.values()) <= TEMPLATE_BODY
+
+
+def blocks_with(sign: str, page: str) -> list[str]:
+    return [block for block in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL) if sign in block]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template
     task = await scene.ask()
     await scene.board.hear(failed(next(iter(scene.harness.api.messages))))
     await scene.harness.server.until(lambda: len(scene.harness.api.messages) == 2)
-    link = parts_of(list(scene.harness.api.messages.values())[1])[2].split(" ")[3]
+    link = parts_of(list(scene.harness.api.messages.values())[1])[2].split(" ")[-1]
     with scene.service.page({"review_url": link}) as page:
         await asyncio.to_thread(page.post, "respond", {"action": "approve"})
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"

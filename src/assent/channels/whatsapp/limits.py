@@ -15,7 +15,8 @@ FOOTER = 60
 INTERACTIVE_BODY = 1024
 TEXT_BODY = 4096
 TEMPLATE_BODY = 1024
-"""The fixed words of a template and its parameters together."""
+TEMPLATE_WORDS = 140
+"""What is kept free for the template's own words, which count too."""
 LONGEST_LINK = 2048
 
 WINDOW_CLOSED = frozenset({131047, 470})
@@ -91,7 +92,7 @@ def _template_misfits(template: Mapping[str, Any]) -> Iterable[str]:
     texts = [parameter["text"] for parameter in parameters]
     if any(not text.strip() or _BROKEN_PARAMETER.search(text) for text in texts):
         yield "a parameter is empty, or has line breaks, tabs or many spaces in it"
-    if sum(map(utf16_units, texts)) > TEMPLATE_BODY:
+    if sum(map(utf16_units, texts)) > TEMPLATE_BODY - TEMPLATE_WORDS:
         yield "the parameters are too long"
     if not template.get("name") or not template.get("language", {}).get("code"):
         yield "the template has no name or no language"

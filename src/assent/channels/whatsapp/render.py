@@ -28,7 +28,7 @@ from assent.ports.channel import Button, Card, Ended
 ROOM = Room(heading=HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
 LEAST_QUESTION = 120
 """A question needs so much room beside the link; a longer link goes without buttons."""
-TEMPLATE_ROOM = {"heading": 100, "prompt": 260, "rest": 560}
+TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
 LOOKALIKES: Mapping[str, str] = {
     "*": "\u2217",  # asterisk operator
     "_": "\u02cd",  # modifier letter low macron
@@ -68,9 +68,9 @@ def answer(text: str) -> Message:
 
 def template_question(card: Card, *, name: str, language: str) -> Message:
     """A question for somebody who has not written for a day; the template's words are around it."""
-    rest = f"{texts.link_label(card)}: {card.review_url} . {texts.deadline(card)}. {texts.silence(card)}"
+    rest = f"{texts.deadline(card)}. {texts.silence(card)} {_link_line(card)}"
     if utf16_units(rest) > TEMPLATE_ROOM["rest"]:
-        rest = f"{texts.link_label(card)}: {card.review_url}"
+        rest = _link_line(card)
     if utf16_units(rest) > TEMPLATE_ROOM["rest"]:
         raise ChannelRefused("The review link is too long for a template in WhatsApp.")
     return _template(card, rest, name, language)
