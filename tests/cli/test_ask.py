@@ -139,6 +139,17 @@ def test_a_whole_form_comes_from_a_file(desk: Desk) -> None:
     assert asking.end()["data"] == {"age": 41}
 
 
+def test_another_round_goes_on_from_the_one_before(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL)
+    desk.answer(asking.link(), "edit", feedback="Shorter, please.")
+    first = asking.end()
+    assert (first["action"], first["data"]) == ("edit", {"feedback": "Shorter, please."})
+    again = desk.start(*APPROVAL, "--previous", first["case_id"])
+    desk.answer(again.link(), "approve")
+    assert again.end()["previous_case_id"] == first["case_id"]
+    assert f"This goes on from {first['case_id']}." in again.said
+
+
 def test_the_same_question_again_is_the_same_case(desk: Desk) -> None:
     words = (*APPROVAL, "--idempotency-key", "order 7", "--max-wait", "0")
     first, again = desk.start(*words).end(1), desk.start(*words).end(1)

@@ -120,6 +120,7 @@ def test_a_messenger_that_is_not_set_up_says_so_before_anything_is_sent(
     asking = desk.start("request", "POST", f"{service.url}/act", "--via", via)
     assert asking.printed(1) == b""
     assert asking.said.startswith("assent: ")
+    assert f"ASSENT_{via.upper()}_" in asking.said
     assert service.calls == []
 
 
@@ -268,7 +269,7 @@ def test_a_service_that_stumbles_is_asked_again(service: StrangeService, desk: D
     service.asks()
     service.replies["/poll"] = Reply(status=503, headers={"Retry-After": "1"})
     asking = desk.start("request", "POST", f"{service.url}/act")
-    asking.wait_for("The service answered HTTP 503.")
+    asking.wait_for("The service answered HTTP 503 (")
     service.stands(**completed("confirm"))
     asking.end()
 
@@ -294,3 +295,12 @@ def test_where_nothing_can_be_kept_the_person_is_still_asked(service: StrangeSer
     )
     assert asking.end()["action"] == "confirm"
     assert "cannot be resumed" in asking.said
+
+
+def test_where_nothing_can_be_kept_nobody_is_told_to_resume(service: StrangeService, desk: Desk) -> None:
+    (desk.folder / "taken").write_text("")
+    service.asks()
+    nowhere = {"XDG_STATE_HOME": str(desk.folder / "taken")}
+    asking = desk.start("request", "POST", f"{service.url}/act", "--max-wait", "0", env=nowhere)
+    asking.end(1)
+    assert "pending resume" not in asking.said

@@ -130,6 +130,7 @@ class Waiting:
         self._channels = open_messengers(self._vias, how.also, os.environ, self.line)
         self._agent: AsyncAgent | None = None
         self._cases: PendingCases | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.telling: Telling | None = None
 
     async def follow(self, pending: PendingCase) -> Outcome:
@@ -143,7 +144,7 @@ class Waiting:
             self.line.end()
 
     def _begin(self) -> AsyncAgent:
-        self._cases = cases = _opened_cases(self.line)
+        self._cases = cases = self._opened_cases()
         self._agent = agent = AsyncAgent(
             tell=self._tell,
             trusted=self._how.trusted,
@@ -181,11 +182,24 @@ class Waiting:
             await self._agent.aclose()
         if self._cases is not None:
             self._cases.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def is_kept(self, pending: PendingCase) -> bool:
-        """Whether the case can be resumed."""
-        kept = self._cases.all() if self._cases is not None else []
+        """Whether the case can be resumed by another command."""
+        kept = self._cases.all() if self._cases is not None and self._folder is None else []
         return any(one.case.case_id == pending.case.case_id for one in kept)
+
+    def _opened_cases(self) -> PendingCases:
+        """Where cases are kept; in a place that takes no files they are kept for this command alone."""
+        try:
+            return PendingCases(default_path())
+        except (OSError, SettingsError) as error:
+            if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
+                raise
+            self.line.say(f"assent: {error}", "This wait cannot be resumed if the command is ended.")
+        self._folder = tempfile.TemporaryDirectory(prefix="assent-")
+        return PendingCases(Path(self._folder.name) / "agent.db")
 
 
 async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
@@ -283,14 +297,3 @@ def _on_terminate(end: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-
-
-def _opened_cases(line: ProgressLine) -> PendingCases:
-    """Where cases are kept; in a place that takes no files they are kept for this command alone."""
-    try:
-        return PendingCases(default_path())
-    except (OSError, SettingsError) as error:
-        if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
-            raise
-        line.say(f"assent: {error}", "This wait cannot be resumed if the command is ended.")
-        return PendingCases(Path(tempfile.mkdtemp(prefix="assent-")) / "agent.db")

@@ -11,7 +11,7 @@ from assent.agent.pending import default_path
 from assent.channels.texts import cut, one_line
 from assent.cli import results
 from assent.cli.following import How, Waiting, ending_words, follow, run, waiting_options
-from assent.cli.options import json_option, print_json, print_table
+from assent.cli.options import json_option, print_table
 from assent.errors import AssentError, CaseNotFound, StillWaiting
 
 SHORT_PROMPT = 50
@@ -28,12 +28,12 @@ def list_pending(as_json: bool) -> None:
     """List the cases that still wait, the most urgent first."""
     found = _all()
     if as_json:
-        print_json([results.open_view(one.case, None) for one in found])
+        results.print_result([results.open_view(one.case, None) for one in found])
         return
     rows = [
         (
             one_line(one.case.case_id),
-            one.case.type,
+            one_line(one.case.type),
             one.case.expires_at,
             "yes" if one.told else "not yet",
             cut(one_line(one.case.prompt), SHORT_PROMPT),

@@ -61,8 +61,8 @@ def exit_code(outcome: Outcome) -> int:
     return AGAINST if outcome.against else DECIDED
 
 
-def print_result(view: dict[str, Any]) -> None:
-    """One JSON object, in one line unless someone looks at it."""
+def print_result(view: dict[str, Any] | list[dict[str, Any]]) -> None:
+    """One JSON document, in one line unless someone looks at it."""
     encoded = msgspec.json.encode(view)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)

@@ -173,6 +173,7 @@ class OnScreen:
 def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
     """The question, its link whole and alone in its line, and until when an answer counts."""
     card = card_of(notice.case, {}, is_reminder=notice.name == "reminder")
+    earlier = notice.case.previous_case_id
     return [
         "",
         *line.wrapped(f"{texts.heading(card)}:"),
@@ -180,6 +181,7 @@ def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
         INDENT + texts.visible(card.review_url),
         *line.wrapped(f"{texts.deadline(card)}.", INDENT),
         *line.wrapped(texts.silence(card), INDENT),
+        *(line.wrapped(f"This goes on from {texts.one_line(earlier)}.", INDENT) if earlier else ()),
         "",
     ]
 
