@@ -125,6 +125,14 @@ async def test_a_press_too_old_to_answer_is_let_go(harness: TelegramHarness):
     assert harness.told() == []
 
 
+async def test_an_answer_that_telegram_refuses_is_a_refusal(harness: TelegramHarness):
+    ticket = await harness.channel.send(sample_card())
+    (press,) = (await harness.channel.hear(harness.press(ticket, "x", user_id="7", name="Ada"))).presses
+    harness.refuse_next()
+    with pytest.raises(ChannelRefused):
+        await harness.channel.answer(press, "Recorded.")
+
+
 async def test_a_long_answer_opens_a_dialog_and_a_short_one_does_not(harness: TelegramHarness):
     ticket = await harness.channel.send(sample_card())
     (press,) = (await harness.channel.hear(harness.press(ticket, "x", user_id="7", name="Ada"))).presses

@@ -121,7 +121,9 @@ class DiscordChannel:
         token = quote(press.reply_to.get("token", ""), safe="")
         if not application or not token:
             return False
-        for break_s in (*BREAKS_S, None):
+        for break_s in (0.0, *BREAKS_S):
+            if break_s:
+                await self._sleep(break_s)
             reply = await self._api.call(
                 "POST",
                 f"/webhooks/{application}/interaction",
@@ -129,9 +131,8 @@ class DiscordChannel:
                 secret_path=f"/webhooks/{application}/{token}",
                 patience_s=5.0,
             )
-            if reply.is_ok or break_s is None:
-                return reply.is_ok
-            await self._sleep(break_s)
+            if reply.is_ok:
+                return True
         return False
 
 

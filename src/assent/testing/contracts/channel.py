@@ -270,6 +270,16 @@ class PressingContract:
         await harness.channel.answer(heard.presses[0], "Your answer was recorded.")
         assert list(harness.told()) == ["Your answer was recorded."]
 
+    async def test_a_response_that_can_tell_what_came_of_a_press_does(
+        self, harness: PressableHarness
+    ) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        reply = (await harness.channel.hear(call)).reply
+        told = reply("Your answer was recorded.") if reply is not None else b"Your answer was recorded."
+        assert b"Your answer was recorded." in told
+
     async def test_a_long_answer_is_cut(self, harness: PressableHarness) -> None:
         card = sample_card()
         ticket = await harness.channel.send(card)
