@@ -22,8 +22,10 @@ from mcp.types import (
 )
 
 from assent.agent import PendingCases
+from assent.mcp.messengers import Messengers
 from assent.mcp.questions import OPEN_AT_MOST, Questions
 from assent.mcp.server import build_server
+from assent.ports.channel import Channel
 from tests.cli.process import COMMAND, ServerProcess, environment
 from tests.server.running import ReviewPage
 from tests.waiting import PATIENCE_S, eventually
@@ -62,17 +64,21 @@ class Setting:
         key: str | None = None,
         url: str | None = None,
         open_at_most: int = OPEN_AT_MOST,
+        channel: Channel | None = None,
+        answerers: frozenset[str] = frozenset(),
         **client: Any,
     ) -> AsyncIterator[Client]:
         """The same server without a process of its own, for what no transport changes."""
         chosen = key or self.key
         with closing(PendingCases(self.folder / "agent.db")) as cases:
-            async with (
-                Questions(
-                    server=url or self.url, key=chosen, cases=cases, open_at_most=open_at_most
-                ) as questions,
-                Client(build_server(questions, key=chosen), **_timed(client)) as connected,
-            ):
+            questions = Questions(
+                server=url or self.url,
+                key=chosen,
+                cases=cases,
+                open_at_most=open_at_most,
+                messengers=Messengers([(channel, answerers)], cases) if channel is not None else None,
+            )
+            async with questions, Client(build_server(questions, key=chosen), **_timed(client)) as connected:
                 yield connected
 
     @asynccontextmanager

@@ -158,9 +158,10 @@ def test_a_page_in_a_browser_cannot_reach_it(http: HttpServer, headers: dict[str
         (("--key", "k", "--server", "http://assent.example"), "", "must be https://"),
         (("--key", "k", "--http", "--host", "0.0.0.0"), "", "set ASSENT_MCP_TOKEN"),
         (("--key", "k", "--http"), "short", "at least 20 characters"),
+        (("--key", "k", "--via", "telegram"), "", "ASSENT_TELEGRAM_BOT_TOKEN"),
         (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be kept in taken/agent.db"),
     ],
-    ids=["odd key", "insecure", "open to all", "short token", "no place"],
+    ids=["odd key", "insecure", "open to all", "short token", "no messenger", "no place"],
 )
 def test_a_start_that_cannot_work_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], token: str, complaint: str

@@ -13,6 +13,7 @@ import click
 
 from assent.agent import PendingCases
 from assent.agent.pending import default_path
+from assent.channels.opening import NAMES
 from assent.cli.options import PORT
 from assent.cli.request import DEFAULT_SERVER
 from assent.errors import SettingsError
@@ -42,6 +43,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file that keeps open questions; default: the one of all agents of this user.",
 )
+@click.option(
+    "--via",
+    "vias",
+    multiple=True,
+    type=click.Choice([name for name in NAMES if name != "terminal"]),
+    help="Ask the person in this messenger, so that the assistant never has the link; repeatable.",
+)
 @click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
 @click.option(
@@ -59,6 +67,7 @@ def mcp(
     key: str | None,
     trusted: tuple[str, ...],
     path: Path | None,
+    vias: tuple[str, ...],
     http: bool,
     host: str,
     port: int,
@@ -76,7 +85,9 @@ def mcp(
 
     async def main() -> None:
         with closing(_kept_in(path or default_path())) as cases:
-            async with run.Questions(server=server, key=key, cases=cases, trusted=trusted) as questions:
+            told = run.open_messengers(vias, os.environ, cases)
+            asking = run.Questions(server=server, key=key, cases=cases, trusted=trusted, messengers=told)
+            async with asking as questions:
                 built = run.build_server(questions, key=key)
                 if http:
                     await _serve_http(built, host, port, names)

@@ -144,4 +144,4 @@ def _meanwhile(case_id: str, shown: Shown, with_link: bool) -> str:
             "Give review_url to the person, unchanged, and say what it is about. It is theirs: never open,"
             f" fetch or shorten it. Then {check} to learn the decision. Until then nothing is decided."
         )
-    return f"The person has not decided. Do other work and {check} later. Until then nothing is decided."
+    return f"The person was asked and has not decided. Do other work, then {check}. Nothing is decided yet."

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 
 from assent.agent import AsyncAgent, FollowedCase, Notice, Outcome, PendingCase, PendingCases, read_case
 from assent.agent.drive import TIMEOUT, USER_AGENT
-from assent.agent.reading import Standing, read_standing
+from assent.agent.reading import ACTIONS, PRESSABLE, Standing, read_standing
 from assent.agent.trust import Trust, origin
 from assent.client import TERMINAL, ServerRefused
 from assent.errors import AssentError, CaseLost, SettingsError, Unavailable, Unreachable, ValidationFailed
+from assent.mcp.messengers import Messengers
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.protocol.versions import SPEC_VERSIONS
 
@@ -87,6 +88,7 @@ class Questions:
         key: str,
         cases: PendingCases,
         trusted: Iterable[str] = (),
+        messengers: Messengers | None = None,
         open_at_most: int = OPEN_AT_MOST,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -99,6 +101,7 @@ class Questions:
         self._server = server.rstrip("/")
         self._cases = cases
         self._trusted = tuple(trusted)
+        self._messengers = messengers
         self._open_at_most = open_at_most
         self._now = clock
         self._credentials = {"authorization": f"Bearer {key}"}
@@ -114,16 +117,29 @@ class Questions:
             raise ValidationFailed(
                 f"{self._open_at_most} questions are open already. Read their answers or withdraw some first."
             )
+        if self._messengers is not None and self._messengers.presses:
+            draft = {**draft, **_pressable(draft)}
         response = await self._call("POST", f"{self._server}/v1/cases", draft)
         case = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
         if case is None:
             raise _refusal(response)
         Trust(case.service_url, self._trusted).check(case)
-        # Nobody here presses buttons, so the token for them is not kept.
-        case = replace(case, submit_url=None, submit_token=None)
         pending = PendingCase(case=case, credentials=self._credentials, reference=REFERENCE)
         await asyncio.to_thread(self._cases.add, pending)
+        if self._messengers is not None:
+            with suppress(AssentError):  # it has been logged, and the client gets the link instead
+                await self._messengers.tell(Notice(name="told", case=case))
+                await self.mark_told(pending)
         return pending
+
+    async def is_in_messenger(self, pending: PendingCase) -> bool:
+        """Whether the person has been asked in a messenger."""
+        return bool(await asyncio.to_thread(self._cases.tickets, pending.case))
+
+    async def send_again(self, pending: PendingCase) -> None:
+        """Send the link to the person's messenger once more."""
+        if self._messengers is not None:
+            await self._messengers.tell(Notice(name="reminder", case=pending.case))
 
     async def kept(self) -> list[PendingCase]:
         """The questions whose end the assistant has not seen, the most urgent first."""
@@ -205,10 +221,16 @@ class Questions:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._messengers is not None:
+            await self._messengers.aclose()
         await self._agent.aclose()
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
+        if self._messengers is not None:
+            self._messengers.listen(self._agent.nudge)
+            for pending in await self.kept():  # their messages are brought up to date when they end
+                self.follow(pending)
         return self
 
     async def __aexit__(
@@ -221,6 +243,9 @@ class Questions:
     async def _heard(self, notice: Notice) -> None:
         if (followed := self._followed.get(notice.case.case_id)) is not None:
             followed.heard(notice)
+        if self._messengers is not None:
+            with suppress(AssentError):
+                await self._messengers.tell(notice)
 
     async def _watch(self, followed: Followed, seconds: float, on_notice: OnNotice) -> None:
         loop = asyncio.get_running_loop()
@@ -266,6 +291,13 @@ class Questions:
         if response.status_code >= 300:
             raise _refusal(response)
         return response
+
+
+def _pressable(draft: dict[str, Any]) -> dict[str, Any]:
+    """The actions that a button may take; a word to be typed cannot be pressed."""
+    typed = {"confirm"} if "confirm_word" in draft.get("context", {}) else set()
+    actions = [one for one in ACTIONS[draft["type"]] if one in PRESSABLE - typed]
+    return {"inline_actions": actions} if actions else {}
 
 
 async def _ignore(notice: Notice | None) -> None:

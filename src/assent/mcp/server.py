@@ -7,9 +7,12 @@ from mcp.server.mcpserver import MCPServer, RequestStateSecurity
 from mcp.types import ToolAnnotations
 
 from assent import __version__
+from assent.mcp.messengers import open_messengers
 from assent.mcp.questions import Questions
 from assent.mcp.teaching import INSTRUCTIONS, WHEN_TO_ASK
 from assent.mcp.tools import Tools
+
+__all__ = ["Questions", "build_server", "open_messengers"]
 
 NAME = "assent"
 STATE_FOR_S = 24 * 60 * 60  # how long a person may look at a link before they say yes or no to opening it

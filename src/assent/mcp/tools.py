@@ -221,7 +221,7 @@ class Tools:
         if standing is not None and standing.status in TERMINAL:
             return await self._answer(ctx, pending, SETTLE_WITHIN_S, None)
         if show_link and pending.case.prompt:
-            return await self._show(ctx, pending, wait_seconds)
+            return await self._show_again(ctx, pending, wait_seconds)
         status = standing.status if standing is not None else None
         return await self._answer(ctx, pending, wait_seconds, None, status)
 
@@ -229,10 +229,10 @@ class Tools:
     async def list_questions(self, ctx: Context[Any, Any]) -> Listed:
         """List the questions whose answers you have not read yet, the most urgent first."""
         kept = await self._questions.kept()
-        shown, with_link = kept[:LISTED_AT_MOST], showing.way(ctx) is None
+        shown = kept[:LISTED_AT_MOST]
         stands = await asyncio.gather(*map(self._status, shown))
         questions = [
-            answers.listed(one, status, with_link=with_link)
+            answers.listed(one, status, with_link=await self._hands_out(ctx, one))
             for one, status in zip(shown, stands, strict=True)
             if status != "gone"
         ]
@@ -262,7 +262,7 @@ class Tools:
         self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
     ) -> CallToolResult | InputRequiredResult:
         """Have the person shown the link, as this client can, and wait a while for the decision."""
-        way = showing.way(ctx)
+        way = showing.way(ctx) if not await self._questions.is_in_messenger(pending) else None
         if way == "retry":
             return showing.link_required(pending.case)
         if way is None:
@@ -286,7 +286,7 @@ class Tools:
     ) -> CallToolResult:
         """The end of the question if it comes in time, and else where it stands."""
         if with_link is None:
-            with_link = showing.way(ctx) is None
+            with_link = await self._hands_out(ctx, pending)
         if with_link or shown == "accept":
             await self._questions.mark_told(pending)
         seconds = 0 if shown in ("decline", "cancel") else wait_seconds
@@ -296,6 +296,17 @@ class Tools:
         heard = self._questions.follow(pending).status
         stands = heard if heard != "pending" else status
         return answers.result(answers.still_open(pending, stands, shown=shown, with_link=with_link))
+
+    async def _show_again(
+        self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
+    ) -> CallToolResult | InputRequiredResult:
+        if await self._questions.is_in_messenger(pending):
+            await self._questions.send_again(pending)
+        return await self._show(ctx, pending, wait_seconds)
+
+    async def _hands_out(self, ctx: ToolContext, pending: PendingCase) -> bool:
+        """Whether the link must be in the result, for there is no other way to the person."""
+        return showing.way(ctx) is None and not await self._questions.is_in_messenger(pending)
 
     async def _status(self, pending: PendingCase) -> str | None:
         try:

@@ -1,0 +1,96 @@
+"""Asked in their own messenger, people answer there, and the link passes neither client nor model."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from assent.errors import ChannelRefused
+from assent.testing.channel import RecordingChannel
+from tests.mcp.assistant import ERA, Person, Setting, answer, run, structured
+
+ADA = frozenset({"7"})
+GO = {"prompt": "Go?", "wait_seconds": 0}
+
+
+@pytest.mark.parametrize("era", ERA)
+def test_a_press_in_the_messenger_is_the_answer(setting: Setting, era: str) -> None:
+    person = Person()
+
+    async def main() -> None:
+        channel = RecordingChannel()
+        async with setting.in_process(
+            channel=channel, answerers=ADA, elicitation_callback=person, mode=ERA[era]
+        ) as client:
+            asking = asyncio.create_task(client.call_tool("ask_confirmation", {**GO, "wait_seconds": 60}))
+            await channel.until(lambda: len(channel.sent) == 1)
+            channel.press("confirm")
+            ended = structured(await asking)
+            assert (ended["action"], ended["verified"]) == ("confirm", True)
+            (sent,) = channel.sent
+            assert sent.ended is not None
+            assert sent.ended.action == "confirm"
+        assert channel.is_closed
+
+    run(main())
+    assert person.seen == []
+
+
+def test_the_link_is_in_no_result_and_can_be_sent_again(setting: Setting) -> None:
+    async def main() -> None:
+        channel = RecordingChannel()
+        async with setting.in_process(channel=channel) as client:
+            asked = structured(await client.call_tool("ask_confirmation", GO))
+            (listed,) = structured(await client.call_tool("list_questions"))["questions"]
+            check = {"case_id": asked["case_id"], "wait_seconds": 0, "show_link": True}
+            checked = structured(await client.call_tool("check_question", check))
+            assert [one["review_url"] for one in (asked, listed, checked)] == [None, None, None]
+            first, second = channel.sent
+            assert (first.card.is_reminder, second.card.is_reminder) == (False, True)
+            assert first.card.buttons == ()  # nobody may press, so there is the link alone
+            await asyncio.to_thread(answer, second.card.review_url, "cancel")
+            assert structured(await client.call_tool("check_question", check))["action"] == "cancel"
+            assert first.ended is not None
+            assert second.ended is not None
+
+    run(main())
+
+
+def test_a_messenger_that_fails_leaves_the_link_to_the_client(setting: Setting) -> None:
+    async def main() -> Any:
+        channel = RecordingChannel()
+        channel.expect(ChannelRefused("The chat is gone."))
+        async with setting.in_process(channel=channel) as client:
+            return structured(await client.call_tool("ask_confirmation", GO))
+
+    assert run(main())["review_url"]
+
+
+def test_buttons_work_after_a_restart_and_messages_are_brought_up_to_date(setting: Setting) -> None:
+    async def main() -> None:
+        channel, again = RecordingChannel(), RecordingChannel()
+        async with setting.in_process(channel=channel, answerers=ADA) as client:
+            asked = structured(await client.call_tool("ask_escalation", {**GO, "error": "It broke."}))
+        again.sent = channel.sent
+        async with setting.in_process(channel=again, answerers=ADA) as client:
+            again.press("skip")
+            await again.until(lambda: again.sent[0].ended is not None)
+            check = {"case_id": asked["case_id"], "wait_seconds": 30}
+            assert structured(await client.call_tool("check_question", check))["action"] == "skip"
+
+    run(main())
+
+
+def test_a_word_that_must_be_typed_cannot_be_pressed(setting: Setting) -> None:
+    async def main() -> None:
+        channel = RecordingChannel()
+        async with setting.in_process(channel=channel, answerers=ADA) as client:
+            structured(await client.call_tool("ask_confirmation", {**GO, "confirm_word": "delete"}))
+            options = [{"id": "a", "title": "A"}]
+            structured(await client.call_tool("ask_selection", {**GO, "options": options}))
+            assert [[button.action for button in sent.card.buttons] for sent in channel.sent] == [
+                ["cancel"],
+                [],
+            ]
+
+    run(main())
