@@ -99,6 +99,17 @@ async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(d
         assert (await ended(again))["action"] == "approve"
 
 
+@pytest.mark.anyio
+async def test_one_place_that_fails_is_named_and_the_others_carry_on(desk: Desk) -> None:
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
+        asking = desk.start(*QUESTION, "--via", "telegram", "--via", "print", env=env)
+        desk.answer(await asyncio.to_thread(asking.link), "approve")
+        assert (await ended(asking))["action"] == "approve"
+    assert "assent: Telegram" in asking.said
+
+
 def test_an_answer_is_typed_where_the_command_runs(desk: Desk) -> None:
     with terminal(desk, 80, *QUESTION, "--via", "terminal") as shown:
         shown.wait_for("Approve\r\n")

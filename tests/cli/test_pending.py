@@ -81,7 +81,8 @@ def test_what_waits_is_listed_and_can_be_forgotten(desk: Desk) -> None:
     forgot = assent(desk.folder, "pending", "forget", cases[0]["case_id"], env=desk.env)
     assert (forgot.returncode, forgot.stdout) == (0, "")
     assert [one.case.case_id for one in desk.kept()] == [cases[1]["case_id"]]
-    assent(desk.folder, "pending", "forget", "--all", env=desk.env)
+    rest = assent(desk.folder, "pending", "forget", "--all", "--json", env=desk.env)
+    assert msgspec.json.decode(rest.stdout) == {"forgotten": [cases[1]["case_id"]]}
     assert desk.kept() == []
 
 

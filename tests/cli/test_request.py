@@ -1,6 +1,7 @@
 """`assent request`: any call; where a service needs a person, their decision, and codes to branch on."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -44,6 +45,23 @@ def test_what_the_person_does_is_told_on_the_way(desk: Desk) -> None:
     asking.wait_for("A person has opened it (23:59:")
     desk.answer(link, "confirm")
     asking.end()
+
+
+def test_the_link_is_told_again_when_it_is_time_to_remind(service: StrangeService, desk: Desk) -> None:
+    service.replies["/act"] = lambda call: asked_with_reminder(service)
+    service.stands(status="pending")
+    asking = desk.start("request", "POST", f"{service.url}/act", "--interval", "0.2")
+    asking.wait_for("Reminder: 127.0.0.1 asks you to confirm:\n  Go?\n")
+    assert asking.said.count(f"{service.url}/review/1\n") == 2
+    service.stands(**completed("confirm"))
+    asking.end()
+
+
+def asked_with_reminder(service: StrangeService) -> Reply:
+    service.asks("/again", reminder_at=(datetime.now(UTC) + timedelta(seconds=1)).isoformat())
+    reply = service.replies["/again"]
+    assert isinstance(reply, Reply)
+    return reply
 
 
 def test_the_body_may_come_from_a_file_or_from_standard_input(service: StrangeService, desk: Desk) -> None:

@@ -66,7 +66,8 @@ def resume(case_id: str | None, how: How) -> None:
 @pending.command()
 @click.argument("case_ids", nargs=-1, metavar="[CASE_ID]...")
 @click.option("--all", "forget_all", is_flag=True, help="Forget every case.")
-def forget(case_ids: tuple[str, ...], forget_all: bool) -> None:
+@json_option
+def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
     """Stop keeping cases; at the service they stay open until they are answered or expire."""
     if not case_ids and not forget_all:
         raise click.UsageError("Name the cases to forget, or say --all.")
@@ -78,6 +79,8 @@ def forget(case_ids: tuple[str, ...], forget_all: bool) -> None:
             click.echo(f"Forgot {one_line(one.case.case_id)}.", err=True)
     finally:
         cases.close()
+    if as_json:
+        results.print_result({"forgotten": [one.case.case_id for one in chosen]})
 
 
 async def _resume_all(chosen: list[PendingCase], waiting: Waiting) -> None:
