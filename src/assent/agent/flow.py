@@ -57,6 +57,8 @@ class Notice(Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     text: str | None = None
     outcome: Outcome | None = None
+    round: int = 1
+    """Which round of its chain this question is, as far as this agent has seen it."""
 
 
 class Flow:
@@ -227,6 +229,7 @@ def _outcome(case: FollowedCase, standing: Standing) -> Outcome | None:
             data=data if isinstance(data, dict) else {},
             responded_by=standing.responded_by,
             previous_case_id=case.previous_case_id,
+            next_case_id=standing.next_case_id,
             raw=standing.raw,
         )
     if standing.status == "expired":

@@ -23,7 +23,8 @@ from assent.agent.drive import (
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
 from assent.agent.pending import KeptCase, PendingCase, PendingCases
-from assent.agent.reading import FollowedCase, read_case
+from assent.agent.reading import FollowedCase, Suggestion, read_case
+from assent.agent.rounds import Advice, Rounds
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
 from assent.errors import CaseLost, FollowFailed
@@ -61,6 +62,8 @@ class AsyncAgent:
         self._streams = streams
         self._pending = pending
         self._now = clock
+        self._rounds = Rounds()
+        self._advice = Advice()
         self._following: dict[str, _Listener] = {}
 
     async def request(
@@ -92,7 +95,7 @@ class AsyncAgent:
         kept, flow = KeptCase(self._pending, pending), self._flow(case)
         if not pending.told:
             await asyncio.to_thread(kept.begin)
-            await self._tell(Notice(name="told", case=case))
+            await self._tell(Notice(name="told", case=case, round=self._rounds.number(case)))
             await asyncio.to_thread(kept.told)
         try:
             async with _Listener(self._http, flow, pending.credentials, self._now) as listener:
@@ -117,6 +120,10 @@ class AsyncAgent:
         if listener is not None:
             listener.nudge()
         return listener is not None
+
+    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
+        """What the service thinks would make a next attempt better; for the same call twice at most."""
+        return self._advice.offered(response)
 
     def pending(self) -> list[PendingCase]:
         """The cases that an earlier run, or another one, still waits for."""

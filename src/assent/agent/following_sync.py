@@ -22,7 +22,8 @@ from assent.agent.drive import (
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
 from assent.agent.pending import KeptCase, PendingCase, PendingCases
-from assent.agent.reading import FollowedCase, read_case
+from assent.agent.reading import FollowedCase, Suggestion, read_case
+from assent.agent.rounds import Advice, Rounds
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
 from assent.errors import CaseLost, FollowFailed
@@ -56,6 +57,8 @@ class Agent:
         self._streams = streams
         self._pending = pending
         self._now = clock
+        self._rounds = Rounds()
+        self._advice = Advice()
 
     def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -80,7 +83,7 @@ class Agent:
         kept, flow = KeptCase(self._pending, pending), self._flow(case)
         if not pending.told:
             kept.begin()
-            self._tell(Notice(name="told", case=case))
+            self._tell(Notice(name="told", case=case, round=self._rounds.number(case)))
             kept.told()
         listener = _Listener(self._http, flow, pending.credentials, self._now)
         try:
@@ -97,6 +100,10 @@ class Agent:
     def _end(self, kept: KeptCase, notice: Notice) -> None:
         self._tell(notice)
         kept.end()
+
+    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
+        """What the service thinks would make a next attempt better; for the same call twice at most."""
+        return self._advice.offered(response)
 
     def pending(self) -> list[PendingCase]:
         """The cases that an earlier run, or another one, still waits for."""

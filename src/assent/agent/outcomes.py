@@ -16,6 +16,7 @@ class Decided(Struct, frozen=True, kw_only=True):
     responded_by: dict[str, Any] | None = None
     verified: bool | None = None
     previous_case_id: str | None = None
+    next_case_id: str | None = None
     raw: dict[str, Any] = {}
 
     status = "completed"

@@ -85,7 +85,7 @@ class Switchboard:
     async def tell(self, notice: Notice) -> None:
         """Send the link, send it again, or bring every copy up to date."""
         if notice.name in ("told", "reminder"):
-            await self._send(notice.case, is_reminder=notice.name == "reminder")
+            await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
             await self._settle(notice.case, _ended(notice.outcome, self._now()))
 
@@ -105,8 +105,8 @@ class Switchboard:
     async def listen(self) -> None:
         """Take presses as they come, for an agent without a public address; runs until cancelled."""
         async for presses in self._channel.listen():
-            for press in presses:
-                await self.pressed(press)
+            for press in presses:  # what was pressed is finished even if whoever listens leaves meanwhile
+                await asyncio.shield(self._under_way(self.pressed(press)))
 
     async def pressed(self, press: Press) -> None:
         """Take one press to its service, and tell whoever pressed what came of it."""
@@ -179,17 +179,18 @@ class Switchboard:
             return UNSURE
         return REPLIES.get(response.status_code, UNSURE if response.status_code >= 500 else NOT_RECORDED)
 
-    async def _send(self, case: FollowedCase, *, is_reminder: bool) -> None:
+    async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
         references = {_reference(): action for action in self._pressable(case)}
         await asyncio.to_thread(self._cases.add_buttons, case, references)
-        ticket = await self._channel.send(card_of(case, references, is_reminder=is_reminder))
+        card = card_of(case, references, is_reminder=is_reminder, round=round)
+        ticket = await self._channel.send(card)
         await asyncio.to_thread(self._cases.add_ticket, case, ticket)
 
     def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()
 
     async def _settle(self, case: FollowedCase, ended: Ended) -> None:
-        card = card_of(case, {}, is_reminder=False)
+        card = card_of(case, {})
         for ticket in await asyncio.to_thread(self._cases.tickets, case):
             try:
                 await self._channel.settle(ticket, card, ended)
@@ -204,12 +205,12 @@ class Switchboard:
         self._replies[press_id] = reply
 
 
-def card_of(case: FollowedCase, references: dict[str, str], *, is_reminder: bool) -> Card:
-    """A case as a messenger shows it."""
-    labels = case.context.get("action_labels")
-    named = labels if isinstance(labels, dict) else {}
+def card_of(
+    case: FollowedCase, references: dict[str, str], *, is_reminder: bool = False, round: int = 1
+) -> Card:
+    """A case as a messenger shows it. Its buttons bear our own words: a service's could mean the opposite."""
     buttons = tuple(
-        Button(action=action, label=_label(action, named), reference=reference)
+        Button(action=action, label=_label(action), reference=reference)
         for reference, action in references.items()
     )
     return Card(
@@ -223,13 +224,11 @@ def card_of(case: FollowedCase, references: dict[str, str], *, is_reminder: bool
         buttons=buttons,
         facts=_facts(case.context),
         is_reminder=is_reminder,
+        round=round,
     )
 
 
-def _label(action: str, named: dict[str, Any]) -> str:
-    label = named.get(action)
-    if isinstance(label, str) and label.strip() and len(label) <= 40:
-        return label.strip()
+def _label(action: str) -> str:
     return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
 
 

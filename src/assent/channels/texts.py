@@ -240,6 +240,8 @@ def heading(card: Card) -> str:
     """Who asks for what: "Acme asks for your approval"."""
     source = cut(one_line(card.source), 80) or "An agent"
     asks = ASKS.get(card.type, "{source} asks for your decision").replace("{source}", source)
+    if card.round > 1:
+        asks = f"{asks} (round {card.round})"
     return f"Reminder: {asks}" if card.is_reminder else asks
 
 

@@ -172,7 +172,7 @@ class OnScreen:
 
 def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
     """The question, its link whole and alone in its line, and until when an answer counts."""
-    card = card_of(notice.case, {}, is_reminder=notice.name == "reminder")
+    card = card_of(notice.case, {}, is_reminder=notice.name == "reminder", round=notice.round)
     earlier = notice.case.previous_case_id
     return [
         "",

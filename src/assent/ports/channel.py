@@ -37,6 +37,8 @@ class Card(Struct, frozen=True, kw_only=True):
     facts: tuple[tuple[str, str], ...] = ()
     """The few facts worth a line each; the page has the rest."""
     is_reminder: bool = False
+    round: int = 1
+    """From the second on, the question goes on from an earlier answer."""
 
 
 class Ticket(Struct, frozen=True, kw_only=True):
