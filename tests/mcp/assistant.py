@@ -177,7 +177,7 @@ class Person:
 
 async def until(holds: Callable[[], Any] | Callable[[], Awaitable[Any]]) -> Any:
     """Wait for what another process does."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(START_S):
         while True:
             found = holds()
             if asyncio.iscoroutine(found):

@@ -7,10 +7,36 @@ import pytest
 
 from assent.errors import ChannelRefused
 from assent.testing.channel import RecordingChannel
-from tests.mcp.assistant import ERA, Person, Setting, answer, run, structured
+from tests.channels.loopback import loopback
+from tests.channels.telegram.bot_api import CHAT, TOKEN, BotApi
+from tests.mcp.assistant import ERA, Person, Setting, answer, run, structured, until
 
 ADA = frozenset({"7"})
 GO = {"prompt": "Go?", "wait_seconds": 0}
+
+
+def test_a_press_in_telegram_answers_an_assistant(setting: Setting) -> None:
+    async def main() -> None:
+        api = BotApi()
+        async with loopback(api.handle) as server:
+            env = setting.env(
+                ASSENT_TELEGRAM_BOT_TOKEN=TOKEN,
+                ASSENT_TELEGRAM_CHAT_ID=str(CHAT),
+                ASSENT_TELEGRAM_API_URL=server.url,
+                ASSENT_TELEGRAM_ANSWERERS="7",
+            )
+            async with setting.over_stdio("--via", "telegram", env=env) as client:
+                asking = asyncio.create_task(
+                    client.call_tool("ask_approval", {"prompt": "Deploy?", "text": "4.2", "wait_seconds": 60})
+                )
+                await until(lambda: api.messages and server.at("/getUpdates"))
+                approve = api.messages[1]["reply_markup"]["inline_keyboard"][0][0]
+                api.deliver(api.press(1, approve["callback_data"]))
+                assert structured(await asking)["action"] == "approve"
+                await until(lambda: "Approved" in api.messages[1]["text"])
+        assert api.problems == []
+
+    run(main())
 
 
 @pytest.mark.parametrize("era", ERA)

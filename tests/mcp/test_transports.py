@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -178,3 +179,20 @@ def test_a_start_without_a_key_says_where_to_get_one(tmp_path: Path) -> None:
     ended = assent(tmp_path, "mcp")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("assent: Name a key of the server in ASSENT_KEY")
+
+
+def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['mcp'] = None; sys.argv = ['assent', 'mcp', '--key', 'k'];"
+        "import assent.cli; assent.cli.main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "assent: `assent mcp` needs the MCP SDK: install assent[mcp].\n"

@@ -19,6 +19,9 @@ STATE_FOR_S = 24 * 60 * 60  # how long a person may look at a link before they s
 _ASKS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
+_CHECKS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+)
 _LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
 _ENDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
@@ -33,7 +36,7 @@ TITLES = {
     "list_questions": "List unread questions",
     "withdraw_question": "Withdraw a question",
 }
-_OTHER = {"check_question": _LOOKS, "list_questions": _LOOKS, "withdraw_question": _ENDS}
+_OTHER = {"check_question": _CHECKS, "list_questions": _LOOKS, "withdraw_question": _ENDS}
 
 
 def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
