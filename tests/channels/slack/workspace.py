@@ -213,13 +213,14 @@ class SlackHarness(PressableHarness):
         menu = {**link, "type": "static_select", "action_id": "assent.press.0"}
         endless = {**link, "action_id": "assent.press.0", "value": "x" * 65}
         empty = {**endless, "value": ""}
+        odd = {**endless, "value": "x", "action_ts": "1\r\nX-Header: y"}
         return [
             signed(b"ssl_check=1&token=deprecated"),
             signed(form(interaction("1.1", "x", type="view_submission"))),
             signed(form(interaction("1.1", "x", type="something_new"))),
             *(
                 signed(form(interaction("1.1", "x", actions=[one])))
-                for one in (link, foreign, menu, endless, empty)
+                for one in (link, foreign, menu, endless, empty, odd)
             ),
             signed(form(interaction("1.1", "x", actions="none"))),
             signed(form(interaction("1.1", "x", user=None))),

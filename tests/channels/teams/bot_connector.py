@@ -299,6 +299,8 @@ class TeamsHarness(PressableHarness):
             {"from": {"id": "29:guest", "name": "Nobody"}},
             {"channelData": {}, "conversation": {"id": "a:personal/1"}},
             {"id": ""},
+            {"id": "f:1\r\nX-Header: y"},
+            {"id": "f:é"},
         ]
         return [calling(invoke("x", 1, **one)) for one in changed]
 

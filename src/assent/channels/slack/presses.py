@@ -121,8 +121,11 @@ def _press(interaction: Interaction, user: User, action: Action) -> Press | None
     team_id = user.team_id or (interaction.team.id if interaction.team is not None else "")
     place = interaction.container or Container()
     reply_to = {"channel": place.channel_id, "user": user.id, "thread_ts": place.thread_ts}
+    press_id = ":".join((team_id, user.id, place.message_ts, action.action_id, action.action_ts))
+    if not (press_id.isascii() and press_id.isprintable()):  # it stands in a header on its way to the service
+        return None
     return Press(
-        id=":".join((team_id, user.id, place.message_ts, action.action_id, action.action_ts)),
+        id=press_id,
         reference=action.value,
         presser=Presser(
             platform=PLATFORM,

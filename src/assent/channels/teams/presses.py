@@ -85,7 +85,7 @@ def press_of(activity: Activity) -> Press | None:
     """The press in an activity, if it is one of our buttons and an organisation knows who pressed it."""
     reference = _reference(activity)
     tenant_id, object_id = _tenant_id(activity), activity.sender.aad_object_id
-    if reference is None or not activity.id or not tenant_id or not object_id:
+    if reference is None or not _is_plain(activity.id) or not tenant_id or not object_id:
         return None
     name = cut(one_line(activity.sender.name or ""), LONGEST_NAME) or None
     is_personal = activity.conversation.conversation_type == "personal"
@@ -117,6 +117,11 @@ def _reference(activity: Activity) -> str | None:
     reference = action.data.get("reference")
     fits = isinstance(reference, str) and 0 < utf8_bytes(reference) <= REFERENCE
     return reference if fits else None
+
+
+def _is_plain(text: str) -> bool:
+    """Whether this can stand in a header, as the id of a press does on its way to the service."""
+    return bool(text) and text.isascii() and text.isprintable()
 
 
 def _tenant_id(activity: Activity) -> str:
