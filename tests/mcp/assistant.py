@@ -51,6 +51,13 @@ class Setting:
     def env(self, **more: str) -> dict[str, str]:
         return environment({"ASSENT_SERVER": self.url, "ASSENT_KEY": self.key, **more})
 
+    def pending(self) -> set[str]:
+        """The questions that wait on the server."""
+        headers = {"Authorization": f"Bearer {self.key}"}
+        url = f"{self.url}/v1/reviews?status=pending&limit=200"
+        listed = httpx.get(url, headers=headers, timeout=PATIENCE_S).json()["cases"]
+        return {one["poll"]["case_id"] for one in listed}
+
     def status(self, case_id: str) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.key}"}
         return httpx.get(
@@ -75,6 +82,7 @@ class Setting:
                 server=url or self.url,
                 key=chosen,
                 cases=cases,
+                trusted=[self.url],
                 open_at_most=open_at_most,
                 messengers=Messengers([(channel, answerers)], cases) if channel is not None else None,
             )

@@ -107,6 +107,20 @@ def test_a_question_is_withdrawn_with_a_reason(setting: Setting) -> None:
     run(main())
 
 
+def test_an_answer_that_nobody_was_listening_for_any_more_can_still_be_seen(setting: Setting) -> None:
+    async def main() -> None:
+        async with setting.in_process() as client:
+            for action in ("confirm", "cancel"):
+                asked = structured(await client.call_tool("ask_confirmation", GO))
+                answer(asked["review_url"], action)
+                await client.call_tool("check_question", {"case_id": asked["case_id"], "wait_seconds": 30})
+            listed = structured(await client.call_tool("list_questions"))
+            assert listed["questions"] == []
+            assert [one["action"] for one in listed["recent"]] == ["cancel", "confirm"]
+
+    run(main())
+
+
 def test_withdrawing_what_was_answered_brings_the_answer(setting: Setting) -> None:
     async def main() -> None:
         async with setting.in_process() as client:

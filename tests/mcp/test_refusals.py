@@ -1,10 +1,13 @@
 """What an assistant says wrong, and what goes wrong around it: a sentence for the model, never a decision."""
 
+import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.mcp.assistant import Setting, refusal, run, structured
+from tests.waiting import PATIENCE_S
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -54,6 +57,37 @@ def test_a_key_that_is_refused_later_loses_no_question(setting: Setting) -> None
             assert found["case_id"] == asked["case_id"]
 
     run(main())
+
+
+def test_a_reply_that_got_lost_does_not_make_two_questions_of_one(setting: Setting) -> None:
+    calls: list[bytes] = []
+
+    async def lossy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Takes every call to the server, and loses the first reply."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        headers = httpx.Headers(dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:-2]))
+        calls.append(await reader.readexactly(int(headers["Content-Length"])))
+        named = {name: headers[name] for name in ("Authorization", "Content-Type", "Idempotency-Key")}
+        async with httpx.AsyncClient(timeout=PATIENCE_S) as http:
+            reply = await http.post(f"{setting.url}/v1/cases", content=calls[-1], headers=named)
+        if len(calls) > 1:
+            lines = f"HTTP/1.1 {reply.status_code} .\r\nContent-Length: {len(reply.content)}\r\n\r\n"
+            writer.write(lines.encode() + reply.content)
+            await writer.drain()
+        writer.close()
+
+    async def main() -> Any:
+        server = await asyncio.start_server(lossy, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, setting.in_process(url=url) as client:
+            return structured(
+                await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
+            )
+
+    before = setting.pending()
+    asked = run(main())
+    assert len(calls) == 2
+    assert setting.pending() - before == {asked["case_id"]}
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ class QuestionList(BaseModel):
 
     questions: list[Question]
     more: int = Field(description="How many further ones there are.")
+    recent: list[Question] = Field(description="The last ones whose end was handed to you, newest first.")
 
 
 def ended(pending: PendingCase, outcome: Outcome) -> Question:

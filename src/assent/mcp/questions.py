@@ -5,6 +5,8 @@ neither a restart nor a call that was broken off loses an answer.
 """
 
 import asyncio
+import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -30,6 +32,7 @@ REFERENCE = "mcp"  # what the file knows these questions by; other agents of thi
 OPEN_AT_MOST = 50
 SETTLE_WITHIN_S = 20.0  # from knowing that a question has ended to having read and verified its end
 HEARTBEAT_S = 10.0
+RECENT = 5
 
 OnNotice = Callable[[Notice | None], Awaitable[None]]
 
@@ -110,6 +113,8 @@ class Questions:
         )
         self._agent = AsyncAgent(tell=self._heard, trusted=self._trusted)
         self._followed: dict[str, Followed] = {}
+        # Handed out, but a client may have stopped listening by then: it can still be seen.
+        self.recent: deque[tuple[PendingCase, Outcome]] = deque(maxlen=RECENT)
 
     async def open(self, draft: dict[str, Any]) -> PendingCase:
         """Put a question before a person; it is kept before anybody can see its link."""
@@ -119,7 +124,7 @@ class Questions:
             )
         if self._messengers is not None and self._messengers.presses:
             draft = {**draft, **_pressable(draft)}
-        response = await self._call("POST", f"{self._server}/v1/cases", draft)
+        response = await self._opened(draft)
         case = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
         if case is None:
             raise _refusal(response)
@@ -199,6 +204,7 @@ class Questions:
             await self._forget(pending.case)
             raise
         await self._forget(pending.case)
+        self.recent.append((pending, outcome))
         return outcome
 
     async def withdraw(self, pending: PendingCase, reason: str) -> Outcome:
@@ -256,6 +262,14 @@ class Questions:
             for notice in fresh or (None,):
                 await on_notice(notice)
 
+    async def _opened(self, draft: dict[str, Any]) -> httpx.Response:
+        """Tried twice under one name, so that an answer which got lost does not make two questions of one."""
+        url, name = f"{self._server}/v1/cases", secrets.token_urlsafe(16)
+        try:
+            return await self._call("POST", url, draft, name=name)
+        except Unreachable:
+            return await self._call("POST", url, draft, name=name)
+
     async def _forget(self, case: FollowedCase) -> None:
         await asyncio.to_thread(self._cases.remove, case)
 
@@ -281,8 +295,12 @@ class Questions:
         )
         return PendingCase(case=case, credentials=self._credentials, told=True)
 
-    async def _call(self, method: str, url: str, body: dict[str, Any] | None = None) -> httpx.Response:
+    async def _call(
+        self, method: str, url: str, body: dict[str, Any] | None = None, *, name: str | None = None
+    ) -> httpx.Response:
         headers = {**self._credentials, "Content-Type": "application/json"}
+        if name is not None:
+            headers["Idempotency-Key"] = name
         content = _encoded(body) if body is not None else None
         try:
             response = await self._http.request(method, url, headers=headers, content=content)

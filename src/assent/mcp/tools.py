@@ -227,7 +227,7 @@ class Tools:
 
     @_in_words
     async def list_questions(self, ctx: Context[Any, Any]) -> Listed:
-        """List the questions whose answers you have not read yet, the most urgent first."""
+        """List the questions whose answers you have not read, most urgent first, and those you just read."""
         kept = await self._questions.kept()
         shown = kept[:LISTED_AT_MOST]
         stands = await asyncio.gather(*map(self._status, shown))
@@ -236,7 +236,8 @@ class Tools:
             for one, status in zip(shown, stands, strict=True)
             if status != "gone"
         ]
-        return answers.result(QuestionList(questions=questions, more=len(kept) - len(shown)))
+        recent = [answers.ended(*one) for one in reversed(self._questions.recent)]
+        return answers.result(QuestionList(questions=questions, more=len(kept) - len(shown), recent=recent))
 
     @_in_words
     async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> Told:
