@@ -11,6 +11,11 @@ from mcp.types import TextContent
 from assent.agent import Decided, PendingCase, read_case
 from assent.mcp.answers import ended
 from assent.mcp.answers import result as result_of
+from assent.mcp.arguments import DEFAULT_WAIT_S, LONGEST_WAIT_S
+from assent.mcp.messengers import NAMES
+from assent.mcp.questions import OPEN_AT_MOST
+from assent.mcp.server import TITLES
+from tests.docs.markdown import ROOT
 from tests.mcp.assistant import ERA, Person, Setting, answer, opened, run, structured, until
 
 KINDS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
@@ -204,3 +209,11 @@ def test_an_assistant_is_taught_when_to_ask_and_every_argument_is_explained(sett
             }
 
     run(main())
+
+
+def test_the_docs_name_every_tool_and_limit() -> None:
+    page = (ROOT / "docs" / "howto" / "mcp.md").read_text("utf-8")
+    assert [name for name in TITLES if f"| `{name}` |" not in page] == []
+    assert f"waits {DEFAULT_WAIT_S} seconds unless told otherwise, {LONGEST_WAIT_S} at most" in page
+    assert f"More than {OPEN_AT_MOST} questions" in page
+    assert [name for name in NAMES if f"]({name}.md)" not in page] == []
