@@ -9,7 +9,7 @@ import struct
 import subprocess
 import termios
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -55,7 +55,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [COMMAND, *arguments],
             cwd=desk.folder,
-            env={**environment({**desk.env, **env}), "TERM": env.get("TERM", "xterm-256color")},
+            env=environment({**desk.env, "COLUMNS": "200", "TERM": "xterm-256color", **env}),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -92,9 +92,6 @@ class Terminal:
 
     def end(self) -> int:
         return self.process.wait(PATIENCE_S)
-
-
-OpenTerminal = Callable[..., Terminal]
 
 
 @contextmanager

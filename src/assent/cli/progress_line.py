@@ -30,13 +30,13 @@ class ProgressLine:
         *,
         live: bool | None = None,
         several: bool = False,
-        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+        columns: Callable[[], int] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._out = out or sys.stderr
         self.live = is_live(self._out) if live is None else live
         self._several = several
-        self._columns = columns
+        self.columns = columns or (lambda: columns_of(self._out))
         self._now = clock
         self._last: Notice | None = None
         self._trouble: tuple[str, datetime] | None = None
@@ -55,7 +55,7 @@ class ProgressLine:
         """The text in lines that fit into the terminal, broken between words; elsewhere it is one line."""
         if not self.live:
             return [indent + text]
-        width = max(self._columns() - 1, 20)
+        width = max(self.columns() - 1, 20)
         return textwrap.wrap(
             text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
         )
@@ -101,7 +101,7 @@ class ProgressLine:
         trouble = self._trouble if self._trouble and self._now() < self._trouble[1] + TROUBLE_FOR else None
         doing = (trouble[0], "Trouble on the way") if trouble else doing_words(self._last)
         left = left_words(self._last.case.expires_at - self._now())
-        self._shown = fitted(doing, [part for part in (left, HINT) if part], self._columns() - 1)
+        self._shown = fitted(doing, [part for part in (left, HINT) if part], self.columns() - 1)
         self._write(f"{ERASE}{self._shown}")
 
     def _print_change(self, notice: Notice) -> None:
@@ -122,6 +122,14 @@ class ProgressLine:
 def is_live(out: TextIO) -> bool:
     """Whether a line there can be drawn over."""
     return out.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def columns_of(out: TextIO) -> int:
+    """How wide this very terminal is, wherever standard output goes and whatever COLUMNS once was."""
+    try:
+        return os.get_terminal_size(out.fileno()).columns or 80
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns
 
 
 def doing_words(notice: Notice) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import sys
 import webbrowser
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -189,7 +188,7 @@ def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
 def drawn(link: str, line: ProgressLine) -> list[str]:
     """The link as a QR code, or a word about why there is none."""
     width = qr_width(link)
-    if line.live and width > shutil.get_terminal_size().columns:
+    if line.live and width > line.columns():
         return [*line.wrapped(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
     return [*qr_lines(link, coloured=line.live and "NO_COLOR" not in os.environ), ""]
 
