@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.agent import AsyncAgent, Decided, Notice
-from assent.agent.callbacks import CallbackReceiver, Callbacks
+from assent.agent import AsyncAgent, CallbackReceiver, Callbacks, Decided, Notice
 from assent.protocol.callback import HITL_SIGNATURE, format_secret, sign_callback
 from tests.server.running import EXAMPLE, RunningServer, running
 

@@ -1,6 +1,8 @@
 """The agent's side of the protocol: whoever asks, the person is told, and the decision comes back."""
 
-from assent.agent.callbacks import CallbackReceiver, Callbacks
+from typing import TYPE_CHECKING, Any
+
+from assent.agent.callbacks import Callbacks
 from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport
 from assent.agent.flow import Notice
 from assent.agent.following import AsyncAgent
@@ -9,6 +11,9 @@ from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from assent.agent.pending import PendingCase, PendingCases
 from assent.agent.reading import FollowedCase, Suggestion, read_case, read_suggestions
 from assent.agent.switchboard import Switchboard
+
+if TYPE_CHECKING:
+    from assent.agent.receiver import CallbackReceiver
 
 __all__ = [
     "Agent",
@@ -30,3 +35,12 @@ __all__ = [
     "read_case",
     "read_suggestions",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The receiver brings a web server along, which few agents need."""
+    if name == "CallbackReceiver":
+        from assent.agent.receiver import CallbackReceiver
+
+        return CallbackReceiver
+    raise AttributeError(name)
