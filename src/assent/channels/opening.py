@@ -13,19 +13,14 @@ HEARD_ANYWHERE = {
     "slack": "ASSENT_SLACK_APP_TOKEN",
     "terminal": None,
 }
-EXTRAS = {"slack": "slack"}
 
 
 def open_channel(name: str, environ: Mapping[str, str]) -> Channel:
-    """The messenger of this name; raises SettingsError naming what is not set or not installed."""
+    """The messenger of this name; raises SettingsError naming what is not set."""
     if name not in NAMES:
         raise SettingsError(f"There is no messenger {name!r}; there are {', '.join(NAMES)}.")
     path = f"assent.channels.{name}"
-    try:
-        opener = import_module(path).from_environment
-    except ModuleNotFoundError as error:
-        raise _not_installed(name, path, error) from error
-    channel: Channel = opener(environ)
+    channel: Channel = import_module(path).from_environment(environ)
     return channel
 
 
@@ -44,10 +39,3 @@ def answerers_of(name: str, environ: Mapping[str, str]) -> frozenset[str]:
     if name == "terminal" and not named:
         return frozenset({import_module("assent.channels.terminal.channel").login_name()})
     return frozenset(named.replace(",", " ").split())
-
-
-def _not_installed(name: str, path: str, error: ModuleNotFoundError) -> SettingsError:
-    if error.name is not None and path.startswith(error.name):
-        return SettingsError(f"This version of Assent cannot send to {name}.")
-    extra = EXTRAS.get(name, name)
-    return SettingsError(f"Sending to {name} needs more: pip install 'assent[{extra}]' ({error.name}).")
