@@ -62,6 +62,15 @@ LONGEST_MOTION = """() => Math.max(0, ...[...document.querySelectorAll("*")].fla
   return `${style.transitionDuration},${style.animationDuration}`.split(",").map(parseFloat);
 }))"""
 
+# A word of an action's name that has no room in its button.
+BROKEN_WORDS = """() => [...document.querySelectorAll(".bar button")].flatMap(button => {
+  const style = getComputedStyle(button);
+  const room = button.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = style.font;
+  return button.innerText.split(/\\s+/).filter(word => ruler.measureText(word).width > room + 0.5);
+})"""
+
 # In print nothing floats over the text.
 FLOATING = """() => [...document.querySelectorAll("*")].filter(each =>
   each.checkVisibility() && ["fixed", "sticky"].includes(getComputedStyle(each).position)
@@ -105,6 +114,7 @@ def examine(page: Page, name: str, findings: Findings) -> None:
             findings.note("violations", f"{where}, {theme}", violations(page, RENDERED))
     page.set_viewport_size(PHONE)
     findings.note("small targets", name, page.evaluate(SMALL_TARGETS))
+    findings.note("broken words", name, page.evaluate(BROKEN_WORDS))
     findings.note("hidden focus", name, page.evaluate(HIDDEN_FOCUS))
     for viewport in (NARROW, ZOOMED):
         page.set_viewport_size(viewport)

@@ -10,6 +10,7 @@ from assent.pages.language import Language
 from assent.pages.languages import languages
 from assent.reviews import BUILT_IN
 from tests.pages.checks import (
+    BROKEN_WORDS,
     DESK,
     EVERYTHING,
     NARROW,
@@ -75,6 +76,10 @@ def test_targets_are_large_enough_for_a_thumb(findings: Findings) -> None:
     assert findings.of("small targets") == {}
 
 
+def test_no_action_is_named_by_half_a_word(findings: Findings) -> None:
+    assert findings.of("broken words") == {}
+
+
 def test_what_has_the_focus_is_never_hidden_under_the_bar(findings: Findings) -> None:
     assert findings.of("hidden focus") == {}
 
@@ -106,6 +111,8 @@ def test_pages_of_other_scripts_are_as_accessible_and_as_narrow(
         wrong = violations(page, EVERYTHING if code == "ar" else RENDERED)
         if wrong or page.evaluate(OVERFLOWS):
             found[name] = wrong or "scrolls sideways"
+        if page.evaluate(BROKEN_WORDS):
+            found[name] = page.evaluate(BROKEN_WORDS)
     page.context.close()
     assert found == {}
 

@@ -146,6 +146,27 @@ def test_without_a_link_there_is_nothing_to_see(server: RunningServer, hitl: dic
             assert person.get(page_of(hitl), headers=headers).status_code == 401
 
 
+@pytest.mark.parametrize("part", ["respond", "decline", "pass-on"])
+def test_an_address_that_takes_forms_leads_back_to_the_page(
+    server: RunningServer, client: httpx.Client, hitl: dict[str, Any], part: str
+) -> None:
+    with server.client(follow_redirects=True) as person:
+        person.get(hitl["review_url"])
+        page = person.get(f"{page_of(hitl)}/{part}")
+        assert page.status_code == 200
+        assert str(page.url).endswith(page_of(hitl))
+    assert poll(client, hitl)["status"] == "pending"
+
+
+@pytest.mark.parametrize("cut", ["/review", "/review/"])
+def test_a_link_that_was_cut_off_early_says_so(server: RunningServer, cut: str) -> None:
+    with server.client() as person:
+        page = person.get(cut, headers={"Accept-Language": "de"})
+        assert page.status_code == 401
+        assert '<html lang="de"' in page.text
+        assert 'href="/review/?lang=fr"' in page.text
+
+
 def test_looking_changes_nothing_whoever_looks(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:

@@ -113,7 +113,8 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
     "session_ended": (
         phrase("Please open your link again"),
         phrase(
-            "This page was open for a long time, so it no longer knows that you came by your link. "
+            "Only the link that was sent opens the question, not the address of its page. "
+            "After a long time, too, the page no longer knows that you came by your link. "
             "Nothing was recorded."
         ),
         phrase("Open the link from the message you received; what you saved is still there."),

@@ -49,6 +49,7 @@ from assent.server.wire import bearer_token, decode, describe_error, read_body
 
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
+POSTED = ("respond", "decline", "pass-on")
 Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
@@ -103,6 +104,8 @@ class ReviewPages:
             Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
             Route("/review/{case_id}/pass-on", self._guarded(self.pass_on), methods=["POST"]),
             *self._drafts.routes,
+            Route("/review", self._guarded(self.astray)),
+            Route("/review/{rest:path}", self._guarded(self.astray)),
         ]
 
     async def show(self, request: Request) -> Response:
@@ -176,6 +179,13 @@ class ReviewPages:
             return self._replies.go(visit.case.id, turn.step)
         status = 400 if turn.problems else 200
         return await self._views.again(visit, turn, self._language(request), status=status)
+
+    async def astray(self, request: Request) -> Response:
+        """A link that was cut off says so; whoever reloads the address of a form wants its page."""
+        case_id, _, part = request.path_params.get("rest", "").partition("/")
+        if part in POSTED:
+            return self._replies.go(case_id)
+        raise InvalidToken()
 
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
@@ -280,7 +290,7 @@ class ReviewPages:
         return self._message(request, name, error.status)
 
     def _message(self, request: Request, name: str, status: int) -> Response:
-        case_id = request.path_params["case_id"]
+        case_id = request.path_params.get("case_id", "")
         return self._views.message(name, status, case_id, self._language(request))
 
 
