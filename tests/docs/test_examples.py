@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from examples.stage import PATIENCE_S, answer
-from tests.docs.markdown import ROOT
+from tests.docs.markdown import ROOT, blocks
 
 BESIDE = ["multi_round", "callback_receiver", "flask_app", "django_app"]
 ALONE = ["service_fastapi"]
+FLOWS = ["flow_job_search", "flow_deployment", "flow_edit_cycle", "flow_inline_confirmation"]
 WITH_A_URL = ["agent_polling"]
 SHARED = ["stage"]
 
@@ -23,7 +24,7 @@ def command(example: str, *arguments: str) -> list[str]:
 
 def test_every_example_is_run():
     found = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert found == {*BESIDE, *ALONE, *WITH_A_URL, *SHARED}
+    assert found == {*BESIDE, *ALONE, *FLOWS, *WITH_A_URL, *SHARED}
 
 
 @pytest.mark.parametrize("example", [*BESIDE, *ALONE])
@@ -39,6 +40,35 @@ def test_an_example_finds_what_it_expects(example: str, live_server):
         timeout=PATIENCE_S,
     )
     assert outcome.returncode == 0, outcome.stderr
+
+
+def played(flow: str, **environ: str) -> str:
+    """What a flow prints, once it has found everything that it expects."""
+    outcome = subprocess.run(
+        command(flow),
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=3 * PATIENCE_S,
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_flow_goes_as_its_page_tells(flow: str, chromium_path: str):
+    told = played(flow, CHROMIUM=chromium_path)
+    assert "browser without scripts" not in told
+    assert any(text in told for text in blocks(ROOT / "docs" / "howto" / "flows.md", "text"))
+
+
+@pytest.mark.parametrize("flow", [flow for flow in FLOWS if flow != "flow_inline_confirmation"])
+def test_a_flow_goes_the_same_way_where_no_browser_is(flow: str):
+    told = played(flow, CHROMIUM="", PATH="")
+    assert "browser without scripts" in told
+    assert any(text in told for text in blocks(ROOT / "docs" / "howto" / "flows.md", "text"))
 
 
 @pytest.fixture

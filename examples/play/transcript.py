@@ -1,0 +1,6 @@
+"""What happens in a flow, a line at a time, for whoever reads along."""
+
+
+def say(who: str, what: str) -> None:
+    """One line: who does what."""
+    print(f"{who:>10}  {what}", flush=True)
