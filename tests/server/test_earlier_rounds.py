@@ -74,3 +74,18 @@ def test_hints_that_an_artifact_is_shown_by_are_not_said_again(
     bare = server.open(client, type="approval", context={"artifact": "# A title", "format": "markdown"})
     with server.page(bare) as page:
         assert "Also said" not in page.text
+
+
+def test_answers_stand_under_the_labels_that_the_form_gave_them(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    fields = [
+        {"key": "size", "label": "T-Shirt SIZE (EU)", "type": "text"},
+        {"key": "note", "label": "note", "type": "text"},
+    ]
+    hitl = server.open(client, type="input", context={"form": {"fields": fields}})
+    answers = {"action": "submit", "data": {"size": "40", "note": "none"}}
+    assert client.post(hitl["review_url"].replace("?", "/respond?"), json=answers).status_code == 200
+    with server.page(hitl) as page:
+        assert "<bdi>T-Shirt SIZE (EU)</bdi>" in page.text
+        assert "<bdi>note</bdi>" in page.text

@@ -17,6 +17,7 @@ from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
 from assent.pages.visible import is_plain, visible
+from assent.protocol.wording import Title
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Each kind keeps its page beside its rules; pages know the folder, not the kinds.
@@ -124,7 +125,11 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         number=language.number,
         listing=language.listing,
     )
-    environment.tests.update(plain=is_plain, compared=lambda value: isinstance(value, Comparison))
+    environment.tests.update(
+        plain=is_plain,
+        compared=lambda value: isinstance(value, Comparison),
+        title=lambda name: isinstance(name, Title),
+    )
     content = environment.globals["content"] = Values(language)
     environment.filters["marked"] = content.marked
     environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort, compare=compare)

@@ -30,6 +30,12 @@ class Message(str):
         return message
 
 
+class Title(str):
+    """A name that somebody wrote for people to read; a page shows it as it is."""
+
+    __slots__ = ()
+
+
 def message(template: str, /, **parts: Any) -> Message:
     """A sentence for a person; every part is named in braces in the template."""
     return Message(template, **parts)

@@ -7,6 +7,7 @@ from assent.protocol.field_values import is_blank
 from assent.protocol.fields import Field
 from assent.protocol.form_answers import find_problems, visible_fields
 from assent.protocol.forms import Form, default_answers
+from assent.protocol.wording import Title
 from assent.reviews.input.controls import control_of, keyboard_of
 from assent.reviews.input.review_step import adds_review, fingerprint, last_page
 from assent.reviews.page_form import shown
@@ -52,7 +53,8 @@ def reviewed_form(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def recap_of(form: Form, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The answers given, under the form's own labels."""
-    return [(field.label, _words(field, data[field.key])) for field in form.every_field if field.key in data]
+    given = [field for field in form.every_field if field.key in data]
+    return [(Title(field.label), _words(field, data[field.key])) for field in given]
 
 
 def _may_appear(field: Field, group: tuple[Field, ...]) -> bool:
