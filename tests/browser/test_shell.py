@@ -243,6 +243,23 @@ def test_a_lost_reply_is_asked_for_again_and_counts_once(
     assert poll(agent, hitl)["result"]["data"] == {"note": "Gladly"}
 
 
+@pytest.mark.parametrize(
+    ("status", "words"), [(502, "<h1>Bad gateway</h1>"), (200, "<h1>Welcome, guest</h1>")]
+)
+def test_words_of_a_proxy_are_no_answer(
+    browser: Browser, server: RunningServer, agent: httpx.Client, status: int, words: str
+) -> None:
+    hitl = server.open(agent)
+    with visiting(browser) as page:
+        visit(page, hitl["review_url"])
+        page.route("**/respond", lambda route: route.fulfill(status=status, body=words))
+        press(page, "Confirm")
+        expect(page.locator("[data-live]")).to_contain_text("This may not have been recorded")
+        page.unroute("**/respond")
+        press(page, "Send again now")
+        expect(page.locator(".outcome h1")).to_have_text("Confirmed")
+
+
 def test_offline_says_not_recorded_and_sends_when_the_network_is_back(
     browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from assent.embed import Assent
 from assent.errors import SettingsError
 from assent.pages.look import CONTRASTS, built_in_colours, contrast, read_look
+from assent.pages.renderer import PageRenderer
 from assent.settings import settings_from
 from tests.server.running import RunningServer, running
 
@@ -115,6 +116,37 @@ def test_what_does_not_fit_is_refused_at_the_start_by_name(tmp_path: Path, wrong
     spoil(tmp_path)
     with pytest.raises(SettingsError, match=re.escape(complaint)):
         settings_from({"look": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("template", "complaint"),
+    [
+        ("{{ t('Hello')|shout }}", "No filter named 'shout'"),
+        ("{% extends 'frame.html' %}", "no template 'frame.html'"),
+        ("{% include ['a.html', 'b.html'] ignore missing %}{{ 1 is lovely }}", "No test named 'lovely'"),
+    ],
+)
+def test_a_template_that_could_never_be_shown_is_refused_at_the_start(
+    tmp_path: Path, template: str, complaint: str
+) -> None:
+    inside(tmp_path, "templates/message.html", template)
+    with pytest.raises(SettingsError, match=re.escape(complaint)):
+        PageRenderer(look=read_look(tmp_path))
+
+
+def test_a_template_that_fails_on_a_page_is_told_in_words_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    inside(tmp_path, "templates/closed.html", "{{ nowhere }}")
+    with running(tmp_path, look=str(tmp_path)) as server, server.client(server.api_key) as client:
+        hitl = server.open(client)
+        with server.page(hitl) as page:
+            broken = page.post("respond", {"action": "confirm"})
+            assert broken.response.status_code == 500
+            assert "Something went wrong on our side" in broken.text
+            assert f'class="next" href="/review/{hitl["case_id"]}"' in broken.text
+        assert client.get(hitl["poll_url"]).json()["status"] == "completed"
+    assert "'nowhere' is undefined" in caplog.text
 
 
 def test_our_own_colours_can_be_read_by_everyone() -> None:

@@ -4,10 +4,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2 import (
+    BytecodeCache,
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    meta,
+)
 from jinja2.bccache import Bucket
 
 from assent.cases.action_labels import action_labels
+from assent.errors import SettingsError
 from assent.pages import words
 from assent.pages.api_docs import read_api
 from assent.pages.cards import columns_to_sort, draw_cards
@@ -33,6 +42,8 @@ class PageRenderer:
         self._folders = [*template_dirs, *own, _TEMPLATES, _KIND_TEMPLATES]
         self._compiled = _Compiled()
         self._environments = {ENGLISH.code: self._environment(ENGLISH)}
+        if self._look.templates:
+            _check(self._environments[ENGLISH.code], self._look.templates)
 
     def review(self, view: ReviewView) -> str:
         """The open case with the form that answers it."""
@@ -81,6 +92,19 @@ class PageRenderer:
         environment = _environment(self._folders, language, self._compiled)
         environment.globals.update(brand=self._look, spoken=list(self._look.languages))
         return environment
+
+
+def _check(environment: Environment, folder: Path) -> None:
+    """Raises SettingsError unless every template in a folder can be compiled and finds those it names."""
+    for file in sorted(folder.rglob("*.html")):
+        try:
+            environment.get_template(file.relative_to(folder).as_posix())
+            for named in meta.find_referenced_templates(environment.parse(file.read_text("utf-8"))):
+                environment.get_template(named) if named else None
+        except TemplateNotFound as error:
+            raise SettingsError(f"{file} cannot be used: there is no template {error.name!r}.") from error
+        except TemplateSyntaxError as error:
+            raise SettingsError(f"{file} cannot be used: {error}") from error
 
 
 class _Compiled(BytecodeCache):

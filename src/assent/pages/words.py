@@ -101,7 +101,9 @@ NOTICES: Mapping[str, str] = {
 }
 
 # Messages whose next step is the page of the question.
-LEADS_BACK = frozenset({"answered_elsewhere", "too_late", "content_changed", "too_busy", "not_recorded"})
+LEADS_BACK = frozenset(
+    {"answered_elsewhere", "too_late", "content_changed", "too_busy", "not_recorded", "broken"}
+)
 
 # Title, what happened, and the one thing to do next.
 MESSAGES: Mapping[str, tuple[str, str, str]] = {
@@ -157,5 +159,10 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         phrase("Your answer was not recorded"),
         phrase("It could not be stored safely just now, so nothing was kept."),
         phrase("Go back and send it again in a minute. It cannot be counted twice."),
+    ),
+    "broken": (
+        phrase("Something went wrong on our side"),
+        phrase("It has been noted. If you have just sent something, it may not have been recorded."),
+        phrase("Go back to the question. It shows what was recorded."),
     ),
 }

@@ -45,7 +45,7 @@ from assent.server.public import json_response
 from assent.server.sessions import CaseSessions
 from assent.server.streams import EventStreams, StreamResponse
 from assent.server.visits import Visit, Visits
-from assent.server.wire import bearer_token, decode, describe_error, read_body
+from assent.server.wire import Disconnected, bearer_token, decode, describe_error, read_body
 
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
@@ -156,7 +156,7 @@ class ReviewPages:
 
     async def respond(self, request: Request) -> Response:
         """An answer, a step of a wizard, or an answer in JSON from a service's own page."""
-        if (request.headers.get("content-type") or "").partition(";")[0].strip().lower() != FORM:
+        if not is_form(request):
             return await self._respond_json(request)
         visit = await self._visits.visit(request)
         async with self._drafts.alone(visit.case.id):
@@ -274,12 +274,28 @@ class ReviewPages:
             except AlreadyClosed as error:
                 return await self._beaten(request, error)
             except AssentError as error:
-                name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
-                if name is None:
-                    raise
-                return self._message(request, name, error.status)
+                return self._refused(request, error)
+            except Disconnected:
+                raise
+            except Exception as error:
+                return self._broken(request, error)
 
         return guarded
+
+    def _refused(self, request: Request, error: AssentError) -> Response:
+        name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
+        if name is None:
+            return self._broken(request, error)
+        # Where nothing was sent, nothing is said about what was recorded.
+        unsent = isinstance(error, Unavailable) and request.method != "POST"
+        return self._message(request, "broken" if unsent else name, error.status)
+
+    def _broken(self, request: Request, error: Exception) -> Response:
+        """What nobody foresaw: in words to a person, flat to a program; logged in either case."""
+        if request.method == "POST" and not is_form(request):
+            raise error
+        describe_error(error)
+        return self._message(request, "broken", 500)
 
     async def _beaten(self, request: Request, error: AlreadyClosed) -> Response:
         """The question was closed under the person's hands: by another answer, or withdrawn."""
@@ -306,3 +322,8 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (RateLimited, "too_busy"),
     (Unavailable, "not_recorded"),
 )
+
+
+def is_form(request: Request) -> bool:
+    """Whether this is the post of a page's form."""
+    return (request.headers.get("content-type") or "").partition(";")[0].strip().lower() == FORM

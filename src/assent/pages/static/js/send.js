@@ -64,6 +64,8 @@ export default function sendHere(form) {
       return;
     }
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    // Words of a proxy or a hotel's network say nothing about the answer.
+    if (!page.querySelector(".outcome, form.answer")) return wait("unsure");
     body = null;
     busy(false);
     hush();
