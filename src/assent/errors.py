@@ -32,6 +32,8 @@ AssentError
 ├── FollowFailed               an agent could not follow a case to its end
 │   ├── UnreadableAnswer       a service's answer that cannot be understood
 │   ├── CaseLost               the service no longer tells how the case stands
+│   ├── CredentialsRefused     the service wants other credentials to tell it
+│   ├── NotTold                the link reached nobody
 │   └── StillWaiting           the agent's patience ended before the case did
 ├── ChannelRefused             a messenger that will not take a message
 ├── AddressRefused             an address the guard will not call
@@ -246,6 +248,14 @@ class UnreadableAnswer(FollowFailed):
 
 class CaseLost(FollowFailed):
     """The service does not let us follow this case any more."""
+
+
+class CredentialsRefused(FollowFailed):
+    """The service does not take our credentials for this case."""
+
+
+class NotTold(FollowFailed):
+    """The person could not be told."""
 
 
 class StillWaiting(FollowFailed):

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from assent.agent.flow import OVERDUE_FOR, Done, Flow, Poll, Wait
 from assent.agent.outcomes import Cancelled, Decided, Expired
-from assent.agent.reading import FollowedCase
-from assent.errors import CaseLost, StillWaiting, UnreadableAnswer
+from assent.agent.reading import FAR_OFF, FollowedCase
+from assent.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 CASE = FollowedCase(
@@ -109,8 +109,8 @@ def test_what_is_known_is_asked_for_with_its_tag() -> None:
     following = flow()
     following.polled(200, {"etag": '"3"', "retry-after": "1"}, body("pending"), NOW)
     assert following.step(NOW + seconds(2)) == Poll(url=CASE.poll_url, headers={"If-None-Match": '"3"'})
-    following.polled(304, {"retry-after": "5"}, b"", NOW)
-    assert waited(following) == 5
+    following.polled(304, {"retry-after": "5"}, b"", NOW + seconds(2))
+    assert waited(following, NOW + seconds(2)) == 5
 
 
 def test_trouble_on_the_way_is_told_and_waited_out() -> None:
@@ -127,10 +127,47 @@ def test_trouble_on_the_way_is_told_and_waited_out() -> None:
     assert {notice.name for notice in following.notices()} == {"trouble"}
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 410])
+@pytest.mark.parametrize("status", [404, 410])
 def test_a_case_that_is_not_ours_any_more_is_lost_and_not_decided(status: int) -> None:
     with pytest.raises(CaseLost):
         flow().polled(status, {}, b"", NOW)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_case_whose_credentials_have_run_out_is_lost_only_with_its_time(status: int) -> None:
+    with pytest.raises(CredentialsRefused):
+        flow().polled(status, {}, b"", NOW)
+    with pytest.raises(CaseLost):
+        flow().polled(status, {}, b"", CASE.expires_at + OVERDUE_FOR)
+
+
+def test_who_comes_back_after_the_deadline_has_time_to_ask() -> None:
+    late = CASE.expires_at + timedelta(days=3)
+    following = Flow(CASE, now=late, dice=lambda: 0.0)
+    following.unreached("The network is not up yet.", late)
+    following.polled(200, {}, body("pending"), late + seconds(10))
+    with pytest.raises(CaseLost):
+        following.unreached("gone", late + OVERDUE_FOR)
+
+
+def test_a_deadline_at_the_end_of_time_is_one() -> None:
+    following = flow(replace(CASE, expires_at=FAR_OFF))
+    following.polled(200, {}, body("pending"), NOW)
+    assert waited(following) == 2
+
+
+def test_a_clock_that_is_set_back_delays_nothing() -> None:
+    following = flow()
+    following.step(NOW)
+    following.polled(200, {"retry-after": "30"}, body("pending"), NOW)
+    assert isinstance(following.step(NOW - timedelta(hours=1)), Poll)
+
+
+@pytest.mark.parametrize("tag", ['"\u00e9"', '"\x01"'])
+def test_a_tag_that_cannot_be_sent_back_is_not(tag: str) -> None:
+    following = flow()
+    following.polled(200, {"etag": tag}, body("pending"), NOW)
+    assert following.step(NOW + seconds(2)) == Poll(url=CASE.poll_url, headers={})
 
 
 def test_an_unreadable_answer_is_asked_for_again_and_then_given_up() -> None:
@@ -196,20 +233,72 @@ def test_a_stream_is_resumed_where_it_ended() -> None:
     following.polled(200, {}, body("pending"), NOW)
     following.heard("review.opened", "2", NOW)
     following.silenced(NOW, failed=False)
+    assert isinstance(following.step(NOW), Poll)
     following.polled(200, {}, body("opened"), NOW)
     step = following.step(NOW)
     assert isinstance(step, Wait)
-    assert step.last_event_id == "2"
+    assert (step.listen, step.last_event_id) == (STREAMING.events_url, "2")
 
 
 def test_a_stream_that_cannot_be_had_is_left_for_polls() -> None:
     following = flow(STREAMING)
-    for _ in range(3):
-        following.silenced(NOW, failed=True)
-        following.polled(200, {}, body("pending"), NOW)
-    step = following.step(NOW)
+    for turn in range(3):
+        following.silenced(NOW + seconds(turn), failed=True)
+        assert isinstance(following.step(NOW + seconds(turn)), Poll)
+        following.polled(200, {}, body("pending"), NOW + seconds(turn))
+    step = following.step(NOW + seconds(2))
     assert isinstance(step, Wait)
     assert step.listen is None
+
+
+def test_a_stream_that_opens_only_to_end_is_left_for_polls_too() -> None:
+    following, now = flow(STREAMING), NOW
+    for _ in range(3):
+        assert isinstance(following.step(now), Poll)
+        following.polled(200, {}, body("pending"), now)
+        following.listening(now)
+        following.silenced(now, failed=False)
+        step = following.step(now)
+        assert isinstance(step, Wait)
+        assert step.listen is None  # first ask, then listen again
+        now = step.until
+    assert isinstance(following.step(now), Poll)
+    following.polled(200, {}, body("pending"), now)
+    step = following.step(now)
+    assert isinstance(step, Wait)
+    assert step.listen is None
+
+
+def test_a_stream_that_is_cut_now_and_then_is_opened_again() -> None:
+    following, now = flow(STREAMING), NOW
+    for _ in range(5):
+        following.listening(now)
+        now += seconds(60)
+        following.silenced(now, failed=False)
+        assert isinstance(following.step(now), Poll)
+        following.polled(200, {}, body("pending"), now)
+    step = following.step(now)
+    assert isinstance(step, Wait)
+    assert step.listen == STREAMING.events_url
+
+
+def test_what_happens_while_an_answer_is_on_its_way_is_asked_for_again() -> None:
+    following = flow(STREAMING)
+    following.listening(NOW)
+    following.nudged(NOW)
+    assert isinstance(following.step(NOW), Poll)
+    following.heard("review.completed", "4", NOW)
+    following.polled(200, {}, body("opened"), NOW)
+    assert waited(following) == 0.5
+    assert isinstance(following.step(NOW + seconds(0.5)), Poll)
+
+
+def test_no_event_makes_up_for_being_told_to_wait() -> None:
+    following = flow(STREAMING)
+    following.step(NOW)
+    following.polled(429, {"retry-after": "20"}, b"", NOW)
+    following.nudged(NOW)
+    assert waited(following) == 20
 
 
 def test_a_callback_only_brings_a_poll() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assent.agent import read_case, read_suggestions
-from assent.agent.reading import FollowedCase, read_standing
+from assent.agent.reading import FAR_OFF, FollowedCase, read_standing
 from assent.errors import UnreadableAnswer
 from assent.protocol.versions import SPEC_VERSIONS
 
@@ -51,9 +51,15 @@ def test_every_version_is_read(version: str) -> None:
     assert read(spec_version=version).spec_version == version
 
 
-def test_an_unknown_version_is_never_taken_for_a_known_one() -> None:
+@pytest.mark.parametrize("version", ["2.0", 2.0, 1, True, ["0.9"]])
+def test_an_unknown_version_is_never_taken_for_a_known_one(version: Any) -> None:
     with pytest.raises(UnreadableAnswer, match="does not speak version"):
-        read(spec_version="2.0")
+        read(spec_version=version)
+
+
+def test_a_version_may_be_written_as_a_number_or_left_out() -> None:
+    assert read(spec_version=0.9).spec_version == "0.9"
+    assert read(spec_version=...).spec_version == "0.5"
 
 
 @pytest.mark.parametrize("missing", ["case_id", "review_url", "poll_url", "type"])
@@ -87,6 +93,12 @@ def test_a_missing_or_odd_deadline_follows_from_the_timeout() -> None:
     assert read(expires_at="2026-11-15T13:00:00").expires_at == NOW + timedelta(hours=1)
 
 
+def test_never_is_a_deadline_that_can_be_reckoned_with() -> None:
+    never = "9999-12-31T23:59:59Z"
+    assert read(expires_at=never).expires_at == FAR_OFF
+    assert read(expires_at=..., created_at=never).expires_at == FAR_OFF
+
+
 def test_reminders_may_be_one_or_many() -> None:
     one = "2026-11-15T13:00:00Z"
     assert read(reminder_at=one).reminders == (NOW + timedelta(hours=1),)
@@ -98,6 +110,7 @@ def test_buttons_are_offered_only_where_the_answer_can_be_submitted() -> None:
     assert read(**inline).pressable == ("confirm", "cancel")
     assert read(**inline, inline_actions=["confirm"]).pressable == ("confirm",)
     assert read(submit_url=inline["submit_url"]).pressable == ()
+    assert read(**{**inline, "submit_token": "t\u00f6ken"}).pressable == ()
     assert read(**inline, type="selection").pressable == ()
     assert read(**inline, type="approval").pressable == ("approve", "reject")
     assert read(**inline, type="x-vote", inline_actions=["yes"]).pressable == ("yes",)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from assent.agent.pace import Pace
 from assent.agent.reading import FollowedCase, Standing, read_standing
-from assent.errors import CaseLost, StillWaiting, UnreadableAnswer
+from assent.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from assent.protocol import stream
 from assent.protocol.poll import Progress
 
@@ -22,6 +22,8 @@ SAME_REMINDER = timedelta(minutes=5)
 UNREADABLE_AT_MOST = 3
 STREAM_FAILURES_AT_MOST = 3
 WHILE_LISTENING_S = 30.0  # a stream may fall silent without ending: ask now and then anyway
+BRIEF_FOR = timedelta(seconds=5)  # a stream that tells nothing and ends sooner is of no use
+HASTE_FOR = timedelta(seconds=0.5)  # however much happens, a service is asked no more often than that
 
 
 class Poll(Struct, frozen=True, kw_only=True):
@@ -80,10 +82,14 @@ class Flow:
         self._give_up_at = give_up_at
         self._streams = streams and case.events_url is not None
         self._stream_failures = 0
-        self._listening = False
+        self._listening_since: datetime | None = None
         self._last_event_id: str | None = None
         self._etag: str | None = None
         self._poll_at = now
+        self._asked_at = self._not_before = now
+        self._hinted = False
+        # An agent that comes back late, or whose clock is wrong, still has time to ask.
+        self._lost_at = max(case.expires_at, now) + OVERDUE_FOR
         self._reminders = [at for at in case.reminders if at > now]
         self._reminded_at: datetime | None = None
         self._unreadable = 0
@@ -97,12 +103,14 @@ class Flow:
         if self._give_up_at is not None and now >= self._give_up_at:
             raise StillWaiting("The person has not decided yet; the case is still open.")
         self._remind(now)
-        if now >= self._poll_at:
+        if self._is_due(now):
+            self._asked_at, self._not_before, self._hinted = now, now + HASTE_FOR, False
             return Poll(
                 url=self.case.poll_url,
                 headers={"If-None-Match": self._etag} if self._etag is not None else {},
             )
-        listen = self.case.events_url if self._streams else None
+        # What a stream that ended may have missed is asked for before the next one is opened.
+        listen = self.case.events_url if self._streams and not self._hinted else None
         return Wait(until=self._next_moment(), listen=listen, last_event_id=self._last_event_id)
 
     def notices(self) -> list[Notice]:
@@ -113,11 +121,18 @@ class Flow:
     # What the driver reports
 
     def polled(self, status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
-        """The poll address answered; `headers` have lower-case names. Raises CaseLost where it is no use."""
+        """The poll address answered; `headers` have lower-case names.
+
+        Raises CaseLost where there is no use in asking again, CredentialsRefused where others might do.
+        """
         if status == 304:
             self._poll_at = self._later(self._pace.after_answer(headers, now), now)
         elif status == 200:
             self._read(headers, body, now)
+        elif status in (401, 403) and now < self.case.expires_at + OVERDUE_FOR:
+            raise CredentialsRefused(
+                f"The service does not take our credentials for this case (HTTP {status})."
+            )
         elif status in (401, 403, 404, 410):
             raise CaseLost(f"The service does not let us follow this case any more (HTTP {status}).")
         else:
@@ -129,31 +144,31 @@ class Flow:
 
     def listening(self, now: datetime) -> None:
         """The stream is open: polls may wait for it."""
-        self._listening = True
-        self._stream_failures = 0
+        self._listening_since = now
         self._poll_at = max(self._poll_at, now + timedelta(seconds=WHILE_LISTENING_S))
 
     def heard(self, name: str, event_id: str | None, now: datetime) -> None:
         """An event came in; whatever it says, the poll address says it better."""
+        self._stream_failures = 0
         if event_id is not None:
             self._last_event_id = event_id[:200]
         if name == stream.REMINDER:
             self._reminders = [at for at in self._reminders if at > now + SAME_REMINDER]
             self._send_again(now)
         elif name in stream.STREAMED:
-            self._poll_at = now
+            self._hinted = True
 
     def silenced(self, now: datetime, *, failed: bool) -> None:
-        """The stream ended, or could not be opened; after three failures it is left alone."""
-        self._listening = False
-        if failed:
-            self._stream_failures += 1
-            self._streams = self._stream_failures < STREAM_FAILURES_AT_MOST
-        self._poll_at = now
+        """The stream ended, or could not be opened; after three failures on end it is left alone."""
+        since, self._listening_since = self._listening_since, None
+        lasted = since is not None and now - since >= BRIEF_FOR
+        self._stream_failures = 0 if lasted and not failed else self._stream_failures + 1
+        self._streams = self._stream_failures < STREAM_FAILURES_AT_MOST
+        self._hinted = True
 
     def nudged(self, now: datetime) -> None:
         """A callback came in, verified or not: ask the poll address, which is the one to believe."""
-        self._poll_at = now
+        self._hinted = True
 
     # Inside
 
@@ -167,7 +182,7 @@ class Flow:
             self._trouble(error.message, headers, now)
             return
         self._unreadable = 0
-        self._etag = headers.get("etag")
+        self._etag = _sendable(headers.get("etag"))
         self._outcome = _outcome(self.case, standing)
         if self._outcome is None:
             self._require_time_left(now)
@@ -185,10 +200,10 @@ class Flow:
     def _trouble(self, reason: str, headers: Mapping[str, str], now: datetime) -> None:
         self._require_time_left(now)
         self._notices.append(Notice(name="trouble", case=self.case, text=reason))
-        self._poll_at = self._later(self._pace.after_trouble(headers, now), now)
+        self._poll_at = self._not_before = self._later(self._pace.after_trouble(headers, now), now)
 
     def _require_time_left(self, now: datetime) -> None:
-        if now >= self.case.expires_at + OVERDUE_FOR:
+        if now >= self._lost_at:
             raise CaseLost("The case's time is over, and the service does not say how it ended.")
 
     def _remind(self, now: datetime) -> None:
@@ -205,19 +220,32 @@ class Flow:
             self._reminded_at = now
             self._notices.append(Notice(name="reminder", case=self.case))
 
+    def _is_due(self, now: datetime) -> bool:
+        """Also where the clock was set back: nobody knows how long ago the last answer was."""
+        return now < self._asked_at or now >= self._next_poll()
+
+    def _next_poll(self) -> datetime:
+        """At the pace of the case; soon if something happened, even while the last answer was on its way."""
+        return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
+
     def _next_moment(self) -> datetime:
-        moments = [self._poll_at, *self._reminders[:1]]
+        moments = [self._next_poll(), *self._reminders[:1]]
         if self._give_up_at is not None:
             moments.append(self._give_up_at)
         return min(moments)
 
     def _later(self, seconds: float, now: datetime) -> datetime:
         """Never sleep past the deadline: what became of the case is known right after it."""
-        if self._listening:
+        if self._listening_since is not None:
             seconds = max(seconds, WHILE_LISTENING_S)
         soon_after = self.case.expires_at + timedelta(seconds=1)
         later = now + timedelta(seconds=seconds)
         return soon_after if now < soon_after < later else later
+
+
+def _sendable(tag: str | None) -> str | None:
+    """A service's tag, unless it could not stand in a request."""
+    return tag if tag is not None and tag.isascii() and tag.isprintable() else None
 
 
 def _outcome(case: FollowedCase, standing: Standing) -> Outcome | None:

@@ -5,6 +5,7 @@ never means guessing: an unknown version, a case without its addresses or a resu
 refused by name.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from assent.protocol.versions import SPEC_VERSIONS
 
 LONGEST_BODY = 4 * 1024 * 1024
 DEFAULT_TIMEOUT = timedelta(hours=24)
+FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # services that mean "never" name the last year there is
 ACTIONS: Mapping[str, tuple[str, ...]] = {
     "approval": ("approve", "edit", "reject"),
     "selection": ("select",),
@@ -138,7 +140,7 @@ def read_suggestions(body: bytes, *, cycle: int) -> tuple[Suggestion, ...]:
 
 
 def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
-    version = _text(hitl, "spec_version") or SPEC_VERSIONS[0]
+    version = _version(hitl.get("spec_version"))
     if version not in SPEC_VERSIONS:  # 0.9, 2: an unknown version is never taken for a known one
         raise UnreadableAnswer(f"This agent does not speak version {version[:20]!r} of the protocol.")
     type = _required(hitl, "type")
@@ -152,13 +154,14 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         review_url=urljoin(url, _required(hitl, "review_url")),
         poll_url=urljoin(url, _required(hitl, "poll_url")),
         service_url=url,
-        expires_at=_moment(hitl.get("expires_at")) or created_at + _timeout(hitl.get("timeout")),
+        expires_at=_moment(hitl.get("expires_at"))
+        or min(FAR_OFF, created_at + _timeout(hitl.get("timeout"))),
         created_at=created_at,
         spec_version=version,
         default_action=_text(hitl, "default_action") or "skip",
         events_url=_address(hitl, "events_url", url),
         submit_url=_address(hitl, "submit_url", url),
-        submit_token=_text(hitl, "submit_token"),
+        submit_token=_token(hitl.get("submit_token")),
         inline_actions=_inline_actions(hitl, type),
         reminders=_reminders(hitl.get("reminder_at")),
         previous_case_id=_text(hitl, "previous_case_id"),
@@ -209,6 +212,16 @@ def _required(hitl: Mapping[str, Any], name: str) -> str:
     return value
 
 
+def _version(value: Any) -> str:
+    """The version that is named; a service that names none is of the time when there was one."""
+    return SPEC_VERSIONS[0] if value is None or value == "" else str(value)
+
+
+def _token(value: Any) -> str | None:
+    """A token that can stand in a header; without one, the person gets the link alone."""
+    return value if isinstance(value, str) and re.fullmatch(r"[!-~]{1,4096}", value) else None
+
+
 def _address(hitl: Mapping[str, Any], name: str, url: str) -> str | None:
     value = _text(hitl, name)
     return urljoin(url, value) if value else None
@@ -219,16 +232,16 @@ def _moment(value: Any) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        return min(FAR_OFF, moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
-def _timeout(value: Any) -> timedelta:
+def _ended_by(created_at: datetime, timeout: Any) -> datetime:
     try:
-        return parse_duration(value)
+        return min(FAR_OFF, created_at + parse_duration(timeout))
     except Exception:  # anything else than a duration means the protocol's own default
-        return DEFAULT_TIMEOUT
+        return created_at + DEFAULT_TIMEOUT
 
 
 def _reminders(value: Any) -> tuple[datetime, ...]:
