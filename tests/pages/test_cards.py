@@ -100,3 +100,13 @@ def test_nothing_that_was_sent_becomes_markup() -> None:
         lowered = html.lower()
         for mark in ("<script", "<svg", "<iframe", "<style", "<math", "<marquee", "<img", " onerror=x"):
             assert mark not in lowered, payload
+
+
+def test_a_place_that_stays_empty_is_not_told() -> None:
+    assert drawn(card(badges=[], recommended=False, image=None, description="")) == drawn(card())
+    assert "nothing" in drawn(card(colour=""))
+
+
+def test_odd_addresses_in_a_description_are_pointed_out() -> None:
+    assert "imitates letters" in drawn(card(description="Pay at https://аррlе.com/now"))
+    assert "remark" not in drawn(card(description="Pay at https://example.com/now"))

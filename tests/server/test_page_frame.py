@@ -132,3 +132,15 @@ def test_a_heavy_page_lets_others_have_their_turn(server: RunningServer) -> None
         return turns
 
     assert server.run(turns_meanwhile()) >= 60
+
+
+def test_odd_addresses_in_the_question_itself_are_pointed_out(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    odd = "Log in at https://аррlе.com first"
+    hitl = server.open(
+        client, type="confirmation", prompt=odd, message="Then see https://example.com@evil.test/"
+    )
+    with server.page(hitl) as page:
+        assert "imitates letters of another script" in page.text
+        assert "no address. This one leads to" in page.text

@@ -97,7 +97,7 @@ class _Pencil:
                 above[role] = above.get(role, "") + drawn
             elif role == "price" and not price and _is_price(value):
                 price = self._row(key, value, LONG_PRICE, "price")
-            elif value is not False or role != "advice":
+            elif value or role not in ABOVE:
                 rows.append(self._row(key, value, LONG_VALUE))
         facts = f'<dl class="facts">{price}{"".join(rows)}</dl>' if rows or price else ""
         parts = "".join([*(above[role] for role in ABOVE if role in above), facts])
@@ -115,7 +115,8 @@ class _Pencil:
         if text is None:
             return ""
         above = self._advice if role == "advice" else ""
-        return f'{above}<p class="lead lines" dir="auto">{escape(visible(text))}</p>'
+        remarks = self._content.remarks(text) if "://" in text else ""
+        return f'{above}<p class="lead lines" dir="auto">{escape(visible(text))}</p>{remarks}'
 
     def _row(self, key: str, value: Any, longest: int, css: str = "") -> str:
         name, shown, wide = self._content.fact(key, value)

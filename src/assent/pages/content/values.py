@@ -122,6 +122,10 @@ class Values:
         """Any text from outside, its hidden characters seen and heard; for places that take markup."""
         return as_markup(self.writing.text(str(text)))
 
+    def remarks(self, text: object) -> Markup:
+        """What should be known about the addresses in a text, to stand after it."""
+        return as_markup(self.writing.remarks(str(text)))
+
     def fact(self, key: str, value: Any) -> tuple[str, str, bool]:
         """One fact: its label and its value as markup, and whether the value takes a line of its own."""
         name = self.name(key)
