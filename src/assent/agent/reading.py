@@ -154,8 +154,7 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         review_url=urljoin(url, _required(hitl, "review_url")),
         poll_url=urljoin(url, _required(hitl, "poll_url")),
         service_url=url,
-        expires_at=_moment(hitl.get("expires_at"))
-        or min(FAR_OFF, created_at + _timeout(hitl.get("timeout"))),
+        expires_at=_moment(hitl.get("expires_at")) or _ended_by(created_at, hitl.get("timeout")),
         created_at=created_at,
         spec_version=version,
         default_action=_text(hitl, "default_action") or "skip",
