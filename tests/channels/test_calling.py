@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.calling import PlatformApi, told_by
+from assent.channels.calling import PlatformApi, Sleep, told_by
 from assent.errors import SettingsError, Unreachable
 from tests.channels.loopback import HANG_UP, Answer, Loopback, loopback
 
@@ -18,15 +18,7 @@ async def server() -> AsyncIterator[Loopback]:
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    return []
-
-
-@pytest.fixture
-async def api(server: Loopback, breaks: list[float]) -> AsyncIterator[PlatformApi]:
-    async def sleep(seconds: float) -> None:
-        breaks.append(seconds)
-
+async def api(server: Loopback, sleep: Sleep) -> AsyncIterator[PlatformApi]:
     api = PlatformApi("Acme", f"{server.url}/v1/", sleep=sleep)
     yield api
     await api.aclose()

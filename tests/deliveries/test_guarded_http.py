@@ -14,7 +14,7 @@ from assent.deliveries.guarded_http import GuardedHttp
 from assent.deliveries.guarded_resolver import MOST_ADDRESSES, GuardedResolver, SystemLookup
 from assent.errors import AddressRefused, Unreachable
 from assent.ports.fetcher import Fetcher
-from tests.deliveries.certificates import certified
+from tests.certificates import certified
 from tests.deliveries.receiver import Receiver, ScriptedLookup, guarded, listening, saying
 
 pytestmark = pytest.mark.anyio

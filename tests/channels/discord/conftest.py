@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from assent.channels.calling import Sleep
 from assent.channels.discord import DiscordChannel
 from assent.testing.clock import DAYBREAK
 from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordApi, DiscordHarness
@@ -12,16 +13,7 @@ from tests.channels.loopback import loopback
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    """How long the channel would have waited, each time."""
-    return []
-
-
-@pytest.fixture
-async def harness(breaks: list[float]) -> AsyncIterator[DiscordHarness]:
-    async def sleep(seconds: float) -> None:
-        breaks.append(seconds)
-
+async def harness(sleep: Sleep) -> AsyncIterator[DiscordHarness]:
     api, key = DiscordApi(), Ed25519PrivateKey.generate()
     async with loopback(api.handle) as server:
         channel = DiscordChannel(

@@ -1,7 +1,7 @@
 """From a service's 202 to a press in Discord and back, with services that answer fast and slowly."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.agent import Decided
 from assent.errors import SignatureInvalid
 from tests.channels.discord.discord_api import DiscordHarness
 from tests.channels.loopback import Answer, Loopback, Request, loopback
-from tests.server.running import RunningServer, running
+from tests.channels.scene import PATIENCE_S, Scene
+from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 QUESTION = {
     "type": "escalation",
     "prompt": "The upload failed *twice*. Go on?",
@@ -25,48 +25,28 @@ QUESTION = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("server"), present=True) as server:
-        yield server
-
-
-class Scene:
+class DiscordScene(Scene[DiscordHarness]):
     """An agent that asks through Discord, and Ada, who may answer."""
-
-    def __init__(self, harness: DiscordHarness, folder: Path) -> None:
-        self.harness = harness
-        cases = PendingCases(folder / "agent.db")
-        self.board = Switchboard(harness.channel, cases, answerers=["7"])
-        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, interval_s=0.05)
-        self.board.nudge = self.agent.nudge
-
-    async def ask(self, url: str, key: str = "k") -> "asyncio.Task[Any]":
-        headers = {"Authorization": f"Bearer {key}"}
-        task = asyncio.create_task(self.agent.request("POST", url, json=QUESTION, headers=headers))
-        await self.harness.server.until(lambda: bool(self.harness.shown()))
-        return task
 
     async def press(self, label: str, user_id: str = "7") -> dict[str, Any]:
         """What Discord gets for a press."""
-        shown = self.harness.shown()[0]
-        reference = shown.references[shown.labels.index(label)]
-        call = self.harness.signed(self.harness.pressing(reference, user_id=user_id))
+        call = self.harness.signed(self.harness.pressing(self.reference(label), user_id=user_id))
         heard = await self.board.hear(call)
         response: dict[str, Any] = msgspec.json.decode(heard.body)
         return response
 
 
 @pytest.fixture
-async def scene(harness: DiscordHarness, tmp_path: Path) -> AsyncIterator[Scene]:
-    scene = Scene(harness, tmp_path)
+async def scene(
+    harness: DiscordHarness, service: RunningServer, tmp_path: Path
+) -> AsyncIterator[DiscordScene]:
+    scene = DiscordScene(harness, service, tmp_path, QUESTION, answerers=["7"])
     yield scene
-    await scene.board.aclose()
-    await scene.agent.aclose()
+    await scene.aclose()
 
 
-async def test_a_press_in_discord_decides_and_is_told_at_once(scene: Scene, server: RunningServer):
-    task = await scene.ask(f"{server.url}/v1/cases", server.api_key)
+async def test_a_press_in_discord_decides_and_is_told_at_once(scene: DiscordScene):
+    task = await scene.ask()
     response = await scene.press("Skip this step")
     assert (response["type"], response["data"]["flags"]) == (4, 64 | 4)
     assert response["data"]["content"] == "Your answer was recorded."
@@ -81,8 +61,8 @@ async def test_a_press_in_discord_decides_and_is_told_at_once(scene: Scene, serv
     assert (shown.references, shown.problems) == ((), ())
 
 
-async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: Scene, server: RunningServer):
-    task = await scene.ask(f"{server.url}/v1/cases", server.api_key)
+async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: DiscordScene):
+    task = await scene.ask()
     response = await scene.press("Stop", user_id="8")
     assert response["data"]["content"].startswith("You are not among those")
     assert not task.done()
@@ -92,8 +72,8 @@ async def test_a_stranger_is_told_in_private_and_decides_nothing(scene: Scene, s
     assert outcome.action == "retry"
 
 
-async def test_a_forged_press_decides_nothing(scene: Scene, server: RunningServer):
-    task = await scene.ask(f"{server.url}/v1/cases", server.api_key)
+async def test_a_forged_press_decides_nothing(scene: DiscordScene):
+    task = await scene.ask()
     call = scene.harness.signed(scene.harness.pressing(scene.harness.shown()[0].references[0]))
     for forgery in scene.harness.forgeries(call):
         with pytest.raises(SignatureInvalid):
@@ -145,7 +125,7 @@ async def slow() -> AsyncIterator[SlowService]:
         yield service
 
 
-async def test_a_slow_service_does_not_make_discord_wait(scene: Scene, slow: SlowService):
+async def test_a_slow_service_does_not_make_discord_wait(scene: DiscordScene, slow: SlowService):
     task = await scene.ask(f"{slow.url}/ask")
     response = await scene.press("Stop")
     assert response == {"type": 6}

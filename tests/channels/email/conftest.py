@@ -18,12 +18,6 @@ from tests.channels.email.mail_server import (
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    """How long the channel would have waited, each time."""
-    return []
-
-
-@pytest.fixture
 async def harness(breaks: list[float]) -> AsyncIterator[EmailHarness]:
     async with mail_server() as server:
         channel = channel_at(server, breaks, user=USER, password=PASSWORD)

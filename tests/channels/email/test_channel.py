@@ -15,7 +15,7 @@ from assent.errors import ChannelRefused, SettingsError, Unreachable
 from assent.ports.channel import Call, Press, Presser
 from assent.testing.clock import DAYBREAK
 from assent.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
-from tests.channels.email.certificates import Certificates
+from tests.certificates import certified
 from tests.channels.email.conftest import channel_at
 from tests.channels.email.mail_server import (
     PASSWORD,
@@ -29,12 +29,14 @@ from tests.channels.email.mail_server import (
     problems_of,
 )
 
+Tls = tuple[ssl.SSLContext, ssl.SSLContext]
 ENVELOPE = render.Envelope(sender=SENDER, recipient=RECIPIENT, domain="acme.example")
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("tls"))
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """For a mail server, and for a client that trusts it."""
+    return certified("127.0.0.1", tmp_path_factory.mktemp("tls"))
 
 
 # What is sent
@@ -157,11 +159,9 @@ def test_an_odd_link_is_refused(url: str):
 
 
 @pytest.mark.anyio
-async def test_mail_is_encrypted_by_starttls_before_anybody_signs_in(certificates: Certificates):
-    async with mail_server(certificates.server()) as server:
-        channel = channel_at(
-            server, [], security="starttls", user=USER, password=PASSWORD, tls=certificates.client()
-        )
+async def test_mail_is_encrypted_by_starttls_before_anybody_signs_in(tls: Tls):
+    async with mail_server(tls[0]) as server:
+        channel = channel_at(server, [], security="starttls", user=USER, password=PASSWORD, tls=tls[1])
         await channel.send(sample_card())
     (mail,) = server.mails
     assert (mail.encrypted, mail.user) == (True, USER)
@@ -169,9 +169,9 @@ async def test_mail_is_encrypted_by_starttls_before_anybody_signs_in(certificate
 
 
 @pytest.mark.anyio
-async def test_mail_is_encrypted_from_the_first_word(certificates: Certificates):
-    async with mail_server(certificates.server(), at_once=True) as server:
-        await channel_at(server, [], security="tls", tls=certificates.client()).send(sample_card())
+async def test_mail_is_encrypted_from_the_first_word(tls: Tls):
+    async with mail_server(tls[0], at_once=True) as server:
+        await channel_at(server, [], security="tls", tls=tls[1]).send(sample_card())
     assert server.mails[0].encrypted
 
 
@@ -186,8 +186,8 @@ async def test_a_server_without_encryption_gets_neither_mail_nor_password():
 
 
 @pytest.mark.anyio
-async def test_a_server_that_cannot_prove_who_it_is_gets_no_mail(certificates: Certificates):
-    async with mail_server(certificates.server()) as server:
+async def test_a_server_that_cannot_prove_who_it_is_gets_no_mail(tls: Tls):
+    async with mail_server(tls[0]) as server:
         channel = channel_at(server, [], security="starttls", tls=ssl.create_default_context())
         with pytest.raises(ChannelRefused, match="certificate"):
             await channel.send(sample_card())

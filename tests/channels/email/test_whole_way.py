@@ -1,28 +1,21 @@
 """From a service's 202 to a link in a mail, its page, and back: a real service and a real mail server."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from tests.channels.email.mail_server import EmailHarness
-from tests.server.running import RunningServer, running
+from tests.channels.scene import PATIENCE_S
+from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 QUESTION = {
     "type": "approval",
     "prompt": "Deploy 4.2 to production?",
     "inline_actions": ["approve", "reject"],
 }
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("service"), present=True) as service:
-        yield service
 
 
 async def test_the_link_of_a_mail_decides_and_the_thread_says_so(

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from assent.channels.calling import Sleep
 from assent.channels.slack import SlackChannel
 from assent.testing.clock import DAYBREAK
 from tests.channels.loopback import loopback
@@ -11,16 +12,7 @@ from tests.channels.slack.workspace import APP_TOKEN, PLACE, SECRET, TOKEN, Slac
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    """How long the channel would have waited, each time."""
-    return []
-
-
-@pytest.fixture
-async def harness(breaks: list[float]) -> AsyncIterator[SlackHarness]:
-    async def sleep(seconds: float) -> None:
-        breaks.append(seconds)
-
+async def harness(sleep: Sleep) -> AsyncIterator[SlackHarness]:
     workspace = Workspace()
     async with loopback(workspace.handle) as server:
         channel = SlackChannel(

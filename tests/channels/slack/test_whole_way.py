@@ -1,22 +1,21 @@
 """From a service's 202 to a press in Slack and back: a real server, by webhook and over Socket Mode."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.agent import Decided
 from assent.errors import SignatureInvalid
 from assent.ports.channel import Call, Ticket
 from assent.testing.clock import DAYBREAK
+from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.slack.sockets import socket_server
 from tests.channels.slack.workspace import PLACE, TEAM, SlackHarness
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 QUESTION = {
     "type": "confirmation",
     "prompt": "Pay *1,200 EUR* to <@U1>?",
@@ -25,33 +24,8 @@ QUESTION = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("server"), present=True) as server:
-        yield server
-
-
-class Scene:
+class SlackScene(Scene[SlackHarness]):
     """An agent that asks through Slack, and Ada, who may answer."""
-
-    def __init__(self, harness: SlackHarness, server: RunningServer, folder: Path) -> None:
-        self.harness = harness
-        self.server = server
-        cases = PendingCases(folder / "agent.db")
-        self.board = Switchboard(harness.channel, cases, answerers=[f"{TEAM}:U7"])
-        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, interval_s=0.05)
-        self.board.nudge = self.agent.nudge
-
-    async def ask(self) -> "asyncio.Task[Any]":
-        headers = {"Authorization": f"Bearer {self.server.api_key}"}
-        url = f"{self.server.url}/v1/cases"
-        task = asyncio.create_task(self.agent.request("POST", url, json=QUESTION, headers=headers))
-        await self.harness.server.until(lambda: bool(self.harness.shown()))
-        return task
-
-    def reference(self, label: str) -> str:
-        shown = self.harness.shown()[0]
-        return shown.references[shown.labels.index(label)]
 
     def press(self, label: str, *, user_id: str = "U7") -> Call:
         (stamp,) = self.harness.workspace.messages
@@ -63,14 +37,13 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(harness: SlackHarness, server: RunningServer, tmp_path: Path) -> AsyncIterator[Scene]:
-    scene = Scene(harness, server, tmp_path)
+async def scene(harness: SlackHarness, service: RunningServer, tmp_path: Path) -> AsyncIterator[SlackScene]:
+    scene = SlackScene(harness, service, tmp_path, QUESTION, answerers=[f"{TEAM}:U7"])
     yield scene
-    await scene.board.aclose()
-    await scene.agent.aclose()
+    await scene.aclose()
 
 
-async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene: Scene):
+async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene: SlackScene):
     task = await scene.ask()
     heard = await scene.board.hear(scene.press("Confirm"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
@@ -91,7 +64,7 @@ async def test_a_press_by_webhook_decides_the_case_and_the_message_says_so(scene
     await scene.until_told("Your answer was recorded.")
 
 
-async def test_a_press_over_the_socket_decides_the_case(scene: Scene):
+async def test_a_press_over_the_socket_decides_the_case(scene: SlackScene):
     async with socket_server() as sockets:
         scene.harness.workspace.socket_url = sockets.url
         listening = asyncio.create_task(scene.board.listen())
@@ -108,7 +81,7 @@ async def test_a_press_over_the_socket_decides_the_case(scene: Scene):
     assert outcome.action == "cancel"
 
 
-async def test_strangers_and_forgers_decide_nothing(scene: Scene):
+async def test_strangers_and_forgers_decide_nothing(scene: SlackScene):
     task = await scene.ask()
     for forgery in scene.harness.forgeries(scene.press("Confirm")):
         with pytest.raises(SignatureInvalid):
@@ -120,7 +93,7 @@ async def test_strangers_and_forgers_decide_nothing(scene: Scene):
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "cancel"
 
 
-async def test_the_same_press_counts_once_however_often_it_comes(scene: Scene):
+async def test_the_same_press_counts_once_however_often_it_comes(scene: SlackScene):
     task = await scene.ask()
     call = scene.press("Confirm")
     await asyncio.gather(*(scene.board.hear(call) for _ in range(3)))
@@ -128,12 +101,9 @@ async def test_the_same_press_counts_once_however_often_it_comes(scene: Scene):
     assert set(scene.harness.told()) == {"Your answer was recorded."}
 
 
-async def test_nothing_that_slack_gets_opens_more_than_the_page(scene: Scene):
+async def test_nothing_that_slack_gets_opens_more_than_the_page(scene: SlackScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
     await scene.board.hear(scene.press("Confirm"))
     await asyncio.wait_for(task, PATIENCE_S)
-    sent = b"".join(request.body for request in scene.harness.server.requests).decode()
-    assert pending.case.submit_token is not None
-    assert pending.case.submit_token not in sent
-    assert scene.server.api_key not in sent
+    scene.assert_nothing_secret_was_sent(pending.case.submit_token)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from assent.channels.calling import Sleep
 from assent.channels.teams import TeamsChannel
 from assent.testing.clock import FakeClock
 from tests.channels.loopback import loopback
@@ -18,21 +19,12 @@ from tests.channels.teams.bot_connector import (
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    """How long the channel would have waited, each time."""
-    return []
-
-
-@pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
 
 
 @pytest.fixture
-async def harness(breaks: list[float], clock: FakeClock) -> AsyncIterator[TeamsHarness]:
-    async def sleep(seconds: float) -> None:
-        breaks.append(seconds)
-
+async def harness(sleep: Sleep, clock: FakeClock) -> AsyncIterator[TeamsHarness]:
     connector = BotConnector()
     async with loopback(connector.handle) as server:
         connector.url = server.url

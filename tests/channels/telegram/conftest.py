@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from assent.channels.calling import Sleep
 from assent.channels.telegram import TelegramChannel
 from assent.testing.clock import DAYBREAK
 from tests.channels.loopback import loopback
@@ -11,16 +12,7 @@ from tests.channels.telegram.bot_api import CHAT, SECRET, TOKEN, BotApi, Telegra
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    """How long the channel would have waited, each time."""
-    return []
-
-
-@pytest.fixture
-async def harness(breaks: list[float]) -> AsyncIterator[TelegramHarness]:
-    async def sleep(seconds: float) -> None:
-        breaks.append(seconds)
-
+async def harness(sleep: Sleep) -> AsyncIterator[TelegramHarness]:
     api = BotApi()
     async with loopback(api.handle) as server:
         channel = TelegramChannel(

@@ -1,21 +1,21 @@
 """From a service's 202 to a press in Telegram and back: a real server, an agent without a public address."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.agent import Decided
 from assent.errors import SignatureInvalid
 from assent.ports.channel import Ticket
 from assent.testing.clock import DAYBREAK
+from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.telegram.bot_api import CHAT, TelegramHarness
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 QUESTION = {
     "type": "approval",
     "prompt": "Deploy <b>4.2</b> to production?",
@@ -24,58 +24,37 @@ QUESTION = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("server"), present=True) as server:
-        yield server
-
-
-class Scene:
+class TelegramScene(Scene[TelegramHarness]):
     """An agent that asks through Telegram, and Ada, who may answer."""
-
-    def __init__(self, harness: TelegramHarness, server: RunningServer, folder: Path) -> None:
-        self.harness = harness
-        self.server = server
-        self.cases = PendingCases(folder / "agent.db")
-        self.board = Switchboard(harness.channel, self.cases, answerers=["7"])
-        self.agent = AsyncAgent(tell=self.board.tell, pending=self.cases, interval_s=0.05)
-        self.board.nudge = self.agent.nudge
-
-    def ask(self) -> "asyncio.Task[object]":
-        headers = {"Authorization": f"Bearer {self.server.api_key}"}
-        url = f"{self.server.url}/v1/cases"
-        return asyncio.create_task(self.agent.request("POST", url, json=QUESTION, headers=headers))
 
     async def until_shown(self, words: str) -> None:
         """Wait until some message says this."""
         await self.harness.server.until(lambda: any(words in one.text for one in self.harness.shown()))
 
     def press(self, label: str, *, user_id: int = 7) -> None:
-        shown = self.harness.shown()[0]
-        reference = shown.references[shown.labels.index(label)]
-        self.harness.api.deliver(self.harness.api.press(1, reference, user_id=user_id, name="Ada"))
+        made = self.harness.api.press(1, self.reference(label), user_id=user_id, name="Ada")
+        self.harness.api.deliver(made)
 
 
 @asynccontextmanager
-async def listening(scene: Scene) -> AsyncIterator[None]:
+async def listening(scene: TelegramScene) -> AsyncIterator[None]:
     task = asyncio.create_task(scene.board.listen())
     try:
         yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await scene.board.aclose()
-        await scene.agent.aclose()
+        await scene.aclose()
 
 
 @pytest.fixture
-def scene(harness: TelegramHarness, server: RunningServer, tmp_path: Path) -> Scene:
-    return Scene(harness, server, tmp_path)
+def scene(harness: TelegramHarness, service: RunningServer, tmp_path: Path) -> TelegramScene:
+    return TelegramScene(harness, service, tmp_path, QUESTION, answerers=["7"])
 
 
-async def test_a_press_in_telegram_decides_the_case_and_the_message_says_so(scene: Scene):
+async def test_a_press_in_telegram_decides_the_case_and_the_message_says_so(scene: TelegramScene):
     async with listening(scene):
-        task = scene.ask()
+        task = await scene.ask()
         await scene.until_shown("Deploy <b>4.2</b> to production?")
         scene.press("Approve")
         outcome = await asyncio.wait_for(task, PATIENCE_S)
@@ -90,10 +69,9 @@ async def test_a_press_in_telegram_decides_the_case_and_the_message_says_so(scen
     assert (shown.references, shown.problems) == ((), ())
 
 
-async def test_a_stranger_in_the_group_decides_nothing(scene: Scene):
+async def test_a_stranger_in_the_group_decides_nothing(scene: TelegramScene):
     async with listening(scene):
-        task = scene.ask()
-        await scene.until_shown("Deploy")
+        task = await scene.ask()
         scene.press("Approve", user_id=8)
         await scene.harness.server.until(lambda: bool(scene.harness.told()))
         assert scene.harness.told()[0].startswith("You are not among those")
@@ -105,31 +83,24 @@ async def test_a_stranger_in_the_group_decides_nothing(scene: Scene):
 
 
 @pytest.mark.spec("7.5-agent-token")
-async def test_nothing_that_telegram_gets_opens_more_than_the_page(scene: Scene):
+async def test_nothing_that_telegram_gets_opens_more_than_the_page(scene: TelegramScene):
     async with listening(scene):
-        task = scene.ask()
-        await scene.until_shown("Deploy")
+        task = await scene.ask()
         (pending,) = scene.agent.pending()
         scene.press("Approve")
         await asyncio.wait_for(task, PATIENCE_S)
-    sent = b"".join(request.body for request in scene.harness.server.requests).decode()
-    assert pending.case.submit_token is not None
-    assert pending.case.submit_token not in sent
-    assert scene.server.api_key not in sent
+    scene.assert_nothing_secret_was_sent(pending.case.submit_token)
 
 
-async def test_the_same_press_by_webhook_counts_once_and_a_forged_one_never(scene: Scene):
-    task = scene.ask()
-    await scene.until_shown("Deploy")
-    shown = scene.harness.shown()[0]
+async def test_the_same_press_by_webhook_counts_once_and_a_forged_one_never(scene: TelegramScene):
+    task = await scene.ask()
     ticket = Ticket(channel="telegram", place=str(CHAT), message_id="1", sent_at=DAYBREAK)
-    call = scene.harness.press(ticket, shown.references[0], user_id="7", name="Ada")
+    call = scene.harness.press(ticket, scene.reference("Approve"), user_id="7", name="Ada")
     with pytest.raises(SignatureInvalid):
         await scene.board.hear(scene.harness.forgeries(call)[0])
     for _ in range(3):
         await scene.board.hear(call)
     outcome = await asyncio.wait_for(task, PATIENCE_S)
-    await scene.board.aclose()
-    await scene.agent.aclose()
+    await scene.aclose()
     assert isinstance(outcome, Decided)
     assert set(scene.harness.told()) == {"Your answer was recorded."}

@@ -1,29 +1,22 @@
 """From a service's 202 to a number typed in a terminal and back: a real server, a real keyboard."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from assent.channels.terminal import TerminalChannel
+from tests.channels.scene import PATIENCE_S
 from tests.channels.terminal.screens import Screen, TerminalHarness, window
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 QUESTION = {
     "type": "escalation",
     "prompt": "The backup failed. What now?",
     "inline_actions": ["retry", "skip", "abort"],
 }
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("service"), present=True) as service:
-        yield service
 
 
 @pytest.mark.parametrize(("answerers", "action"), [(["ada"], "skip"), ([], None)], ids=["Ada", "nobody"])

@@ -20,12 +20,6 @@ from tests.channels.whatsapp.cloud_api import (
 
 
 @pytest.fixture
-def breaks() -> list[float]:
-    """How long the channel would have waited, each time."""
-    return []
-
-
-@pytest.fixture
 def api() -> CloudApi:
     return CloudApi()
 

@@ -1,21 +1,20 @@
 """From a service's 202 to a press in WhatsApp and back: a real server, presses by webhook."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from assent.agent import Decided
 from assent.errors import SignatureInvalid
 from assent.ports.channel import Call, Ticket
 from assent.testing.clock import DAYBREAK
+from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.whatsapp.cloud_api import TO, WhatsAppHarness, failed, parts_of
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 QUESTION = {
     "type": "approval",
     "prompt": "Deploy *4.2* to production?",
@@ -24,50 +23,25 @@ QUESTION = {
 }
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("service"), present=True) as service:
-        yield service
-
-
-class Scene:
+class WhatsAppScene(Scene[WhatsAppHarness]):
     """An agent that asks through WhatsApp, and Ada, who may answer."""
 
-    def __init__(self, harness: WhatsAppHarness, service: RunningServer, folder: Path) -> None:
-        self.harness = harness
-        self.service = service
-        cases = PendingCases(folder / "agent.db")
-        self.board = Switchboard(harness.channel, cases, answerers=[TO])
-        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, interval_s=0.05)
-        self.board.nudge = self.agent.nudge
-
-    async def ask(self) -> "asyncio.Task[Any]":
-        headers = {"Authorization": f"Bearer {self.service.api_key}"}
-        url = f"{self.service.url}/v1/cases"
-        task = asyncio.create_task(self.agent.request("POST", url, json=QUESTION, headers=headers))
-        await self.harness.server.until(lambda: bool(self.harness.shown()))
-        return task
-
     def press(self, label: str, *, user_id: str = TO) -> Call:
-        shown = self.harness.shown()[0]
-        reference = shown.references[shown.labels.index(label)]
         message_id = next(iter(self.harness.api.messages))
         ticket = Ticket(channel="whatsapp", place=TO, message_id=message_id, sent_at=DAYBREAK)
-        return self.harness.press(ticket, reference, user_id=user_id, name="Ada")
-
-    async def aclose(self) -> None:
-        await self.board.aclose()
-        await self.agent.aclose()
+        return self.harness.press(ticket, self.reference(label), user_id=user_id, name="Ada")
 
 
 @pytest.fixture
-async def scene(templated: WhatsAppHarness, service: RunningServer, tmp_path: Path) -> AsyncIterator[Scene]:
-    scene = Scene(templated, service, tmp_path)
+async def scene(
+    templated: WhatsAppHarness, service: RunningServer, tmp_path: Path
+) -> AsyncIterator[WhatsAppScene]:
+    scene = WhatsAppScene(templated, service, tmp_path, QUESTION, answerers=[TO])
     yield scene
     await scene.aclose()
 
 
-async def test_a_press_in_whatsapp_decides_the_case_and_a_reply_says_so(scene: Scene):
+async def test_a_press_in_whatsapp_decides_the_case_and_a_reply_says_so(scene: WhatsAppScene):
     task = await scene.ask()
     await scene.board.hear(scene.press("Approve"))
     outcome = await asyncio.wait_for(task, PATIENCE_S)
@@ -87,7 +61,7 @@ async def test_a_press_in_whatsapp_decides_the_case_and_a_reply_says_so(scene: S
     assert scene.harness.api.problems == []
 
 
-async def test_a_press_that_is_delivered_for_days_counts_once(scene: Scene):
+async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppScene):
     task = await scene.ask()
     call, late = scene.press("Approve"), scene.press("Reject")
     with pytest.raises(SignatureInvalid):
@@ -102,7 +76,7 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: Scene):
     assert told[3] in ("Someone else was first. Your answer was not recorded.", "This question is closed.")
 
 
-async def test_a_stranger_decides_nothing(scene: Scene):
+async def test_a_stranger_decides_nothing(scene: WhatsAppScene):
     task = await scene.ask()
     await scene.board.hear(scene.press("Approve", user_id="4712345"))
     assert list(scene.harness.told()) == ["You are not among those who may answer this here."]
@@ -111,7 +85,7 @@ async def test_a_stranger_decides_nothing(scene: Scene):
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "reject"
 
 
-async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template(scene: Scene):
+async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template(scene: WhatsAppScene):
     task = await scene.ask()
     await scene.board.hear(failed(next(iter(scene.harness.api.messages))))
     await scene.harness.server.until(lambda: len(scene.harness.api.messages) == 2)
@@ -121,12 +95,9 @@ async def test_who_has_not_written_for_a_day_answers_by_the_link_in_the_template
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"
 
 
-async def test_nothing_that_whatsapp_gets_opens_more_than_the_page(scene: Scene):
+async def test_nothing_that_whatsapp_gets_opens_more_than_the_page(scene: WhatsAppScene):
     task = await scene.ask()
     (pending,) = scene.agent.pending()
     await scene.board.hear(scene.press("Approve"))
     await asyncio.wait_for(task, PATIENCE_S)
-    sent = b"".join(request.body for request in scene.harness.server.requests).decode()
-    assert pending.case.submit_token is not None
-    assert pending.case.submit_token not in sent
-    assert scene.service.api_key not in sent
+    scene.assert_nothing_secret_was_sent(pending.case.submit_token)

@@ -1,7 +1,8 @@
-"""Certificates for receivers, from an authority that exists for one test."""
+"""Certificates for servers, from an authority that exists for one test."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -11,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certified(host: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """TLS for a receiver called `host`, and for a client that trusts its certificate."""
+    """TLS for a server with this name or address alone, and for a client that trusts its certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     present = datetime.now(UTC)
@@ -23,7 +24,7 @@ def certified(host: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(present - timedelta(hours=1))
         .not_valid_after(present + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([general_name(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -31,8 +32,15 @@ def certified(host: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    bundle = folder / "receiver.pem"
+    bundle = folder / "server.pem"
     bundle.write_bytes(private + public)
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     served.load_cert_chain(bundle)
     return served, ssl.create_default_context(cadata=public.decode())
+
+
+def general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
