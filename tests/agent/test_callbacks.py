@@ -11,6 +11,7 @@ import pytest
 
 from assent.agent import AsyncAgent, CallbackReceiver, Callbacks, Decided, Notice
 from assent.protocol.callback import HITL_SIGNATURE, format_secret, sign_callback
+from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -88,7 +89,7 @@ def test_a_callback_ends_the_wait_though_no_poll_is_near(server: RunningServer) 
 
     async def play() -> None:
         async with (
-            AsyncAgent(tell=tell, clock=server.clock, streams=False, interval_s=3600) as agent,
+            AsyncAgent(tell=tell, clock=ticking(server), streams=False, interval_s=3600) as agent,
             CallbackReceiver(Callbacks(agent.nudge)) as receiver,
             httpx.AsyncClient() as service,
         ):

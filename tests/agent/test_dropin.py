@@ -9,6 +9,7 @@ import pytest
 
 from assent.agent import Agent, AsyncAgent, Decided, Expired, Notice
 from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport
+from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
 
@@ -32,7 +33,7 @@ def test_a_decision_comes_back_as_an_ordinary_response(
     server: RunningServer, action: str, status: int
 ) -> None:
     with (
-        Agent(tell=lambda notice: press(server, notice, action), clock=server.clock) as agent,
+        Agent(tell=lambda notice: press(server, notice, action), clock=ticking(server)) as agent,
         httpx.Client(base_url=server.url, transport=FollowingTransport(agent)) as client,
     ):
         headers = {"Authorization": f"Bearer {server.api_key}"}
@@ -51,7 +52,7 @@ def test_an_expired_question_is_no_success(server: RunningServer) -> None:
 
     async def play() -> None:
         async with (
-            AsyncAgent(tell=tell, clock=server.clock) as agent,
+            AsyncAgent(tell=tell, clock=ticking(server)) as agent,
             httpx.AsyncClient(base_url=server.url, transport=AsyncFollowingTransport(agent)) as client,
         ):
             headers = {"Authorization": f"Bearer {server.api_key}"}

@@ -2,9 +2,8 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -12,6 +11,7 @@ import pytest
 
 from assent.agent import Agent, AsyncAgent, Cancelled, Decided, Expired, Notice
 from assent.errors import AddressRefused, CaseLost, StillWaiting
+from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
 Driver = Callable[..., Any]
@@ -38,12 +38,6 @@ class Person:
     @property
     def heard(self) -> list[str]:
         return [notice.name for notice in self.notices]
-
-
-def ticking(server: RunningServer) -> Callable[[], datetime]:
-    """The server's day, in which time passes."""
-    began = time.monotonic()
-    return lambda: server.clock() + timedelta(seconds=time.monotonic() - began)
 
 
 def blocking(server: RunningServer, person: Person, **options: Any) -> Any:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from assent.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
 from assent.errors import SettingsError, StillWaiting
+from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -109,7 +110,7 @@ def opening(server: RunningServer) -> dict[str, object]:
 def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: Path) -> None:
     told: list[Notice] = []
     with Agent(
-        tell=told.append, pending=PendingCases(path), clock=server.clock, max_wait=timedelta(0)
+        tell=told.append, pending=PendingCases(path), clock=ticking(server), max_wait=timedelta(0)
     ) as agent:
         with pytest.raises(StillWaiting):
             agent.request("POST", f"{server.url}/v1/cases", reference="plants", **opening(server))
@@ -121,7 +122,7 @@ def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: 
         async def tell(notice: Notice) -> None:
             told.append(notice)
 
-        async with AsyncAgent(tell=tell, pending=PendingCases(path), clock=server.clock) as again:
+        async with AsyncAgent(tell=tell, pending=PendingCases(path), clock=ticking(server)) as again:
             ((pending, outcome),) = await again.resume_all()
             assert pending.reference == "plants"
             assert isinstance(outcome, Decided)
@@ -163,7 +164,7 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
             os.kill(process.pid, signal.SIGKILL)
         assert process.wait(10) == -signal.SIGKILL
     told: list[Notice] = []
-    with Agent(tell=told.append, pending=PendingCases(path), clock=server.clock, interval_s=0.05) as again:
+    with Agent(tell=told.append, pending=PendingCases(path), clock=ticking(server), interval_s=0.05) as again:
         (left,) = again.pending()
         server.press({"submit_url": left.case.submit_url, "submit_token": left.case.submit_token}, "cancel")
         ((_, outcome),) = again.resume_all()

@@ -11,6 +11,7 @@ from assent.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
 from assent.agent.switchboard import Switchboard
 from assent.errors import ChannelRefused, SettingsError, SignatureInvalid
 from assent.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
+from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
 ADA = Presser(platform="telegram", user_id="7", name="Ada")
@@ -70,7 +71,7 @@ class Scene:
         self.messenger = Messenger()
         cases = PendingCases(path)
         self.board = Switchboard(self.messenger, cases, answerers=answerers, clock=server.clock)
-        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, clock=server.clock)
+        self.agent = AsyncAgent(tell=self.board.tell, pending=cases, clock=ticking(server))
         self.board.nudge = self.agent.nudge
         self._server = server
 

@@ -1,23 +1,122 @@
-"""What both drivers share: which headers travel where, and how a signature is checked."""
+"""What both drivers share: which headers travel where, what is read, and how a signature is checked."""
 
-from collections.abc import Mapping
-from typing import Any
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
 import httpx
 import msgspec
 from msgspec.structs import replace
 
+from assent.agent.flow import Flow
 from assent.agent.outcomes import Decided, Outcome
-from assent.agent.reading import FollowedCase
+from assent.agent.pending import PendingCase, PendingCases
+from assent.agent.reading import FollowedCase, Suggestion
+from assent.agent.rounds import Advice, Rounds
 from assent.agent.trust import Trust
-from assent.errors import AddressRefused, SignatureInvalid
+from assent.errors import AddressRefused, AssentError, NotTold, SignatureInvalid
 from assent.protocol.signed_result import JWKS_PATH
 
 USER_AGENT = "assent-agent"
 TIMEOUT = httpx.Timeout(20.0, read=20.0)
 LISTEN_TIMEOUT = httpx.Timeout(20.0, read=90.0)  # services send a heartbeat at least once a minute
 LARGEST = 4 * 1024 * 1024
+WHOLE_WITHIN_S = 30.0
+STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
+
+log = logging.getLogger("assent.agent")
+
+
+class Listener(Protocol):
+    """What an agent knows of a case that it follows right now."""
+
+    case_id: str
+
+    def nudge(self) -> None:
+        """Wake the driver, and have it ask."""
+        ...
+
+
+class BaseAgent:
+    """What an agent has and remembers, however it is driven."""
+
+    def __init__(
+        self,
+        *,
+        trusted: Iterable[str],
+        interval_s: float | None,
+        max_wait: timedelta | None,
+        streams: bool,
+        pending: PendingCases | None,
+        clock: Callable[[], datetime] | None,
+    ) -> None:
+        self._trusted = tuple(trusted)
+        self._interval_s = interval_s
+        self._max_wait = max_wait
+        self._streams = streams
+        self._pending = pending
+        self._now = clock or (lambda: datetime.now(UTC))
+        self._rounds = Rounds()
+        self._advice = Advice()
+        self._following: list[Listener] = []
+
+    def nudge(self, case_id: str) -> bool:
+        """Something happened to this case, so look at it now; whether it is being followed here.
+
+        May be called from any thread.
+        """
+        found = [listener for listener in list(self._following) if listener.case_id == case_id]
+        for listener in found:
+            listener.nudge()
+        return bool(found)
+
+    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
+        """What the service thinks would make a next attempt better; for the same call twice at most."""
+        return self._advice.offered(response)
+
+    def pending(self) -> list[PendingCase]:
+        """The cases that an earlier run, or another one, still waits for."""
+        return self._pending.all() if self._pending is not None else []
+
+    def _flow(self, case: FollowedCase, began: datetime) -> Flow:
+        return Flow(
+            case,
+            now=self._now(),
+            dice=random.random,
+            interval_s=self._interval_s,
+            give_up_at=began + self._max_wait if self._max_wait is not None else None,
+            streams=self._streams and len(self._following) < STREAMS_AT_MOST,
+        )
+
+
+class Whole:
+    """The body of one answer as it comes in; raises where it is too long, or never ends."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._body = bytearray()
+        self._seconds = seconds
+        self._until = seconds() + WHOLE_WITHIN_S
+
+    def add(self, chunk: bytes) -> None:
+        """Take in a piece."""
+        self._body += chunk
+        if len(self._body) > LARGEST:
+            raise httpx.RemoteProtocolError("the answer is too long")
+        if self._seconds() > self._until:
+            raise httpx.ReadTimeout("the answer does not end")
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._body)
+
+
+def not_told(error: Exception) -> NotTold:
+    """What to say of a link that reached nobody; a stranger's error may carry a secret, ours do not."""
+    reason = error.message if isinstance(error, AssentError) else f"{type(error).__name__}."
+    return NotTold(f"The person could not be told: {reason}")
 
 
 def credentials_of(request: httpx.Request | None) -> dict[str, str]:
@@ -50,15 +149,14 @@ def keys_address(case: FollowedCase, outcome: Outcome, trust: Trust) -> str | No
 
 
 def checked(outcome: Outcome, keys: bytes | None) -> Outcome:
-    """The outcome with what its signature proves: None without one, False if it does not hold."""
+    """The outcome with what its signature proves: None without keys, False if it does not hold."""
     if not isinstance(outcome, Decided) or keys is None:
         return outcome
     # Checking needs the cryptography that most agents never load.
     from assent.signing.verify import verify_result
 
     try:
-        jwks: Mapping[str, Any] = msgspec.json.decode(keys)
-        verify_result(outcome.raw, jwks)
-    except (SignatureInvalid, msgspec.DecodeError):
+        verify_result(outcome.raw, msgspec.json.decode(keys, type=dict[str, Any]))
+    except (SignatureInvalid, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return replace(outcome, verified=False)
     return replace(outcome, verified=True)

@@ -1,38 +1,39 @@
 """Follows cases for programs that run an event loop: a thin driver around the flow."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from assent.agent.drive import (
-    LARGEST,
     LISTEN_TIMEOUT,
     TIMEOUT,
     USER_AGENT,
+    BaseAgent,
+    Whole,
     checked,
     credentials_of,
     is_stream,
     keys_address,
+    log,
+    not_told,
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
 from assent.agent.pending import KeptCase, PendingCase, PendingCases
-from assent.agent.reading import FollowedCase, Suggestion, read_case
-from assent.agent.rounds import Advice, Rounds
+from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
-from assent.errors import CaseLost, FollowFailed
+from assent.errors import AssentError, CaseLost
 
 Tell = Callable[[Notice], Awaitable[None]]
 
 
-class AsyncAgent:
+class AsyncAgent(BaseAgent):
     """An agent's way with people: makes its calls, and where a service needs a person, follows the case.
 
     `tell` gets every notice: "told" and "reminder" carry a link that a person must see. `trusted` names
@@ -49,22 +50,21 @@ class AsyncAgent:
         max_wait: timedelta | None = None,
         streams: bool = True,
         pending: PendingCases | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
+        super().__init__(
+            trusted=trusted,
+            interval_s=interval_s,
+            max_wait=max_wait,
+            streams=streams,
+            pending=pending,
+            clock=clock,
+        )
         self._tell = tell
         self._http = http or httpx.AsyncClient(
             timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
         )
         self._own_http = http is None
-        self._trusted = tuple(trusted)
-        self._interval_s = interval_s
-        self._max_wait = max_wait
-        self._streams = streams
-        self._pending = pending
-        self._now = clock
-        self._rounds = Rounds()
-        self._advice = Advice()
-        self._following: dict[str, _Listener] = {}
 
     async def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -92,64 +92,53 @@ class AsyncAgent:
         case = pending.case
         trust = Trust(case.service_url, self._trusted)
         trust.check(case)
-        kept, flow = KeptCase(self._pending, pending), self._flow(case)
+        kept, began = KeptCase(self._pending, pending), self._now()
         if not pending.told:
             await asyncio.to_thread(kept.begin)
-            await self._tell(Notice(name="told", case=case, round=self._rounds.number(case)))
+            await self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
             await asyncio.to_thread(kept.told)
+        flow = self._flow(case, began)
+        listener = _Listener(self._http, flow, pending.credentials, self._now)
+        self._following.append(listener)
         try:
-            async with _Listener(self._http, flow, pending.credentials, self._now) as listener:
-                self._following[case.case_id] = listener
+            async with listener:
                 outcome = await self._drive(flow, listener, pending.credentials)
         except CaseLost as error:
             await self._end(kept, Notice(name="lost", case=case, text=error.message))
             raise
         finally:
-            self._following.pop(case.case_id, None)
+            self._following.remove(listener)
         verified = await self._verified(case, outcome, trust)
         await self._end(kept, Notice(name="ended", case=case, outcome=verified))
         return verified
 
+    async def _tell_person(self, notice: Notice) -> None:
+        try:
+            await self._tell(notice)
+        except Exception as error:
+            raise not_told(error) from error
+
+    async def _pass_on(self, notice: Notice) -> None:
+        """What is good to know; that it could not be told must not cost the decision."""
+        try:
+            await self._tell(notice)
+        except Exception:
+            log.exception("a notice could not be passed on: %s", notice.name)
+
     async def _end(self, kept: KeptCase, notice: Notice) -> None:
-        await self._tell(notice)
+        await self._pass_on(notice)
         await asyncio.to_thread(kept.end)
 
-    def nudge(self, case_id: str) -> bool:
-        """Something happened to this case, so look at it now; whether it is being followed here."""
-        listener = self._following.get(case_id)
-        if listener is not None:
-            listener.nudge()
-        return listener is not None
-
-    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
-        """What the service thinks would make a next attempt better; for the same call twice at most."""
-        return self._advice.offered(response)
-
-    def pending(self) -> list[PendingCase]:
-        """The cases that an earlier run, or another one, still waits for."""
-        return self._pending.all() if self._pending is not None else []
-
-    async def resume_all(self) -> list[tuple[PendingCase, Outcome | FollowFailed]]:
+    async def resume_all(self) -> list[tuple[PendingCase, Outcome | AssentError]]:
         """Follow every pending case, side by side, each to its end or to what went wrong with it."""
         cases = await asyncio.to_thread(self.pending)
         return list(zip(cases, await asyncio.gather(*map(self._resumed, cases)), strict=True))
 
-    async def _resumed(self, pending: PendingCase) -> Outcome | FollowFailed:
+    async def _resumed(self, pending: PendingCase) -> Outcome | AssentError:
         try:
             return await self.follow_case(pending)
-        except FollowFailed as error:
+        except AssentError as error:
             return error
-
-    def _flow(self, case: FollowedCase) -> Flow:
-        began = self._now()
-        return Flow(
-            case,
-            now=began,
-            dice=random.random,
-            interval_s=self._interval_s,
-            give_up_at=began + self._max_wait if self._max_wait is not None else None,
-            streams=self._streams,
-        )
 
     async def aclose(self) -> None:
         """Close the connections that are our own."""
@@ -168,7 +157,7 @@ class AsyncAgent:
         while True:
             step = flow.step(self._now())
             for notice in flow.notices():
-                await self._tell(notice)
+                await self._pass_on(notice)
             if isinstance(step, Done):
                 return step.outcome
             if isinstance(step, Poll):
@@ -187,12 +176,10 @@ class AsyncAgent:
     async def _get(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
         """One answer, no larger than we read; redirects are answers, and lead nowhere."""
         async with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
-            body = b""
+            body = Whole()
             async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > LARGEST:
-                    raise httpx.RemoteProtocolError("the answer is too long")
-            return response.status_code, response.headers, body
+                body.add(chunk)
+            return response.status_code, response.headers, bytes(body)
 
     async def _verified(self, case: FollowedCase, outcome: Outcome, trust: Trust) -> Outcome:
         url = keys_address(case, outcome, trust)
@@ -211,11 +198,13 @@ class _Listener:
     def __init__(
         self, http: httpx.AsyncClient, flow: Flow, credentials: dict[str, str], clock: Callable[[], datetime]
     ) -> None:
+        self.case_id = flow.case.case_id
         self._http = http
         self._flow = flow
         self._credentials = credentials
         self._now = clock
         self._woken = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -229,7 +218,10 @@ class _Listener:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def nudge(self) -> None:
-        """Wake the driver, and have it ask."""
+        """Wake the driver, and have it ask; from any thread."""
+        self._loop.call_soon_threadsafe(self._nudged)
+
+    def _nudged(self) -> None:
         self._flow.nudged(self._now())
         self._woken.set()
 

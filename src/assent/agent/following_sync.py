@@ -1,37 +1,39 @@
 """Follows cases for programs without an event loop: the same flow, driven by a thread that sleeps."""
 
-import random
 import threading
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from concurrent.futures import Future
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from assent.agent.drive import (
-    LARGEST,
     LISTEN_TIMEOUT,
     TIMEOUT,
     USER_AGENT,
+    BaseAgent,
+    Whole,
     checked,
     credentials_of,
     is_stream,
     keys_address,
+    log,
+    not_told,
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
 from assent.agent.pending import KeptCase, PendingCase, PendingCases
-from assent.agent.reading import FollowedCase, Suggestion, read_case
-from assent.agent.rounds import Advice, Rounds
+from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
-from assent.errors import CaseLost, FollowFailed
+from assent.errors import AssentError, CaseLost
 
 Tell = Callable[[Notice], None]
 
 
-class Agent:
+class Agent(BaseAgent):
     """An agent's way with people, as `AsyncAgent` but for programs that block."""
 
     def __init__(
@@ -44,21 +46,21 @@ class Agent:
         max_wait: timedelta | None = None,
         streams: bool = True,
         pending: PendingCases | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
+        super().__init__(
+            trusted=trusted,
+            interval_s=interval_s,
+            max_wait=max_wait,
+            streams=streams,
+            pending=pending,
+            clock=clock,
+        )
         self._tell = tell
         self._http = http or httpx.Client(
             timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
         )
         self._own_http = http is None
-        self._trusted = tuple(trusted)
-        self._interval_s = interval_s
-        self._max_wait = max_wait
-        self._streams = streams
-        self._pending = pending
-        self._now = clock
-        self._rounds = Rounds()
-        self._advice = Advice()
 
     def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -80,55 +82,67 @@ class Agent:
         case = pending.case
         trust = Trust(case.service_url, self._trusted)
         trust.check(case)
-        kept, flow = KeptCase(self._pending, pending), self._flow(case)
+        kept, began = KeptCase(self._pending, pending), self._now()
         if not pending.told:
             kept.begin()
-            self._tell(Notice(name="told", case=case, round=self._rounds.number(case)))
+            self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
             kept.told()
+        flow = self._flow(case, began)
         listener = _Listener(self._http, flow, pending.credentials, self._now)
+        self._following.append(listener)
         try:
             outcome = self._drive(flow, listener, pending.credentials)
         except CaseLost as error:
             self._end(kept, Notice(name="lost", case=case, text=error.message))
             raise
         finally:
+            self._following.remove(listener)
             listener.leave()
         verified = self._verified(case, outcome, trust)
         self._end(kept, Notice(name="ended", case=case, outcome=verified))
         return verified
 
+    def _tell_person(self, notice: Notice) -> None:
+        try:
+            self._tell(notice)
+        except Exception as error:
+            raise not_told(error) from error
+
+    def _pass_on(self, notice: Notice) -> None:
+        """What is good to know; that it could not be told must not cost the decision."""
+        try:
+            self._tell(notice)
+        except Exception:
+            log.exception("a notice could not be passed on: %s", notice.name)
+
     def _end(self, kept: KeptCase, notice: Notice) -> None:
-        self._tell(notice)
+        self._pass_on(notice)
         kept.end()
 
-    def suggestions(self, response: httpx.Response) -> tuple[Suggestion, ...]:
-        """What the service thinks would make a next attempt better; for the same call twice at most."""
-        return self._advice.offered(response)
+    def resume_all(self) -> list[tuple[PendingCase, Outcome | AssentError]]:
+        """Follow every pending case, side by side, each to its end or to what went wrong with it.
 
-    def pending(self) -> list[PendingCase]:
-        """The cases that an earlier run, or another one, still waits for."""
-        return self._pending.all() if self._pending is not None else []
+        Each has a thread of its own, so `tell` is called from several.
+        """
+        cases = self.pending()
+        ends: list[Future[Outcome | AssentError]] = [Future() for _ in cases]
+        for pending, end in zip(cases, ends, strict=True):
+            threading.Thread(
+                target=self._resume, args=(pending, end), name="assent-resumed", daemon=True
+            ).start()
+        return [(pending, end.result()) for pending, end in zip(cases, ends, strict=True)]
 
-    def resume_all(self) -> list[tuple[PendingCase, Outcome | FollowFailed]]:
-        """Follow every pending case, one after another, each to its end or to what went wrong with it."""
-        return [(pending, self._resumed(pending)) for pending in self.pending()]
+    def _resume(self, pending: PendingCase, end: "Future[Outcome | AssentError]") -> None:
+        try:
+            end.set_result(self._resumed(pending))
+        except BaseException as error:
+            end.set_exception(error)
 
-    def _resumed(self, pending: PendingCase) -> Outcome | FollowFailed:
+    def _resumed(self, pending: PendingCase) -> Outcome | AssentError:
         try:
             return self.follow_case(pending)
-        except FollowFailed as error:
+        except AssentError as error:
             return error
-
-    def _flow(self, case: FollowedCase) -> Flow:
-        began = self._now()
-        return Flow(
-            case,
-            now=began,
-            dice=random.random,
-            interval_s=self._interval_s,
-            give_up_at=began + self._max_wait if self._max_wait is not None else None,
-            streams=self._streams,
-        )
 
     def close(self) -> None:
         """Close the connections that are our own."""
@@ -149,7 +163,7 @@ class Agent:
                 step = flow.step(self._now())
                 notices = flow.notices()
             for notice in notices:
-                self._tell(notice)
+                self._pass_on(notice)
             if isinstance(step, Done):
                 return step.outcome
             if isinstance(step, Poll):
@@ -170,12 +184,10 @@ class Agent:
     def _get(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
         """One answer, no larger than we read; redirects are answers, and lead nowhere."""
         with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
-            body = b""
+            body = Whole()
             for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > LARGEST:
-                    raise httpx.RemoteProtocolError("the answer is too long")
-            return response.status_code, response.headers, body
+                body.add(chunk)
+            return response.status_code, response.headers, bytes(body)
 
     def _verified(self, case: FollowedCase, outcome: Outcome, trust: Trust) -> Outcome:
         url = keys_address(case, outcome, trust)
@@ -195,6 +207,7 @@ class _Listener:
         self, http: httpx.Client, flow: Flow, credentials: dict[str, str], clock: Callable[[], datetime]
     ) -> None:
         self.lock = threading.Lock()
+        self.case_id = flow.case.case_id
         self._http = http
         self._flow = flow
         self._credentials = credentials
@@ -203,6 +216,12 @@ class _Listener:
         self._left = False
         self._response: httpx.Response | None = None
         self._thread: threading.Thread | None = None
+
+    def nudge(self) -> None:
+        """Wake the driver, and have it ask; from any thread."""
+        with self.lock:
+            self._flow.nudged(self._now())
+        self._woken.set()
 
     def wait(self, step: Wait) -> None:
         """Until the moment comes or something is heard."""

@@ -8,7 +8,10 @@ AGAINST = frozenset({"reject", "cancel", "abort"})
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """A person decided; `verified` says whether the service's signature holds, None if it gave none."""
+    """A person decided; `verified` says whether the service's signature holds, None if nobody can tell.
+
+    That is so where the service gave no signature, or its keys could not be fetched.
+    """
 
     case_id: str
     action: str

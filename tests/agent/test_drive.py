@@ -1,0 +1,168 @@
+"""What may go wrong around a case that is followed, and must cost neither the case nor its decision."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases
+from assent.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, BaseAgent, Whole, checked
+from assent.errors import ChannelRefused, NotTold, StillWaiting
+from tests.agent.clocks import ticking
+from tests.agent.test_flow import CASE, STREAMING
+from tests.server.running import EXAMPLE, RunningServer, running
+
+Use = Callable[[Any], Any]
+TROUBLES = [ChannelRefused("The bot was blocked."), OSError("https://api.example/bot-secret")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("drive")) as server:
+        yield server
+
+
+def blocking(server: RunningServer, tell: Callable[[Notice], None], use: Use, **options: Any) -> Any:
+    with Agent(tell=tell, clock=ticking(server), **options) as agent:
+        return use(agent)
+
+
+def awaited(server: RunningServer, tell: Callable[[Notice], None], use: Use, **options: Any) -> Any:
+    async def telling(notice: Notice) -> None:
+        tell(notice)
+
+    async def main() -> Any:
+        async with AsyncAgent(tell=telling, clock=ticking(server), **options) as agent:
+            found: Awaitable[Any] = use(agent)
+            return await found
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(params=[blocking, awaited], ids=["blocking", "awaited"])
+def drive(request: pytest.FixtureRequest, server: RunningServer) -> Callable[..., Any]:
+    return lambda tell, use, **options: request.param(server, tell, use, **options)
+
+
+def opened(server: RunningServer) -> Use:
+    body = {**EXAMPLE, "inline_actions": ["confirm", "cancel"]}
+    headers = {"Authorization": f"Bearer {server.api_key}"}
+    return lambda agent: agent.request("POST", f"{server.url}/v1/cases", json=body, headers=headers)
+
+
+def resumed(agent: Any) -> Any:
+    return agent.resume_all()
+
+
+def press(server: RunningServer, notice: Notice) -> None:
+    server.press({"submit_url": notice.case.submit_url, "submit_token": notice.case.submit_token}, "confirm")
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=["ours", "a stranger's"])
+def test_who_could_not_be_told_is_told_when_the_agent_resumes(
+    server: RunningServer, drive: Callable[..., Any], tmp_path: Path, trouble: Exception
+) -> None:
+    def fails(notice: Notice) -> None:
+        raise trouble
+
+    cases = PendingCases(tmp_path / "agent.db")
+    with pytest.raises(NotTold, match="could not be told") as raised:
+        drive(fails, opened(server), pending=cases)
+    assert raised.value.__cause__ is trouble
+    assert "secret" not in raised.value.message
+    ((_, failed),) = drive(fails, resumed, pending=cases)
+    assert isinstance(failed, NotTold)
+    assert [one.told for one in cases.all()] == [False]
+
+    def tell(notice: Notice) -> None:
+        if notice.name == "told":
+            threading.Thread(target=press, args=(server, notice)).start()
+
+    ((_, outcome),) = drive(tell, resumed, pending=cases)
+    assert isinstance(outcome, Decided)
+    assert cases.all() == []
+
+
+def test_a_messenger_that_goes_down_costs_no_decision(
+    server: RunningServer, drive: Callable[..., Any], tmp_path: Path
+) -> None:
+    def tell(notice: Notice) -> None:
+        if notice.name != "told":
+            raise ChannelRefused
+        threading.Thread(target=press, args=(server, notice)).start()
+
+    cases = PendingCases(tmp_path / "agent.db")
+    assert isinstance(drive(tell, opened(server), pending=cases), Decided)
+    assert cases.all() == []
+
+
+def test_an_untrusted_case_among_the_pending_ones_stops_no_other(
+    server: RunningServer, drive: Callable[..., Any], tmp_path: Path
+) -> None:
+    cases = PendingCases(tmp_path / "agent.db")
+    for _ in range(2):
+        with pytest.raises(StillWaiting):
+            drive(lambda notice: press(server, notice), opened(server), pending=cases, max_wait=timedelta(0))
+    cases.add(_elsewhere(cases))
+    ends = drive(lambda notice: None, resumed, pending=cases)
+    assert sorted(type(end).__name__ for _, end in ends) == ["AddressRefused", "Decided", "Decided"]
+
+
+def _elsewhere(cases: PendingCases) -> Any:
+    one = cases.all()[0]
+    return replace(one, case=replace(one.case, case_id="other", poll_url="https://elsewhere.example/poll"))
+
+
+def test_a_callback_wakes_a_program_that_blocks(server: RunningServer) -> None:
+    heard = threading.Event()
+
+    def answer(notice: Notice) -> None:
+        press(server, notice)
+        while not agent.nudge(notice.case.case_id):
+            heard.wait(0.01)
+
+    def tell(notice: Notice) -> None:
+        if notice.name == "told":
+            threading.Thread(target=answer, args=(notice,)).start()
+
+    with Agent(tell=tell, clock=ticking(server), interval_s=3600, streams=False) as agent:
+        assert isinstance(opened(server)(agent), Decided)
+        assert agent.nudge("nobody follows this") is False
+
+
+def test_an_agent_with_many_cases_leaves_connections_for_the_polls() -> None:
+    agent = BaseAgent(
+        trusted=(), interval_s=None, max_wait=None, streams=True, pending=None, clock=lambda: CASE.created_at
+    )
+    followed = [agent._flow(STREAMING, CASE.created_at) for _ in range(STREAMS_AT_MOST)]
+    agent._following += [object()] * len(followed)  # type: ignore[list-item]
+    for flow, listens in ((followed[0], True), (agent._flow(STREAMING, CASE.created_at), False)):
+        flow.step(CASE.created_at)
+        flow.polled(200, {}, b'{"status": "pending"}', CASE.created_at)
+        assert (getattr(flow.step(CASE.created_at), "listen", None) is not None) is listens
+
+
+def test_an_answer_without_an_end_is_not_waited_for() -> None:
+    now = [0.0]
+    body = Whole(lambda: now[0])
+    body.add(b"{")
+    assert bytes(body) == b"{"
+    now[0] = WHOLE_WITHIN_S + 1
+    with pytest.raises(httpx.ReadTimeout):
+        body.add(b" ")
+    with pytest.raises(httpx.RemoteProtocolError):
+        Whole().add(b" " * (LARGEST + 1))
+
+
+@pytest.mark.parametrize("keys", [b"[]", b'{"keys": 5}', b'{"keys": [7]}', b"\xff", b"[" * 100_000, b"{}"])
+def test_keys_that_are_none_prove_nothing(keys: bytes) -> None:
+    raw = {"status": "completed", "case_id": "review_1", "result": {"action": "approve", "signature": {}}}
+    outcome = checked(Decided(case_id="review_1", action="approve", raw=raw), keys)
+    assert isinstance(outcome, Decided)
+    assert outcome.verified is False
