@@ -1,31 +1,20 @@
 """Approving, changing and rejecting in a real browser, on a phone and at a desk, with scripts and without."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, expect
 
 from assent.pages.diffs import compare
 from assent.reviews.approval.example import EXAMPLE
-from tests.server.running import RunningServer, running
+from tests.browser.visiting import BOTH, press
+from tests.pages.checks import DESK
+from tests.server.running import RunningServer
 
-PHONE: ViewportSize = {"width": 390, "height": 844}
-DESK: ViewportSize = {"width": 1280, "height": 900}
-Way = tuple[bool, ViewportSize]
-WAYS: dict[str, Way] = {
-    "phone with scripts": (True, PHONE),
-    "phone without scripts": (False, PHONE),
-    "desk with scripts": (True, DESK),
-    "desk without scripts": (False, DESK),
-}
-# What is not about sizes is tried on one device with scripts and on another without.
-BOTH = pytest.mark.parametrize(
-    "way", [(True, PHONE), (False, DESK)], indirect=True, ids=["with scripts", "without scripts"]
-)
 Ask = Callable[..., dict[str, Any]]
 BODY: str = EXAMPLE["context"]["artifact"]["body"]
 PRESETS = ["The tone is wrong", {"label": "Too generous", "text": "We do not give money back here."}]
@@ -34,43 +23,6 @@ COMPARE = """async ([module, texts]) => {
     return texts.map(([before, now]) => compare(before, now));
 }"""
 HOSTILE = '</textarea><script>window.pwned=1</script><img src=x onerror="window.pwned=1"> \u202egnp.exe'
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("approval"), present=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def agent(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client(server.api_key) as client:
-        yield client
-
-
-@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
-def way(request: pytest.FixtureRequest) -> Way:
-    found: Way = request.param
-    return found
-
-
-@pytest.fixture
-def scripts(way: Way) -> bool:
-    return way[0]
-
-
-@pytest.fixture
-def page(browser: Browser, way: Way) -> Iterator[Page]:
-    """A browser in someone's hands; whatever goes wrong in the page fails the test."""
-    context = browser.new_context(viewport=way[1], java_script_enabled=way[0])
-    context.set_default_timeout(10_000)
-    page = context.new_page()
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
-    yield page
-    context.close()
-    assert [trouble for trouble in troubles if "(Bad Request)" not in trouble] == []
 
 
 @pytest.fixture
@@ -91,10 +43,6 @@ def answer_of(agent: httpx.Client, hitl: dict[str, Any]) -> Any:
     if "result" not in poll:
         return poll["status"]
     return {name: poll["result"][name] for name in ("action", "data")}
-
-
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
 
 
 def start_editing(page: Page) -> None:

@@ -1,7 +1,7 @@
 """Choosing, confirming, and deciding how to go on, in a real browser: phone and desk, scripts or none."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -13,21 +13,10 @@ from assent.reviews.confirmation.example import EXAMPLE as BACKUPS
 from assent.reviews.custom_example import EXAMPLE as PHOTO
 from assent.reviews.escalation.example import EXAMPLE as IMPORT
 from assent.reviews.selection.example import EXAMPLE as ROOMS
-from tests.server.running import RunningServer, running
+from tests.browser.visiting import BOTH, press
+from tests.pages.checks import DESK, PHONE
+from tests.server.running import RunningServer
 
-PHONE: ViewportSize = {"width": 390, "height": 844}
-DESK: ViewportSize = {"width": 1280, "height": 900}
-Way = tuple[bool, ViewportSize]
-WAYS: dict[str, Way] = {
-    "phone with scripts": (True, PHONE),
-    "phone without scripts": (False, PHONE),
-    "desk with scripts": (True, DESK),
-    "desk without scripts": (False, DESK),
-}
-PATIENCE_MS = 20_000
-TWO_WAYS = pytest.mark.parametrize(
-    "way", [(True, PHONE), (False, DESK)], ids=["phone with scripts", "desk without scripts"]
-)
 Ask = Callable[..., dict[str, Any]]
 Result = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -75,44 +64,6 @@ FAILURE = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("choices"), present=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def agent(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client(server.api_key) as client:
-        yield client
-
-
-@pytest.fixture(params=WAYS.values(), ids=list(WAYS))
-def way(request: pytest.FixtureRequest) -> Way:
-    found: Way = request.param
-    return found
-
-
-@pytest.fixture
-def scripts(way: Way) -> bool:
-    return way[0]
-
-
-@pytest.fixture
-def page(browser: Browser, way: Way) -> Iterator[Page]:
-    """A browser in someone's hands; whatever goes wrong in the page fails the test."""
-    context = browser.new_context(viewport=way[1], java_script_enabled=way[0])
-    context.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
-    page = context.new_page()
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
-    yield page
-    context.close()
-    assert [trouble for trouble in troubles if "(Bad Request)" not in trouble] == []
-
-
 @pytest.fixture
 def ask(server: RunningServer, agent: httpx.Client, page: Page) -> Ask:
     """Opens a case like this one, with these changes to its context, and its page."""
@@ -145,10 +96,6 @@ def card(page: Page, title: str) -> Locator:
     return page.locator(".card").filter(has=page.get_by_label(title, exact=True))
 
 
-def send(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
-
-
 def expect_problem(page: Page, field: str, said: str) -> None:
     """The problem is told in the list at the top, which leads to the place where it is told again."""
     link = page.get_by_role("alert").locator(f"a[href='#f-{field}']")
@@ -173,7 +120,7 @@ def test_a_person_compares_cards_and_chooses_within_the_limits(
     expect(page.locator(".limits")).to_have_text("Choose 1 to 2.")
 
     page.get_by_label("Note (optional)").fill("For the workshop")
-    send(page, "Send my choice")
+    press(page, "Send my choice")
     expect_problem(page, "selected", "Choose at least one.")
     expect(page.get_by_label("Note (optional)")).to_have_value("For the workshop")
 
@@ -188,12 +135,12 @@ def test_a_person_compares_cards_and_chooses_within_the_limits(
         expect(page.get_by_label("Garden Room")).not_to_be_checked()
     else:
         page.get_by_label("Garden Room").check()
-        send(page, "Send my choice")
+        press(page, "Send my choice")
         expect_problem(page, "selected", "Choose at most 2; you chose 3.")
         expect(page.locator(".card :checked")).to_have_count(3)
     page.get_by_label("Weavers' Hall").uncheck()
     page.get_by_label("Garden Room").check()
-    send(page, "Send my choice")
+    press(page, "Send my choice")
     assert result(hitl) == {
         "action": "select",
         "data": {"selected": ["canal-loft", "garden-room"], "note": "For the workshop"},
@@ -236,20 +183,20 @@ def test_one_of_five_hundred_is_found_and_sent(page: Page, ask: Ask, result: Res
         )
         assert took < 1000, "sorting is quick"
         expect(page.get_by_label("Room 403", exact=True)).to_be_checked()
-    send(page, "Send my choice")
+    press(page, "Send my choice")
     assert result(hitl)["data"] == {"selected": ["room-403"]}
 
 
-@TWO_WAYS
+@BOTH
 def test_a_single_choice_is_a_radio_and_nothing_else(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask(ROOMS, multiple=False, max_selections=None)
     expect(page.get_by_role("radio")).to_have_count(4)
     expect(page.locator(".tally")).to_have_count(0)
-    send(page, "Send my choice")
+    press(page, "Send my choice")
     expect_problem(page, "selected", "Choose at least one.")
     page.get_by_label("Garden Room").check()
     page.get_by_label("Canal Loft").check()
-    send(page, "Send my choice")
+    press(page, "Send my choice")
     assert result(hitl)["data"] == {"selected": ["canal-loft"]}
 
 
@@ -259,7 +206,7 @@ def test_an_option_that_was_not_offered_is_refused_kindly(page: Page, ask: Ask) 
     page.evaluate("document.querySelector('.card input').value = 'barn'")
     page.get_by_label("Canal Loft").check()
     page.get_by_label("Note (optional)").fill("Well")
-    send(page, "Send my choice")
+    press(page, "Send my choice")
     expect_problem(page, "selected", "These were not offered: barn.")
     expect(page.get_by_label("Note (optional)")).to_have_value("Well")
 
@@ -278,7 +225,7 @@ def test_every_item_and_the_word_are_needed_and_nothing_is_lost(
     page.get_by_label("Spring 2020").check()
     word.fill("Delete")
     page.get_by_label("Note (optional)").fill("Checked twice")
-    send(page, "Confirm")
+    press(page, "Confirm")
 
     expect_problem(page, "confirmed_items", "Tick every item to confirm; 2 are not ticked yet.")
     expect_problem(page, "confirm_word", "Capital and small letters count: type “delete”.")
@@ -297,28 +244,28 @@ def test_every_item_and_the_word_are_needed_and_nothing_is_lost(
         expect(page.get_by_text("The word is right.")).to_be_visible()
         allowed = "word => word.dispatchEvent(new ClipboardEvent('paste', {cancelable: true, bubbles: true}))"
         assert word.evaluate(allowed), "the word may be pasted"
-    send(page, "Confirm")
+    press(page, "Confirm")
     assert result(hitl) == {
         "action": "confirm",
         "data": {"confirmed_items": ["2019-autumn", "2020-spring", "2020-autumn"], "note": "Checked twice"},
     }
 
 
-@TWO_WAYS
+@BOTH
 def test_some_items_are_enough_where_the_service_allows_it(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask(BACKUPS, allow_partial=True, confirm_word=None)
-    send(page, "Confirm")
+    press(page, "Confirm")
     expect_problem(page, "confirmed_items", "Tick at least one item to confirm.")
     page.get_by_label("Autumn 2020").check()
-    send(page, "Confirm")
+    press(page, "Confirm")
     assert result(hitl)["data"] == {"confirmed_items": ["2020-autumn"]}
 
 
-@TWO_WAYS
+@BOTH
 def test_not_doing_it_needs_neither_ticks_nor_the_word(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask(BACKUPS, reason_presets=["We may need them"])
     page.get_by_text("We may need them").click()
-    send(page, "Do not do it")
+    press(page, "Do not do it")
     assert result(hitl) == {"action": "cancel", "data": {"note": "We may need them"}}
 
 
@@ -352,7 +299,7 @@ def test_a_person_sees_what_failed_and_tries_again_with_other_parameters(
         expect(page.get_by_text("Changed. Before: 100")).to_be_visible()
         expect(page.get_by_text("Changed. Before: prices.example")).to_be_hidden()
     page.get_by_label("Reason (optional)").first.fill("Once more")
-    send(page, "Try again")
+    press(page, "Try again")
 
     expect_problem(page, "modified_params", "One of them does not fit.")
     expect(page.locator("#e-param-1")).to_contain_text("Write a number, such as 100.")
@@ -361,7 +308,7 @@ def test_a_person_sees_what_failed_and_tries_again_with_other_parameters(
     expect(page.get_by_label("Reason (optional)").first).to_have_value("Once more")
     size.fill("20")
     host.fill("other.example")
-    send(page, "Try again")
+    press(page, "Try again")
     assert result(hitl) == {
         "action": "retry",
         "data": {
@@ -371,7 +318,7 @@ def test_a_person_sees_what_failed_and_tries_again_with_other_parameters(
     }
 
 
-@TWO_WAYS
+@BOTH
 @pytest.mark.parametrize(("button", "action"), [("Skip this step", "skip"), ("Stop", "abort")])
 def test_going_on_without_leaves_changed_parameters_aside(
     page: Page, ask: Ask, result: Result, button: str, action: str
@@ -379,7 +326,7 @@ def test_going_on_without_leaves_changed_parameters_aside(
     hitl = ask({**IMPORT, "context": FAILURE})
     page.get_by_label("Batch size").fill("20")
     page.get_by_text("Not urgent").click()
-    send(page, button)
+    press(page, button)
     assert result(hitl) == {"action": action, "data": {"reason": "Not urgent"}}
 
 
@@ -393,16 +340,16 @@ def test_a_type_of_ones_own_is_labelled_and_answered(page: Page, ask: Ask, resul
         expect(page.get_by_text(text).first).to_be_visible()
     expect(page.locator(".bar button")).to_have_text(["Allow", "Allow once", "Refuse"])
     page.get_by_label("Note (optional)").fill("Only this year")
-    send(page, "Allow once")
+    press(page, "Allow once")
     assert result(hitl) == {"action": "allow_once", "data": {"note": "Only this year"}}
 
 
-@TWO_WAYS
+@BOTH
 def test_a_type_of_ones_own_without_context_is_not_blank(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask({"type": "x-odd-thing", "prompt": "Shall we?", "actions": ["go_ahead"], "context": {}})
     expect(page.get_by_role("heading", name="Odd thing")).to_be_visible()
     expect(page.get_by_text("Nothing more was sent than the question above.")).to_be_visible()
-    send(page, "Go ahead")
+    press(page, "Go ahead")
     assert result(hitl) == {"action": "go_ahead", "data": {}}
 
 
@@ -428,7 +375,7 @@ def test_every_state_is_accessible(
         found[f"{body['type']} open"] = violations(page)
         if body["type"] == "escalation":
             page.get_by_label("Size").fill("x")
-        send(page, button)
+        press(page, button)
         expect(page.get_by_role("alert").first).to_contain_text("Nothing was recorded yet")
         found[f"{body['type']} with problems"] = violations(page)
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), body["type"]

@@ -1,6 +1,5 @@
 """The same page from right to left, in every language's own width, and on paper."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -8,24 +7,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.pages.checks import BROKEN_WORDS, DESK, PHONE
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 
 PROSE = "# A title\n\nWords that run from left to right."
 # How far the text of an element starts from the left edge of the sheet that it lies on.
 INDENT = "each => each.getBoundingClientRect().left - each.parentElement.getBoundingClientRect().left"
 ARABIC_DIGITS = "() => /[\\u0660-\\u0669]/.test(document.body.innerText)"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("directions"), present=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def agent(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client(server.api_key) as client:
-        yield client
 
 
 def shown(browser: Browser, hitl: dict[str, Any], locale: str, **options: Any) -> Page:

@@ -1,6 +1,5 @@
 """The input page in a real browser against a real server: filled in, saved, resumed, checked and sent."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,24 +8,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from assent.reviews import BUILT_IN
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 from tests.waiting import eventually
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
 PASSPORT = "C01X00T47"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("server"), present=True) as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client(server.api_key) as client:
-        yield client
 
 
 def opened(
@@ -67,9 +54,9 @@ EVERY_TYPE = [
 ]
 
 
-def ask(server: RunningServer, client: httpx.Client, *fields: dict[str, Any]) -> dict[str, Any]:
+def ask(server: RunningServer, agent: httpx.Client, *fields: dict[str, Any]) -> dict[str, Any]:
     return server.open(
-        client,
+        agent,
         type="input",
         prompt="Who are you?",
         service="Desk",
@@ -77,8 +64,8 @@ def ask(server: RunningServer, client: httpx.Client, *fields: dict[str, Any]) ->
     )
 
 
-def ask_journey(server: RunningServer, client: httpx.Client) -> dict[str, Any]:
-    return server.open(client, **BUILT_IN["input"].example())
+def ask_journey(server: RunningServer, agent: httpx.Client) -> dict[str, Any]:
+    return server.open(agent, **BUILT_IN["input"].example())
 
 
 def onward(page: Page, name: str = "Continue") -> None:
@@ -103,8 +90,8 @@ def saved(page: Page) -> None:
     expect(page.locator(".kept:not(.unsaved)")).to_be_visible()
 
 
-def poll(client: httpx.Client, hitl: dict[str, Any]) -> Any:
-    return client.get(hitl["poll_url"]).json()
+def poll(agent: httpx.Client, hitl: dict[str, Any]) -> Any:
+    return agent.get(hitl["poll_url"]).json()
 
 
 def draft(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
@@ -116,9 +103,9 @@ def draft(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
     ("js", "device"), [(True, PHONE), (False, PHONE), (True, DESK), (False, DESK)], ids=str
 )
 def test_a_wizard_is_filled_in_checked_changed_and_sent(
-    browser: Browser, server: RunningServer, client: httpx.Client, js: bool, device: dict[str, Any]
+    browser: Browser, server: RunningServer, agent: httpx.Client, js: bool, device: dict[str, Any]
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     page = opened(browser, hitl, js=js, device=device)
     expect(page.get_by_text("Step 1 of 3")).to_be_visible()
     fill_journey(page, way="By plane")
@@ -128,7 +115,7 @@ def test_a_wizard_is_filled_in_checked_changed_and_sent(
     page.get_by_label("Passport number").fill(PASSPORT)
     onward(page)
     expect(page.get_by_text("Step 2 of 3")).to_be_visible()
-    assert poll(client, hitl)["progress"]["current_step"] == 2
+    assert poll(agent, hitl)["progress"]["current_step"] == 2
     fill_stay(page)
     onward(page, "Back")
     expect(page.get_by_label("Name as in your passport")).to_have_value("Ada Lovelace")
@@ -146,14 +133,14 @@ def test_a_wizard_is_filled_in_checked_changed_and_sent(
     expect(page.get_by_text("It cannot be changed any more.")).to_be_visible()
     assert PASSPORT not in page.content()
     page.context.close()
-    data = poll(client, hitl)["result"]["data"]
+    data = poll(agent, hitl)["result"]["data"]
     assert (data["traveller"], data["passport"], data["nights"]) == ("Ada King", PASSPORT, 2)
 
 
 def test_a_form_left_on_one_device_is_taken_up_on_another(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     phone = opened(browser, hitl)
     fill_journey(phone, way="By plane")
     phone.get_by_label("Passport number").fill(PASSPORT)
@@ -172,15 +159,15 @@ def test_a_form_left_on_one_device_is_taken_up_on_another(
     expect(desk.get_by_text("Saved, and not shown again.")).to_be_visible()
     assert PASSPORT not in desk.content()
     desk.context.close()
-    progress = poll(client, hitl)["progress"]
+    progress = poll(agent, hitl)["progress"]
     assert (progress["total_steps"], progress["completed_fields"] >= 5) == (3, True)
-    assert PASSPORT not in client.get(hitl["poll_url"]).text
+    assert PASSPORT not in agent.get(hitl["poll_url"]).text
 
 
 def test_two_devices_save_field_by_field(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     phone, desk = opened(browser, hitl), opened(browser, hitl, device=DESK)
     phone.get_by_label("Name as in your passport").fill("Ada")
     saved(phone)
@@ -193,9 +180,9 @@ def test_two_devices_save_field_by_field(
 
 
 def test_answers_changed_elsewhere_are_checked_again_before_they_count(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     phone, desk = opened(browser, hitl), opened(browser, hitl, device=DESK)
     fill_journey(phone, way="I come on my own")
     onward(phone)
@@ -207,7 +194,7 @@ def test_answers_changed_elsewhere_are_checked_again_before_they_count(
     onward(phone, "Send my answers")
     expect(phone.get_by_text("changed elsewhere meanwhile")).to_be_visible()
     expect(phone.get_by_text("Someone Else")).to_be_visible()
-    assert poll(client, hitl)["status"] == "in_progress"
+    assert poll(agent, hitl)["status"] == "in_progress"
     onward(phone, "Send my answers")
     expect(phone.get_by_text("It cannot be changed any more.")).to_be_visible()
     phone.context.close()
@@ -216,9 +203,9 @@ def test_answers_changed_elsewhere_are_checked_again_before_they_count(
 
 @pytest.mark.parametrize("device", [PHONE, DESK], ids=["phone", "desk"])
 def test_questions_come_and_go_with_the_answers_and_nothing_typed_is_lost(
-    browser: Browser, server: RunningServer, client: httpx.Client, device: dict[str, Any]
+    browser: Browser, server: RunningServer, agent: httpx.Client, device: dict[str, Any]
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     page = opened(browser, hitl, device=device)
     passport, railcard = page.get_by_label("Passport number"), page.get_by_label("Railcard number")
     expect(passport).to_be_hidden()
@@ -237,9 +224,9 @@ def test_questions_come_and_go_with_the_answers_and_nothing_typed_is_lost(
 
 
 def test_a_problem_is_told_beside_the_field_once_it_is_left_and_goes_when_mended(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     page = opened(browser, hitl)
     email = page.get_by_label("Where tickets should be sent")
     email.press_sequentially("nowhere")
@@ -259,9 +246,9 @@ def test_a_problem_is_told_beside_the_field_once_it_is_left_and_goes_when_mended
 
 
 def test_problems_after_a_press_go_one_by_one(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask(server, client, field("name", "text", required=True), field("age", "number", required=True))
+    hitl = ask(server, agent, field("name", "text", required=True), field("age", "number", required=True))
     page = opened(browser, hitl, device=DESK)
     onward(page, "Send my answers")
     expect(page.get_by_role("alert").get_by_role("link")).to_have_count(2)
@@ -275,9 +262,9 @@ def test_problems_after_a_press_go_one_by_one(
 
 
 def test_a_lost_network_is_told_and_what_was_typed_is_saved_when_it_is_back(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     page = opened(browser, hitl)
     name = page.get_by_label("Name as in your passport")
     name.fill("Ada")
@@ -294,22 +281,22 @@ def test_a_lost_network_is_told_and_what_was_typed_is_saved_when_it_is_back(
 
 
 def test_a_question_closed_meanwhile_is_told_and_nothing_more_is_saved(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     page = opened(browser, hitl)
     page.route("**/events", lambda route: route.abort())
     page.reload()
-    client.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={}).raise_for_status()
+    agent.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={}).raise_for_status()
     page.get_by_label("Name as in your passport").fill("Ada")
     expect(page.locator(".kept.unsaved")).to_have_text("Not saved: this question is closed.")
     page.context.close()
 
 
 def test_a_page_that_lost_its_session_says_how_to_go_on(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    page = opened(browser, ask_journey(server, client))
+    page = opened(browser, ask_journey(server, agent))
     page.context.clear_cookies()
     page.get_by_label("Name as in your passport").fill("Ada")
     expect(page.locator(".kept.unsaved")).to_contain_text("Copy what you typed, then open your link again.")
@@ -318,10 +305,10 @@ def test_a_page_that_lost_its_session_says_how_to_go_on(
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_form_in_use_is_accessible_and_fits_a_narrow_screen(
-    browser: Browser, server: RunningServer, client: httpx.Client, theme: str
+    browser: Browser, server: RunningServer, agent: httpx.Client, theme: str
 ) -> None:
     narrow = {"viewport": {"width": 320, "height": 640}, "color_scheme": theme}
-    page = opened(browser, ask(server, client, *EVERY_TYPE), device=narrow)
+    page = opened(browser, ask(server, agent, *EVERY_TYPE), device=narrow)
     page.get_by_label("Story").fill("More than twenty signs")
     page.get_by_label("Email").fill("nowhere")
     page.get_by_role("group", name="Agreed").get_by_label("Yes").check()
@@ -336,9 +323,9 @@ def test_a_form_in_use_is_accessible_and_fits_a_narrow_screen(
 
 
 def test_every_field_brings_up_its_keyboard(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    page = opened(browser, ask(server, client, *EVERY_TYPE))
+    page = opened(browser, ask(server, agent, *EVERY_TYPE))
     wanted = {
         "name": ("text", None, "name"),
         "amount": ("text", "decimal", "off"),
@@ -366,9 +353,9 @@ def test_every_field_brings_up_its_keyboard(
 
 
 def test_counts_sliders_and_secrets_help(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask(server, client, *EVERY_TYPE)
+    hitl = ask(server, agent, *EVERY_TYPE)
     page = opened(browser, hitl, device=DESK)
     page.get_by_label("Story").fill("Twelve signs")
     expect(page.get_by_text("12 of 20 characters")).to_be_visible()
@@ -400,10 +387,10 @@ def test_counts_sliders_and_secrets_help(
 
 
 def test_the_browsers_own_back_finds_the_step_before(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
     for js in (True, False):
-        hitl = ask_journey(server, client)
+        hitl = ask_journey(server, agent)
         page = opened(browser, hitl, js=js)
         fill_journey(page, way="I come on my own")
         onward(page)
@@ -420,14 +407,14 @@ def test_the_browsers_own_back_finds_the_step_before(
         page.goto(page.url.partition("?")[0] + "?step=2")
         expect(page.get_by_role("button", name="Send my answers")).to_be_visible()
         page.context.close()
-    fresh = opened(browser, ask_journey(server, client))
+    fresh = opened(browser, ask_journey(server, agent))
     fresh.goto(fresh.url.partition("?")[0] + "?step=2")
     expect(fresh.get_by_text("Step 1 of 3")).to_be_visible()  # nobody jumps to the end
     fresh.context.close()
 
 
-def test_the_whole_form_by_keyboard(browser: Browser, server: RunningServer, client: httpx.Client) -> None:
-    hitl = ask_journey(server, client)
+def test_the_whole_form_by_keyboard(browser: Browser, server: RunningServer, agent: httpx.Client) -> None:
+    hitl = ask_journey(server, agent)
     page = opened(browser, hitl, device=DESK)
     page.get_by_label("Name as in your passport").focus()
     page.keyboard.type("Ada Lovelace")
@@ -454,7 +441,7 @@ def test_the_whole_form_by_keyboard(browser: Browser, server: RunningServer, cli
     page.keyboard.press("Enter")
     expect(page.get_by_text("It cannot be changed any more.")).to_be_visible()
     page.context.close()
-    assert poll(client, hitl)["result"]["data"]["arrival"] == "2026-09-07"
+    assert poll(agent, hitl)["result"]["data"]["arrival"] == "2026-09-07"
 
 
 def type_into(page: Page, type: str) -> None:
@@ -466,9 +453,9 @@ def type_into(page: Page, type: str) -> None:
 
 @pytest.mark.parametrize("type", ["approval", "selection", "confirmation", "escalation"])
 def test_a_note_on_any_page_is_saved_too(
-    browser: Browser, server: RunningServer, client: httpx.Client, type: str
+    browser: Browser, server: RunningServer, agent: httpx.Client, type: str
 ) -> None:
-    hitl = server.open(client, **BUILT_IN[type].example())
+    hitl = server.open(agent, **BUILT_IN[type].example())
     phone = opened(browser, hitl)
     type_into(phone, type)
     eventually(lambda: "Kept for later" in str(draft(server, hitl)))
@@ -480,19 +467,19 @@ def test_a_note_on_any_page_is_saved_too(
     desk.context.close()
 
 
-def test_a_post_that_is_not_ours_saves_nothing(server: RunningServer, client: httpx.Client) -> None:
-    hitl = ask_journey(server, client)
+def test_a_post_that_is_not_ours_saves_nothing(server: RunningServer, agent: httpx.Client) -> None:
+    hitl = ask_journey(server, agent)
     with server.page(hitl) as page:
         typed = {"asked": "traveller", "field.traveller": "Ada", "step": "0"}
         for csrf in ("", "x"):
             assert page.post("draft", {**typed, "csrf": csrf}).response.status_code == 401
-        assert page.client.get(f"{page.response.url.copy_with(query=None)}/draft").status_code == 405
+        assert page.client.get(f"{page.response.url.copy_with(query=None)}/draft").status_code == 401
         assert draft(server, hitl) == {}
         kept = page.post("draft", typed).response
         assert (kept.status_code, kept.headers["cache-control"]) == (200, "no-store")
         assert "traveller" not in kept.json()["problems"]
         assert kept.json()["problems"]["email"] == "Fill this in."
-        client.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={}).raise_for_status()
+        agent.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={}).raise_for_status()
         assert page.post("draft", typed).response.status_code == 409
     with server.client() as stranger:
         address = f"/review/{hitl['case_id']}/draft"
@@ -501,9 +488,9 @@ def test_a_post_that_is_not_ours_saves_nothing(server: RunningServer, client: ht
 
 
 def test_problems_are_told_in_the_persons_language(
-    browser: Browser, server: RunningServer, client: httpx.Client
+    browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     context: BrowserContext = browser.new_context(**PHONE, locale="de-DE")
     page = context.new_page()
     page.goto(hitl["review_url"])
@@ -514,15 +501,16 @@ def test_problems_are_told_in_the_persons_language(
 
 
 def test_a_save_that_was_overtaken_by_a_press_takes_nobody_back(
-    server: RunningServer, client: httpx.Client
+    server: RunningServer, agent: httpx.Client
 ) -> None:
-    hitl = ask_journey(server, client)
+    hitl = ask_journey(server, agent)
     typed = {"field.traveller": "Ada", "field.email": "a@example.org", "field.arrival": "2026-09-07"}
     asked = {"asked": ["traveller", "email", "arrival", "way"], "step": "0", "field.way": "own", **typed}
     with server.page(hitl) as page:
         second = page.post("respond", {**asked, "action": "x-next"})
         assert "Step 2 of 3" in second.text
-        assert page.post("draft", {"asked": "traveller", "step": "0", "field.traveller": "Ada"})
-        assert poll(client, hitl)["progress"]["current_step"] == 2
+        late = page.post("draft", {"asked": "traveller", "step": "0", "field.traveller": "Ada"})
+        assert late.response.status_code == 200
+        assert poll(agent, hitl)["progress"]["current_step"] == 2
     with server.page(hitl) as later:
         assert "Step 2 of 3" in later.text

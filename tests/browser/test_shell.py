@@ -1,21 +1,19 @@
 """The frame of every page in a real browser: the first sight, the meantime, bad networks, and the end."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.server.running import RunningServer, running
+from tests.browser.visiting import press, visiting
+from tests.pages.checks import NARROW, PHONE
+from tests.server.running import RunningServer
 from tests.waiting import eventually
 
-PHONE = {"width": 390, "height": 844}
-NARROW = {"width": 320, "height": 640}
-DESK = {"width": 1280, "height": 900}
 LETTER = {
     "type": "approval",
     "prompt": "May this reply go out to a customer whose parcel is late?",
@@ -29,36 +27,6 @@ LETTER = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("shell"), present=True) as server:
-        yield server
-
-
-@pytest.fixture
-def agent(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client(server.api_key) as client:
-        yield client
-
-
-@contextmanager
-def visiting(browser: Browser, size: dict[str, int] | None = None, **options: Any) -> Iterator[Page]:
-    """A person's browser; whatever goes wrong in a page unforeseen fails the test."""
-    context: BrowserContext = browser.new_context(
-        viewport=size or PHONE,  # type: ignore[arg-type]
-        **options,
-    )
-    context.set_default_timeout(20_000)
-    page = context.new_page()
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    try:
-        yield page
-    finally:
-        context.close()
-    assert troubles == []
-
-
 def poll(agent: httpx.Client, hitl: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = agent.get(hitl["poll_url"]).json()
     return found
@@ -69,10 +37,6 @@ def visit(page: Page, url: str, *, js: bool = True) -> None:
     page.goto(url)
     if js:
         page.locator("html[data-enhanced]").wait_for()
-
-
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
 
 
 # The first screen
