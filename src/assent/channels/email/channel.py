@@ -14,6 +14,7 @@ from assent.channels.calling import Sleep
 from assent.channels.email import render
 from assent.channels.email.limits import misfits
 from assent.channels.email.smtp import SECURITIES, SMTPS_PORT, Later, MailServer, Security
+from assent.channels.environment import require
 from assent.errors import ChannelRefused, SettingsError
 from assent.ports.channel import Call, Card, Ended, Heard, Press, Ticket
 from assent.protocol.addresses import LOOPBACK_HOSTS
@@ -130,9 +131,7 @@ class EmailChannel:
 
 def from_environment(environ: Mapping[str, str]) -> EmailChannel:
     """A channel from the ASSENT_EMAIL_… variables; raises SettingsError naming those that are missing."""
-    missing = [name for name in REQUIRED if not environ.get(name)]
-    if missing:
-        raise SettingsError(f"Set {' and '.join(missing)} to send questions by e-mail.")
+    require(environ, REQUIRED, purpose="send questions by e-mail")
     return EmailChannel(
         host=environ["ASSENT_EMAIL_HOST"],
         port=_port(environ.get("ASSENT_EMAIL_PORT") or str(SUBMISSION_PORT)),

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assent.channels.calling import PlatformApi, Reply, Sleep, told_by
+from assent.channels.environment import require
 from assent.channels.slack import render
 from assent.channels.slack.limits import misfits
 from assent.channels.slack.presses import check_signature, presses_of, read_form
@@ -141,9 +142,7 @@ class SlackChannel:
 
 def from_environment(environ: Mapping[str, str]) -> SlackChannel:
     """A channel from the ASSENT_SLACK_… variables; raises SettingsError naming those that are missing."""
-    missing = [name for name in REQUIRED if not environ.get(name)]
-    if missing:
-        raise SettingsError(f"Set {' and '.join(missing)} to send questions to Slack.")
+    require(environ, REQUIRED, purpose="send questions to Slack")
     return SlackChannel(
         token=environ["ASSENT_SLACK_BOT_TOKEN"],
         place=environ["ASSENT_SLACK_CHANNEL"],

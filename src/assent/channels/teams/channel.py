@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from assent.channels.calling import PlatformApi, Reply, Sleep, told_by
+from assent.channels.environment import require
 from assent.channels.teams import render
 from assent.channels.teams.credentials import BotCredential
 from assent.channels.teams.limits import CARD_TYPE, MESSAGE_TYPE, misfits
@@ -157,9 +158,7 @@ class TeamsChannel:
 
 def from_environment(environ: Mapping[str, str]) -> TeamsChannel:
     """A channel from the ASSENT_TEAMS_… variables; raises SettingsError naming those that are missing."""
-    missing = [name for name in REQUIRED if not environ.get(name)]
-    if missing:
-        raise SettingsError(f"Set {' and '.join(missing)} to send questions to Teams.")
+    require(environ, REQUIRED, purpose="send questions to Teams")
     return TeamsChannel(
         app_id=environ["ASSENT_TEAMS_APP_ID"],
         app_secret=environ["ASSENT_TEAMS_APP_SECRET"],

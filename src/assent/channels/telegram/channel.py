@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assent.channels.calling import PlatformApi, Reply, Sleep, told_by
+from assent.channels.environment import require
 from assent.channels.telegram import render
 from assent.channels.telegram.limits import ANSWER_TEXT, SECRET, SECRET_LENGTH, misfits
 from assent.channels.telegram.presses import Update, press_of, read_update, read_update_bytes
@@ -162,9 +163,7 @@ class TelegramChannel:
 
 def from_environment(environ: Mapping[str, str]) -> TelegramChannel:
     """A channel from the ASSENT_TELEGRAM_… variables; raises SettingsError naming those that are missing."""
-    missing = [name for name in REQUIRED if not environ.get(name)]
-    if missing:
-        raise SettingsError(f"Set {' and '.join(missing)} to send questions to Telegram.")
+    require(environ, REQUIRED, purpose="send questions to Telegram")
     return TelegramChannel(
         token=environ["ASSENT_TELEGRAM_BOT_TOKEN"],
         chat_id=environ["ASSENT_TELEGRAM_CHAT_ID"],

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assent.channels.calling import PlatformApi, Reply, Sleep, told_by
+from assent.channels.environment import require
 from assent.channels.whatsapp import render
 from assent.channels.whatsapp.limits import BUSY, WINDOW_CLOSED, misfits
 from assent.channels.whatsapp.presses import Status, presses_of, read_values, statuses_of
@@ -237,9 +238,7 @@ class WhatsAppChannel:
 
 def from_environment(environ: Mapping[str, str]) -> WhatsAppChannel:
     """A channel from the ASSENT_WHATSAPP_… variables; raises SettingsError naming those that are missing."""
-    missing = [name for name in REQUIRED if not environ.get(name)]
-    if missing:
-        raise SettingsError(f"Set {' and '.join(missing)} to send questions to WhatsApp.")
+    require(environ, REQUIRED, purpose="send questions to WhatsApp")
     return WhatsAppChannel(
         access_token=environ["ASSENT_WHATSAPP_ACCESS_TOKEN"],
         phone_number_id=environ["ASSENT_WHATSAPP_PHONE_NUMBER_ID"],
