@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases
 from assent.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, BaseAgent, Whole, checked
+from assent.agent.flow import Flow, Wait
+from assent.agent.following import _Listener
 from assent.errors import ChannelRefused, NotTold, StillWaiting
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE, STREAMING
@@ -134,6 +136,22 @@ def test_a_callback_wakes_a_program_that_blocks(server: RunningServer) -> None:
     with Agent(tell=tell, clock=ticking(server), interval_s=3600, streams=False) as agent:
         assert isinstance(opened(server)(agent), Decided)
         assert agent.nudge("nobody follows this") is False
+
+
+def test_a_wait_that_is_ended_just_when_something_happens_ends() -> None:
+    async def main() -> None:
+        flow = Flow(CASE, now=CASE.created_at, dice=lambda: 0.0)
+        async with httpx.AsyncClient() as http:
+            listener = _Listener(http, flow, {}, lambda: CASE.created_at)
+            task = asyncio.create_task(listener.wait(Wait(until=CASE.expires_at)))
+            await asyncio.sleep(0)
+            listener.nudge()
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task], timeout=5)
+            assert task.cancelled()
+
+    asyncio.run(main())
 
 
 def test_an_agent_with_many_cases_leaves_connections_for_the_polls() -> None:

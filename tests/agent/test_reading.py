@@ -99,6 +99,17 @@ def test_never_is_a_deadline_that_can_be_reckoned_with() -> None:
     assert read(expires_at=..., created_at=never).expires_at == FAR_OFF
 
 
+def test_a_service_may_say_who_it_is() -> None:
+    assert read().service_name is None
+    assert read(context={"service": {"name": "Parcel Desk"}}).service_name == "Parcel Desk"
+    assert read(context={"service_name": "Parcel Desk"}).service_name == "Parcel Desk"
+    assert read(context={"service": 7}).service_name is None
+    named = {**json.loads(answer()), "service": "Parcel Desk"}
+    found = read_case(202, json.dumps(named).encode(), url=URL, now=NOW)
+    assert found is not None
+    assert found.service_name == "Parcel Desk"
+
+
 def test_reminders_may_be_one_or_many() -> None:
     one = "2026-11-15T13:00:00Z"
     assert read(reminder_at=one).reminders == (NOW + timedelta(hours=1),)

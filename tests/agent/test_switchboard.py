@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from msgspec.structs import replace
 
 from assent.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from assent.agent.switchboard import Switchboard
+from assent.agent.switchboard import Switchboard, card_of
 from assent.errors import ChannelRefused, SettingsError, SignatureInvalid
 from assent.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
 from tests.agent.clocks import ticking
+from tests.agent.test_flow import CASE
 from tests.server.running import EXAMPLE, RunningServer, running
 
 ADA = Presser(platform="telegram", user_id="7", name="Ada")
@@ -234,3 +237,73 @@ def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
 
     scene.play(play)
     assert scene.messenger.answers[-1] == ("late", "This question is closed.")
+
+
+def test_a_press_that_comes_again_while_the_service_is_slow_is_submitted_once(
+    server: RunningServer, tmp_path: Path
+) -> None:
+    submitted: list[httpx.Request] = []
+
+    async def slow(request: httpx.Request) -> httpx.Response:
+        submitted.append(request)
+        await asyncio.sleep(0)
+        return httpx.Response(200 if len(submitted) == 1 else 409)
+
+    scene = Scene(server, tmp_path / "agent.db")
+    scene.board._http = httpx.AsyncClient(transport=httpx.MockTransport(slow))
+
+    async def play() -> None:
+        task = await scene.ask()
+        press = scene.messenger.press(0, "confirm")
+        await asyncio.gather(scene.board.pressed(press), scene.board.pressed(press))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    scene.play(play)
+    assert len(submitted) == 1
+    assert scene.messenger.answers == [("press-1", "Your answer was recorded.")] * 2
+
+
+def test_one_press_that_goes_wrong_stops_no_other(server: RunningServer, tmp_path: Path) -> None:
+    def broken(request: httpx.Request) -> httpx.Response:
+        if b"cancel" in request.content:
+            raise UnicodeError("nothing that a service should be able to cause")
+        return httpx.Response(200)
+
+    scene = Scene(server, tmp_path / "agent.db")
+    scene.board._http = httpx.AsyncClient(transport=httpx.MockTransport(broken))
+
+    async def play() -> None:
+        task = await scene.ask()
+        presses = [scene.messenger.press(0, one, id=one) for one in ("cancel", "confirm")]
+
+        async def heard() -> AsyncIterator[Sequence[Press]]:
+            for press in presses:
+                yield [press]
+
+        scene.messenger.listen = heard  # type: ignore[method-assign]
+        await scene.board.listen()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    scene.play(play)
+    assert [text.partition(".")[0] for _, text in scene.messenger.answers] == [
+        "Your answer may not have been recorded",
+        "Your answer was recorded",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        (None, "ci.example"),
+        ("Parcel Desk", "Parcel Desk (ci.example)"),
+        ("Bank (bank.example)\n", "Bank bank.example (ci.example)"),
+        ("x" * 500, "x" * 40 + " (ci.example)"),
+        ("()", "ci.example"),
+    ],
+)
+def test_a_name_that_a_service_gives_itself_stands_before_its_host(name: str | None, source: str) -> None:
+    assert card_of(replace(CASE, service_name=name), {}).source == source
+    far = replace(CASE, service_name=name, service_url="https://" + "a." * 30 + "example/")
+    assert card_of(far, {}).source == "a." * 30 + "example"

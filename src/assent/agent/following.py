@@ -230,8 +230,9 @@ class _Listener:
         if step.listen is not None and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._listen(step.listen, step.last_event_id))
         seconds = (step.until - self._now()).total_seconds()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), max(0.0, seconds))
+        with suppress(TimeoutError):  # wait_for would swallow a cancellation that meets a nudge (Python 3.11)
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._woken.wait()
         self._woken.clear()
 
     async def _listen(self, url: str, last_event_id: str | None) -> None:

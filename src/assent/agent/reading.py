@@ -56,6 +56,8 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
     previous_case_id: str | None = None
     context: dict[str, Any] = {}
     verification_required: bool = False
+    service_name: str | None = None
+    """What the service calls itself: its word, to be shown beside its host."""
 
     @property
     def pressable(self) -> tuple[str, ...]:
@@ -166,6 +168,7 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         previous_case_id=_text(hitl, "previous_case_id"),
         context=hitl["context"] if isinstance(hitl.get("context"), dict) else {},
         verification_required=policy is not None and _asks_inline(policy),
+        service_name=_service_name(answer) or _service_name(hitl.get("context")),
     )
 
 
@@ -209,6 +212,14 @@ def _required(hitl: Mapping[str, Any], name: str) -> str:
     if value is None:
         raise UnreadableAnswer(f"The service asks for a person but gives no {name}.")
     return value
+
+
+def _service_name(values: Any) -> str | None:
+    """Where services say who they are: `service` as a text or with a `name`, or `service_name`."""
+    found = values if isinstance(values, dict) else {}
+    service = found.get("service")
+    named = _text(service, "name") if isinstance(service, dict) else _text(found, "service")
+    return named or _text(found, "service_name")
 
 
 def _version(value: Any) -> str:

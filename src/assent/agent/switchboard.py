@@ -6,6 +6,7 @@ unless named. The answer goes to the service under the case's own submit token, 
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ REFERENCE_BYTES = 16
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SHORT_FACT = 120
 FACTS = 6
+SHORT_NAME, LONGEST_SOURCE = 40, 76
 LABELS = {
     "approve": "Approve",
     "reject": "Reject",
@@ -80,6 +82,7 @@ class Switchboard:
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
         self._now = clock
         self._replies: dict[str, str] = {}
+        self._being_taken: dict[str, asyncio.Task[str]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def tell(self, notice: Notice) -> None:
@@ -97,16 +100,13 @@ class Switchboard:
         heard = await self._channel.hear(call)
         if heard.reply is not None and len(heard.presses) == 1:
             return await self._replied(heard, heard.presses[0], heard.reply)
-        tasks = {self._under_way(self.pressed(press)) for press in heard.presses}
-        if tasks:
-            await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
+        await self._take(heard.presses)
         return heard
 
     async def listen(self) -> None:
         """Take presses as they come, for an agent without a public address; runs until cancelled."""
         async for presses in self._channel.listen():
-            for press in presses:  # what was pressed is finished even if whoever listens leaves meanwhile
-                await asyncio.shield(self._under_way(self.pressed(press)))
+            await self._take(presses)
 
     async def pressed(self, press: Press) -> None:
         """Take one press to its service, and tell whoever pressed what came of it."""
@@ -117,6 +117,12 @@ class Switchboard:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
         await self._channel.aclose()
+
+    async def _take(self, presses: Iterable[Press]) -> None:
+        """Side by side, so that a slow service holds up nobody; each is finished whoever leaves meanwhile."""
+        tasks = {self._under_way(self.pressed(press)) for press in presses}
+        if tasks:
+            await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
 
     async def _replied(self, heard: Heard, press: Press, reply: Callable[[str], bytes]) -> Heard:
         """The response itself tells what came of a press, unless that takes longer than a platform waits."""
@@ -143,10 +149,24 @@ class Switchboard:
         return task
 
     async def _reply(self, press: Press) -> str:
+        """What came of it; a press that comes again while it is being taken waits for the same answer."""
         reply = self._replies.get(press.id)
-        if reply is None:
+        if reply is not None:
+            return reply
+        taking = self._being_taken.get(press.id)
+        if taking is None:
+            taking = self._being_taken[press.id] = self._under_way(self._taken_safely(press))
+        return await asyncio.shield(taking)
+
+    async def _taken_safely(self, press: Press) -> str:
+        """Whatever is wrong with one press, the others go on."""
+        try:
             reply = await self._taken(press)
-            self._remember(press.id, reply)
+        except Exception:
+            log.exception("a press could not be taken")
+            reply = UNSURE
+        self._being_taken.pop(press.id, None)
+        self._remember(press.id, reply)
         return reply
 
     async def _taken(self, press: Press) -> str:
@@ -217,7 +237,7 @@ def card_of(
         prompt=case.prompt,
         message=case.message,
         type=case.type,
-        source=urlsplit(case.service_url).hostname or "",
+        source=_source(case),
         review_url=case.review_url,
         expires_at=case.expires_at,
         default_action=case.default_action,
@@ -226,6 +246,14 @@ def card_of(
         is_reminder=is_reminder,
         round=round,
     )
+
+
+def _source(case: FollowedCase) -> str:
+    """The host that asks, which nobody can make up, behind the name that it gives itself."""
+    host = urlsplit(case.service_url).hostname or ""
+    name = " ".join(re.sub(r"[()\[\]<>]", " ", case.service_name or "").split())
+    fits = len(host) + SHORT_NAME < LONGEST_SOURCE
+    return f"{name[:SHORT_NAME]} ({host})" if name and fits else host
 
 
 def _label(action: str) -> str:
