@@ -30,6 +30,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "schedule": draw_protocol.draw_schedule,
     "field-problems": draw_protocol.draw_field_problems,
     "python": draw_python.draw,
+    "python-agent": draw_python.draw_agent,
     "tree": draw_tree.draw_tree,
     "layers": draw_tree.draw_layers,
     "decisions": draw_tree.draw_decisions,

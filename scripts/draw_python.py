@@ -4,9 +4,11 @@ import inspect
 from typing import Any
 
 import assent
+from assent import agent
 from scripts.drawing import table
 
 METHODS_OF = ("Assent", "AssentClient")
+AGENT_METHODS_OF = ("AsyncAgent", "Switchboard", "Callbacks", "PendingCases")
 
 
 def draw() -> str:
@@ -14,7 +16,15 @@ def draw() -> str:
     names = [name for name in assent.__all__ if name != "__version__"]
     rows = [(f"`{name}`", f"`{_module(name)}`", _sentence(getattr(assent, name))) for name in names]
     parts = [table(("Name", "Defined in", "What it is"), rows)]
-    parts += [_methods(name) for name in METHODS_OF]
+    parts += [_methods(name, getattr(assent, name)) for name in METHODS_OF]
+    return "\n\n".join(parts)
+
+
+def draw_agent() -> str:
+    """Every name of `assent.agent.__all__`, and the methods of the classes that one works with."""
+    rows = [(f"`{name}`", _sentence(getattr(agent, name))) for name in agent.__all__ if name != "Outcome"]
+    parts = [table(("Name", "What it is"), rows)]
+    parts += [_methods(name, getattr(agent, name)) for name in AGENT_METHODS_OF]
     return "\n\n".join(parts)
 
 
@@ -22,12 +32,12 @@ def _module(name: str) -> str:
     return assent._EXPORTS[name]
 
 
-def _methods(name: str) -> str:
-    kind = getattr(assent, name)
+def _methods(name: str, kind: type) -> str:
+    shared = {method: value for base in kind.__bases__ for method, value in vars(base).items()}
     rows = [
         (f"`{method}{_parameters(value)}`", _sentence(value))
-        for method, value in vars(kind).items()
-        if not method.startswith("_") and callable(value)
+        for method, value in {**shared, **vars(kind)}.items()
+        if not method.startswith("_") and inspect.isfunction(value)
     ]
     return f"### Methods of `{name}`\n\n{table(('Method', 'What it does'), rows)}"
 
