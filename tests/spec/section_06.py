@@ -186,7 +186,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="6",
         level="SHOULD",
         text="Send the link again when a reminder is due and nobody has begun.",
-        not_ours="The agent's duty. The server says when, by an event in the stream (8.5-reminder).",
+        tests=(
+            "tests/agent/test_flow.py::test_a_reminder_is_due_though_nobody_polls_and_not_once_the_person_is_at_it",
+            "tests/agent/test_flow.py::test_the_link_is_sent_again_once_whether_the_service_or_the_clock_says_so",
+        ),
     ),
     Requirement(
         id="6-previous-case-id",
@@ -203,21 +206,30 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="6",
         level="MUST",
         text="Take `review_url` out of the 202.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_reading.py::test_every_version_is_read",
+            "tests/agent/test_reading.py::test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name",
+        ),
     ),
     Requirement(
         id="6-agent-forward",
         section="6",
         level="MUST",
         text="Send `review_url` to the person, with the prompt or message.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_following.py::test_the_decision_of_a_person_comes_back_with_its_proof",
+            "tests/agent/test_switchboard.py::test_a_press_becomes_the_decision_and_the_card_says_so",
+        ),
     ),
     Requirement(
         id="6-agent-poll",
         section="6",
         level="MUST",
         text="Poll `poll_url`, or rely on the callback.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_following.py::test_the_decision_of_a_person_comes_back_with_its_proof",
+            "tests/agent/test_callbacks.py::test_a_callback_ends_the_wait_though_no_poll_is_near",
+        ),
     ),
     Requirement(
         id="6-agent-not-render",
@@ -231,14 +243,20 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="6",
         level="MUST NOT",
         text="Answer for the person, unless a button was pressed for it (since 0.6).",
-        not_ours="The agent's duty. What the server can do about it stands under 7.5.",
+        tests=(
+            "tests/agent/test_reading.py::test_a_completed_case_without_an_action_is_not_made_up",
+            "tests/agent/test_switchboard.py::test_a_stranger_cannot_answer_and_is_told_so",
+        ),
     ),
     Requirement(
         id="6-agent-not-ignore",
         section="6",
         level="MUST NOT",
         text="Go on without the person's answer.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_flow.py::test_an_expired_case_carries_the_services_rule_and_no_decision",
+            "tests/agent/test_flow.py::test_a_case_that_is_not_ours_any_more_is_lost_and_not_decided",
+        ),
     ),
     Requirement(
         id="6-agent-callback",

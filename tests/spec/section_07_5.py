@@ -183,7 +183,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="7.5",
         level="MUST NOT",
         text="Submit anything that nobody pressed a button for.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_switchboard.py::test_a_stranger_cannot_answer_and_is_told_so",
+            "tests/agent/test_switchboard.py::test_a_press_that_comes_twice_is_taken_once_and_answered_alike",
+        ),
     ),
     Requirement(
         id="7.5-agent-token",

@@ -206,7 +206,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="8",
         level="SHOULD",
         text="Poll every 30 seconds to 5 minutes.",
-        not_ours="The agent's duty. `Retry-After` tells it how often (8-retry-after).",
+        tests=(
+            "tests/agent/test_flow.py::test_the_service_sets_the_pace_within_reason",
+            "tests/agent/test_flow.py::test_without_a_pace_the_waits_grow_to_half_a_minute",
+        ),
     ),
     Requirement(
         id="8-agent-heartbeat",

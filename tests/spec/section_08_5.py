@@ -101,7 +101,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="8.5",
         level="SHOULD",
         text="Poll when the stream fails.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_flow.py::test_a_stream_that_cannot_be_had_is_left_for_polls",
+            "tests/agent/test_flow.py::test_a_stream_that_opens_only_to_end_is_left_for_polls_too",
+        ),
     ),
     Requirement(
         id="8.5-polling-too",
@@ -115,6 +118,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="8.5",
         level="RECOMMENDED",
         text="Long-lived agents follow the stream.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_flow.py::test_while_a_stream_is_open_polls_are_few_and_an_event_brings_one_at_once",
+            "tests/agent/test_flow.py::test_a_stream_is_resumed_where_it_ended",
+        ),
     ),
 )

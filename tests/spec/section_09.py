@@ -85,7 +85,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="9",
         level="SHOULD",
         text="Poll as well.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_callbacks.py::test_what_cannot_be_verified_brings_a_poll_now_and_then",
+            "tests/agent/test_flow.py::test_a_callback_only_brings_a_poll",
+        ),
     ),
     Requirement(
         id="9-poll-is-truth",

@@ -116,6 +116,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="10",
         level="SHOULD",
         text="Treat an unknown type as input and forward the link.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_reading.py::test_buttons_are_offered_only_where_the_answer_can_be_submitted",
+        ),
     ),
 )

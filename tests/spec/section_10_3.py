@@ -287,6 +287,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="10.3",
         level="MUST",
         text="Work with and without progress.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_flow.py::test_what_the_person_does_is_noticed_once",
+            "tests/agent/test_flow.py::test_the_first_step_asks_and_an_answer_ends_it",
+        ),
     ),
 )

@@ -143,7 +143,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.8",
         level="SHOULD",
         text="After either, send the person to the page instead of trying again.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_reading.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
+        ),
     ),
     Requirement(
         id="0.8-discovery",

@@ -193,7 +193,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.9",
         level="STATED",
         text="An unsigned callback may at most make the agent poll.",
-        not_ours="The agent's duty.",
+        tests=("tests/agent/test_callbacks.py::test_what_cannot_be_verified_brings_a_poll_now_and_then",),
     ),
     Requirement(
         id="0.9-destinations",
@@ -218,7 +218,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.9",
         level="MUST",
         text="Check addresses against what is trusted before sending credentials there.",
-        not_ours="The agent's duty.",
+        tests=("tests/agent/test_following.py::test_a_service_that_points_elsewhere_gets_no_credential",),
     ),
     Requirement(
         id="0.9-poll-fields",
