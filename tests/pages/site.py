@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from assent.pages import assets
 from assent.server.page_replies import HEADERS
 
+POSTED = b"<!doctype html><title>posted</title><main class=outcome></main>"
 MEDIA = {"css": "text/css", "js": "text/javascript"}
 
 
@@ -47,7 +48,7 @@ def serving(pages: Mapping[str, str]) -> Iterator[Site]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", "0")))
             site.posts.append((self.path, body.decode()))
-            self.reply(200, "text/html; charset=utf-8", b"<!doctype html><title>posted</title><main class=outcome></main>")
+            self.reply(200, "text/html; charset=utf-8", POSTED)
 
         def reply(self, status: int, media: str, body: bytes) -> None:
             self.send_response(status)
