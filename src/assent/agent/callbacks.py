@@ -8,6 +8,7 @@ hammer its service. A repeated one brings nothing.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -57,7 +58,7 @@ class Callbacks:
         except SignatureInvalid:
             return self._doubt(case_id, now)
         # The older scheme signs the body alone: a copy of it is the same callback.
-        if not _first(self._seen, message_id or f"body:{hash(body)}"):
+        if not _first(self._seen, message_id or f"body:{sha256(body).hexdigest()}"):
             return "repeated"
         self._nudge(case_id)
         return "verified"
