@@ -132,6 +132,22 @@ def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: 
     assert [notice.name for notice in told] == ["told", "ended"]  # the person is not told twice
 
 
+def test_an_agent_that_is_ended_right_after_telling_does_not_tell_again(
+    server: RunningServer, path: Path
+) -> None:
+    async def main() -> None:
+        async def tell(notice: Notice) -> None:
+            asking.cancel()
+
+        async with AsyncAgent(tell=tell, pending=PendingCases(path), clock=ticking(server)) as agent:
+            asking = asyncio.create_task(agent.request("POST", f"{server.url}/v1/cases", **opening(server)))
+            await asyncio.wait([asking])
+            assert asking.cancelled()
+
+    asyncio.run(main())
+    assert [one.told for one in PendingCases(path).all()] == [True]
+
+
 KILLED = """
 import os, signal, sys
 from datetime import datetime

@@ -96,7 +96,7 @@ class AsyncAgent(BaseAgent):
         if not pending.told:
             await asyncio.to_thread(kept.begin)
             await self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
-            await asyncio.to_thread(kept.told)
+            kept.told()  # at once: whoever is ended in between would tell the person again
         flow = self._flow(case, began)
         listener = _Listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
