@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -100,7 +101,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-def opening(server: RunningServer) -> dict[str, object]:
+def opening(server: RunningServer) -> dict[str, Any]:
     return {
         "json": {**EXAMPLE, "inline_actions": ["confirm", "cancel"]},
         "headers": {"Authorization": f"Bearer {server.api_key}"},
