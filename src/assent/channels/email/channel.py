@@ -13,9 +13,9 @@ from typing import Any, cast
 from assent.channels.calling import Sleep
 from assent.channels.email import render
 from assent.channels.email.limits import misfits
-from assent.channels.email.smtp import SECURITIES, SMTPS_PORT, Later, MailServer, Security
+from assent.channels.email.smtp import SECURITIES, SMTPS_PORT, MailServer, Security
 from assent.channels.environment import require
-from assent.errors import ChannelRefused, SettingsError
+from assent.errors import ChannelRefused, SettingsError, Unreachable
 from assent.ports.channel import Call, Card, Ended, Heard, Press, Ticket
 from assent.protocol.addresses import LOOPBACK_HOSTS
 
@@ -116,7 +116,9 @@ class EmailChannel:
         for break_s in BREAKS_S:
             try:
                 return await self._hand_over(mail)
-            except Later:
+            except Unreachable as error:
+                if not error.details.get("later"):
+                    raise
                 await self._sleep(break_s)
         return await self._hand_over(mail)
 

@@ -19,10 +19,6 @@ TIMEOUT_S = 20.0
 SMTPS_PORT = 465
 
 
-class Later(Unreachable):
-    """The mail server asks to come back later."""
-
-
 class MailServer(Struct, frozen=True, kw_only=True):
     """Where mail is handed over, and as whom."""
 
@@ -43,7 +39,7 @@ class MailServer(Struct, frozen=True, kw_only=True):
         return f"MailServer({self.host!r})"
 
     def deliver(self, mail: bytes, *, sender: str, recipient: str) -> None:
-        """Hand over one mail; raises Later, Unreachable or ChannelRefused."""
+        """Hand over one mail; raises ChannelRefused, or Unreachable, with `later` when asked to come back."""
         with _named_failures():
             smtp = self._connected()
             try:
@@ -102,7 +98,7 @@ def _named_failures() -> Iterator[None]:
 def _failure(code: int, said: bytes | str) -> ChannelRefused | Unreachable:
     words = told_by("The mail server", said.decode("utf-8", "replace") if isinstance(said, bytes) else said)
     if 400 <= code < 500:
-        return Later(f"The mail server asks to come back later. {words}")
+        return Unreachable(f"The mail server asks to come back later. {words}", later=True)
     if 500 <= code < 600:
         return ChannelRefused(f"The mail server does not take this. {words}")
     return Unreachable("The mail server gives no proper answer.")
