@@ -104,8 +104,7 @@ class Pages:
                 )
                 for latency in (3 * LATENCY_MS, LATENCY_MS)
             ]
-        # There are no halves of round trips; what is over is noise.
-        return float(round((far - near) / (2 * LATENCY_MS)))
+        return (far - near) / (2 * LATENCY_MS)
 
     def time_until_usable(self) -> float:
         """How much later than a blank page the page itself can be used, in round trips."""
