@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+import httpx
 import pytest
 from mcp.types import TextContent
 
@@ -17,6 +18,7 @@ from assent.mcp.questions import OPEN_AT_MOST
 from assent.mcp.server import TITLES
 from tests.docs.markdown import ROOT
 from tests.mcp.assistant import ERA, Person, Setting, answer, opened, run, structured, until
+from tests.waiting import PATIENCE_S
 
 KINDS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "ask_approval": (
@@ -68,6 +70,35 @@ def test_the_person_is_shown_the_link_and_their_decision_comes_back(
     assert {name: result["data"].get(name) for name in data} == data
     assert [shown.message for shown in person.seen] == [f"Your decision is needed: {arguments['prompt']}"]
     assert result["review_url"] is None
+
+
+def test_a_long_form_is_filled_in_page_by_page(setting: Setting) -> None:
+    trip = {"key": "trip", "label": "Do you travel?", "type": "boolean"}
+    day = {
+        "key": "day",
+        "label": "Day",
+        "type": "date",
+        "conditional": {"field": "trip", "operator": "eq", "value": True},
+    }
+    steps = [
+        {"title": "You", "fields": [trip]},
+        {"title": "Your trip", "description": "Only if you go.", "fields": [day]},
+        {"title": "Summary"},
+    ]
+    filled = partial(answer, action="submit", trip=True, day="2026-05-06")
+    pages: list[str] = []
+
+    def fill_in(url: str) -> None:
+        pages.append(httpx.get(url, follow_redirects=True, timeout=PATIENCE_S).text)
+        filled(url)
+
+    async def main() -> Any:
+        async with setting.in_process(elicitation_callback=Person(then=fill_in), mode="legacy") as client:
+            asked = {"prompt": "When do you arrive?", "steps": steps, "wait_seconds": 30}
+            return structured(await client.call_tool("ask_input", asked))
+
+    assert run(main())["data"] == {"trip": True, "day": "2026-05-06"}
+    assert "Step 1 of 3" in pages[0]
 
 
 def test_without_a_client_that_shows_links_the_model_gets_it_and_a_way_to_check(setting: Setting) -> None:

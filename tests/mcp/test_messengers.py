@@ -120,3 +120,30 @@ def test_a_word_that_must_be_typed_cannot_be_pressed(setting: Setting) -> None:
             ]
 
     run(main())
+
+
+def test_an_assistant_can_have_the_person_reminded(setting: Setting) -> None:
+    async def main() -> None:
+        channel = RecordingChannel()
+        async with setting.in_process(channel=channel) as client:
+            structured(await client.call_tool("ask_confirmation", {**GO, "remind_after": ["1s", "1d"]}))
+            await channel.until(lambda: len(channel.sent) == 2)
+            assert [one.card.is_reminder for one in channel.sent] == [False, True]
+            assert channel.sent[0].card.review_url == channel.sent[1].card.review_url
+
+    run(main())
+
+
+def test_where_proof_of_a_person_is_asked_for_there_are_no_buttons(setting: Setting) -> None:
+    async def main() -> None:
+        channel = RecordingChannel()
+        async with setting.in_process(channel=channel, answerers=ADA) as client:
+            proof = {"provider": "passkeys.example", "min_assurance": "high"}
+            asked = structured(await client.call_tool("ask_confirmation", {**GO, "verification": proof}))
+            (sent,) = channel.sent
+            assert sent.card.buttons == ()
+            assert (await asyncio.to_thread(answer, sent.card.review_url, "confirm")).status_code == 200
+            check = {"case_id": asked["case_id"], "wait_seconds": 60}
+            assert structured(await client.call_tool("check_question", check))["action"] == "confirm"
+
+    run(main())

@@ -1,13 +1,14 @@
-"""What an assistant may say in a question: the arguments of the tools, and the drafts they become."""
+"""What an assistant may say in a question: the arguments of the tools, each with the words for the model."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assent.errors import ValidationFailed
-
 LONGEST_WAIT_S = 300
 DEFAULT_WAIT_S = 20
+# What is left out; never written to.
+NO_FACTS: dict[str, Any] = {}
+NONE: list[Any] = []
 
 # The SDK reads JSON inside of strings for every type but plain `str`: texts are plain, and "" means none.
 Prompt = Annotated[
@@ -35,6 +36,14 @@ DefaultAction = Annotated[
 Previous = Annotated[
     str,
     Field(max_length=200, description="The case_id of the question that this one continues, after an edit."),
+]
+RemindAfter = Annotated[
+    list[str],
+    Field(
+        max_length=10,
+        description="When to remind a person who has not begun, counted from now, such as 1h or 1d; before"
+        " the timeout. The link is sent again where there is a messenger.",
+    ),
 ]
 WaitSeconds = Annotated[
     float,
@@ -85,6 +94,16 @@ class FieldOption(BaseModel):
     label: str
 
 
+class Condition(BaseModel):
+    """The answer to an earlier question that makes this one be asked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str = Field(min_length=1, description="The key of the earlier question.")
+    operator: Literal["eq", "neq", "in", "gt", "lt"] = "eq"
+    value: Any
+
+
 class FormField(BaseModel):
     """One question of a form."""
 
@@ -102,6 +121,34 @@ class FormField(BaseModel):
     default: Any = Field(None, description="What the field holds before the person changes it.")
     options: list[FieldOption] = Field([], description="For select and multiselect.")
     validation: dict[str, Any] = Field({}, description="minLength, maxLength, pattern, min or max.")
+    conditional: Condition | None = Field(None, description="Ask only after a certain answer before.")
+
+
+class FormStep(BaseModel):
+    """One page of a form with several."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(min_length=1, max_length=200, description="What the person reads above it.")
+    description: str = Field("", max_length=2000, description="A sentence more.")
+    fields: list[FormField] = Field([], max_length=200, description="Its questions; none: a summary.")
+
+
+class Proof(BaseModel):
+    """Which proof of a person the server's verifier must accept before an answer counts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    required_for: list[Literal["inline_submit", "browser_submit"]] = Field(
+        ["inline_submit"],
+        min_length=1,
+        description="inline_submit: buttons in messengers, which then are not offered, so that the person"
+        " answers by the link. browser_submit: the page, if the server has a verifier for pages.",
+    )
+    proof_type: str = Field("proof_of_human", description="proof_of_human, or an x-… type of the server.")
+    provider: str = Field("", description="Whose proofs count; anybody's if left out.")
+    min_assurance: Literal["", "low", "medium", "high"] = ""
+    freshness_seconds: int = Field(300, ge=1, description="How old a proof may be.")
 
 
 Text = Annotated[
@@ -118,6 +165,10 @@ Recommended = Annotated[list[str], Field(description="The ids you recommend; not
 Fields = Annotated[
     list[FormField], Field(max_length=200, description="The form; without fields there is one box for text.")
 ]
+Steps = Annotated[
+    list[FormStep],
+    Field(max_length=20, description="Or a long form in several pages, instead of fields."),
+]
 Items = Annotated[
     list[Item], Field(max_length=1000, description="What it is done to; each is ticked by the person.")
 ]
@@ -131,63 +182,6 @@ ErrorText = Annotated[str, Field(min_length=1, description="What went wrong, in 
 Log = Annotated[str, Field(description="The lines of output that tell more.")]
 Params = Annotated[dict[str, Any], Field(description="What a retry may change, by name.")]
 Suggestions = Annotated[list[str], Field(max_length=20, description="What you would suggest to do.")]
-
-
-def draft(
-    kind: str,
-    prompt: str,
-    own: dict[str, Any],
-    *,
-    facts: dict[str, Any],
-    timeout: str,
-    default_action: str,
-    previous_case_id: str,
-    agent: str | None,
-) -> dict[str, Any]:
-    """The body that opens a case; what was left out is the server's to choose."""
-    said: dict[str, Any] = {
-        "type": kind,
-        "prompt": prompt,
-        "context": {**facts, **_given(own)},
-        "timeout": timeout,
-        "default_action": default_action,
-        "previous_case_id": previous_case_id,
-        "agent": agent,
-    }
-    return _given(said)
-
-
-def approval(text: str, parts: dict[str, Any]) -> dict[str, Any]:
-    """What an approval shows; raises ValidationFailed for a thing that is both text and parts."""
-    if text and parts:
-        raise ValidationFailed("Give what is to be approved as text or as parts, not as both.")
-    return {"artifact": text or parts}
-
-
-def selection(options: list[Option], least: int, most: int, recommended: list[str]) -> dict[str, Any]:
-    """What a selection shows."""
-    return {
-        "options": [_plain(one) for one in options],
-        "min_selections": least,
-        "max_selections": max(least, most),
-        "recommended": recommended,
-    }
-
-
-def form(fields: list[FormField]) -> dict[str, Any]:
-    """What an input shows."""
-    return {"form": {"fields": [_plain(one) for one in fields]}} if fields else {}
-
-
-def items(listed: list[Item]) -> list[dict[str, Any]]:
-    """What a confirmation is about."""
-    return [_plain(one) for one in listed]
-
-
-def _plain(model: BaseModel) -> dict[str, Any]:
-    return _given(model.model_dump(mode="json"))
-
-
-def _given(said: dict[str, Any]) -> dict[str, Any]:
-    """Without what was left out; a zero is something said, and so is False among a form's defaults."""
-    return {name: value for name, value in said.items() if value not in ("", None, [], {})}
+Verification = Annotated[
+    Proof | None, Field(description="Ask for proof of a person; only if you were told which one counts.")
+]

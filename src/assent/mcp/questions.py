@@ -106,7 +106,7 @@ class Questions:
         self._trusted = tuple(trusted)
         self._messengers = messengers
         self._open_at_most = open_at_most
-        self._now = clock
+        self.now = clock
         self._credentials = {"authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(
             timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
@@ -125,7 +125,7 @@ class Questions:
         if self._messengers is not None and self._messengers.presses:
             draft = {**draft, **_pressable(draft)}
         response = await self._opened(draft)
-        case = read_case(response.status_code, response.content, url=str(response.url), now=self._now())
+        case = read_case(response.status_code, response.content, url=str(response.url), now=self.now())
         if case is None:
             raise _refusal(response)
         Trust(case.service_url, self._trusted).check(case)
@@ -280,7 +280,7 @@ class Questions:
         """A question whose link is not known here: its end can be read, and it can be withdrawn."""
         url = f"{self._server}/v1/reviews/{quote(case_id, safe='')}/status"
         await self._call("GET", url)
-        now = self._now()
+        now = self.now()
         case = FollowedCase(
             case_id=case_id,
             type="",

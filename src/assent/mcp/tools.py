@@ -1,8 +1,9 @@
 """The tools: one for each kind of question, and three to follow, list and withdraw questions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import wraps
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from functools import update_wrapper, wraps
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context
@@ -13,7 +14,7 @@ from assent.agent import Notice, PendingCase
 from assent.channels.texts import cut, one_line
 from assent.client import TERMINAL, ServerRefused
 from assent.errors import AssentError
-from assent.mcp import answers, showing
+from assent.mcp import answers, drafts, showing
 from assent.mcp import arguments as say
 from assent.mcp.answers import Question, QuestionList
 from assent.mcp.questions import SETTLE_WITHIN_S, Questions
@@ -42,165 +43,103 @@ def _in_words(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     return told
 
 
+def _question(kind: str) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Awaitable[Asked]]]:
+    """A tool that asks: the function gives what its kind shows, all the rest is alike."""
+
+    def decorate(context_of: Callable[..., dict[str, Any]]) -> Callable[..., Awaitable[Asked]]:
+        own = inspect.signature(context_of).parameters
+
+        async def asked(
+            self: "Tools",
+            ctx: Context[Any, Any],
+            prompt: say.Prompt,
+            wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+            **said: Any,
+        ) -> Asked:
+            context = context_of(**{name: said.pop(name) for name in own})
+            agent, now = _client_name(ctx), self._questions.now()
+            draft = drafts.draft(kind, prompt, context, agent=agent, now=now, **said)
+            return await self._ask(ctx, draft, wait_seconds)
+
+        return _declared(_in_words(asked), context_of, (*own.values(), *drafts.SHARED))
+
+    return decorate
+
+
+def _declared(
+    tool: Callable[..., Awaitable[Asked]], named: Callable[..., Any], more: Iterable[inspect.Parameter]
+) -> Callable[..., Awaitable[Asked]]:
+    """The tool under its own name, with these arguments too: the SDK reads what is declared."""
+    me, ctx, prompt, wait_seconds, _ = inspect.signature(tool).parameters.values()
+    named_only = (one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*more, wait_seconds))
+    signature = inspect.Signature([me, ctx, prompt, *named_only], return_annotation=Asked)
+    update_wrapper(tool, named, assigned=("__name__", "__qualname__", "__doc__"))
+    tool.__signature__ = signature  # type: ignore[attr-defined]
+    tool.__annotations__ = {one.name: one.annotation for one in (ctx, prompt, *more)} | {"return": Asked}
+    return tool
+
+
 class Tools:
     """What the assistant can call; every method is one tool, and its docstring is what the model reads."""
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    @_in_words
-    async def ask_approval(
-        self,
-        ctx: Context[Any, Any],
-        prompt: say.Prompt,
-        text: say.Text = "",
-        parts: say.Parts = {},  # noqa: B006 - read only, and the schema shows it
-        facts: say.Facts = {},  # noqa: B006
-        timeout: say.Timeout = "",
-        default_action: say.DefaultAction = "",
-        previous_case_id: say.Previous = "",
-        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-    ) -> Asked:
+    @_question("approval")
+    def ask_approval(text: say.Text = "", parts: say.Parts = say.NO_FACTS) -> dict[str, Any]:
         """Ask a person whether something you made may go out: approve, edit or reject.
 
         Only an action of approve is a yes, and only to exactly what was shown.
         """
-        draft = say.draft(
-            "approval",
-            prompt,
-            say.approval(text, parts),
-            facts=facts,
-            timeout=timeout,
-            default_action=default_action,
-            previous_case_id=previous_case_id,
-            agent=_client_name(ctx),
-        )
-        return await self._ask(ctx, draft, wait_seconds)
+        return drafts.approval(text, parts)
 
-    @_in_words
-    async def ask_selection(
-        self,
-        ctx: Context[Any, Any],
-        prompt: say.Prompt,
+    @_question("selection")
+    def ask_selection(
         options: say.Options,
         min_selections: say.Least = 1,
         max_selections: say.Most = 1,
-        recommended: say.Recommended = [],  # noqa: B006
-        facts: say.Facts = {},  # noqa: B006
-        timeout: say.Timeout = "",
-        default_action: say.DefaultAction = "",
-        previous_case_id: say.Previous = "",
-        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-    ) -> Asked:
+        recommended: say.Recommended = say.NONE,
+    ) -> dict[str, Any]:
         """Ask a person to choose one or several of the options; data.selected holds their ids."""
-        own = say.selection(options, min_selections, max_selections, recommended)
-        draft = say.draft(
-            "selection",
-            prompt,
-            own,
-            facts=facts,
-            timeout=timeout,
-            default_action=default_action,
-            previous_case_id=previous_case_id,
-            agent=_client_name(ctx),
-        )
-        return await self._ask(ctx, draft, wait_seconds)
+        return drafts.selection(options, min_selections, max_selections, recommended)
 
-    @_in_words
-    async def ask_input(
-        self,
-        ctx: Context[Any, Any],
-        prompt: say.Prompt,
-        fields: say.Fields = [],  # noqa: B006
-        facts: say.Facts = {},  # noqa: B006
-        timeout: say.Timeout = "",
-        default_action: say.DefaultAction = "",
-        previous_case_id: say.Previous = "",
-        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-    ) -> Asked:
+    @_question("input")
+    def ask_input(fields: say.Fields = say.NONE, steps: say.Steps = say.NONE) -> dict[str, Any]:
         """Ask a person for information that you do not have, as a form; data holds the answers by key.
 
         Do not ask for passwords or keys: the answers come to you. Without fields, data.answer is a text.
         """
-        draft = say.draft(
-            "input",
-            prompt,
-            say.form(fields),
-            facts=facts,
-            timeout=timeout,
-            default_action=default_action,
-            previous_case_id=previous_case_id,
-            agent=_client_name(ctx),
-        )
-        return await self._ask(ctx, draft, wait_seconds)
+        return drafts.form(fields, steps)
 
-    @_in_words
-    async def ask_confirmation(
-        self,
-        ctx: Context[Any, Any],
-        prompt: say.Prompt,
-        items: say.Items = [],  # noqa: B006
+    @_question("confirmation")
+    def ask_confirmation(
+        items: say.Items = say.NONE,
         allow_partial: say.AllowPartial = False,
         irreversible: say.Irreversible = False,
         warning: say.Warning_ = "",
         confirm_word: say.ConfirmWord = "",
-        facts: say.Facts = {},  # noqa: B006
-        timeout: say.Timeout = "",
-        default_action: say.DefaultAction = "",
-        previous_case_id: say.Previous = "",
-        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-    ) -> Asked:
+    ) -> dict[str, Any]:
         """Ask a person for the last word right before you do something that matters: confirm or cancel.
 
         Only an action of confirm is a yes; with items, only for those in data.confirmed_items.
         """
-        own = {
-            "items": say.items(items),
+        return {
+            "items": drafts.plain(items),
             "allow_partial": allow_partial or None,
             "irreversible": irreversible or None,
             "warning": warning,
             "confirm_word": confirm_word,
         }
-        draft = say.draft(
-            "confirmation",
-            prompt,
-            own,
-            facts=facts,
-            timeout=timeout,
-            default_action=default_action,
-            previous_case_id=previous_case_id,
-            agent=_client_name(ctx),
-        )
-        return await self._ask(ctx, draft, wait_seconds)
 
-    @_in_words
-    async def ask_escalation(
-        self,
-        ctx: Context[Any, Any],
-        prompt: say.Prompt,
+    @_question("escalation")
+    def ask_escalation(
         error: say.ErrorText,
         log: say.Log = "",
-        params: say.Params = {},  # noqa: B006
-        suggestions: say.Suggestions = [],  # noqa: B006
-        facts: say.Facts = {},  # noqa: B006
-        timeout: say.Timeout = "",
-        default_action: say.DefaultAction = "",
-        previous_case_id: say.Previous = "",
-        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
-    ) -> Asked:
+        params: say.Params = say.NO_FACTS,
+        suggestions: say.Suggestions = say.NONE,
+    ) -> dict[str, Any]:
         """Tell a person that something failed, and ask how to go on: retry, skip or abort."""
-        own = {"error": error, "log": log, "params": params, "suggestions": suggestions}
-        draft = say.draft(
-            "escalation",
-            prompt,
-            own,
-            facts=facts,
-            timeout=timeout,
-            default_action=default_action,
-            previous_case_id=previous_case_id,
-            agent=_client_name(ctx),
-        )
-        return await self._ask(ctx, draft, wait_seconds)
+        return {"error": error, "log": log, "params": params, "suggestions": suggestions}
 
     @_in_words
     async def check_question(
