@@ -35,6 +35,13 @@ AssentError
 │   ├── CredentialsRefused     the service wants other credentials to tell it
 │   ├── NotTold                the link reached nobody
 │   └── StillWaiting           the agent's patience ended before the case did
+├── HookError                  a tool call could not be gated, answered or resumed
+│   ├── InvalidFeedback        400  invalid_feedback
+│   ├── NothingToResume        404  nothing_to_resume
+│   ├── ThreadPaused           409  thread_paused
+│   ├── ThreadBusy             409  thread_busy
+│   ├── CheckpointConflict     409  checkpoint_conflict
+│   └── ModelMisbehaved        502  model_misbehaved
 ├── ChannelRefused             a messenger that will not take a message
 ├── AddressRefused             an address the guard will not call
 └── SignatureInvalid           a signed result or callback that does not hold
@@ -260,6 +267,54 @@ class NotTold(FollowFailed):
 
 class StillWaiting(FollowFailed):
     """The person has not decided yet."""
+
+
+class HookError(AssentError):
+    """The tool calls of this agent cannot go on as asked."""
+
+    code = "hook_error"
+
+
+class InvalidFeedback(HookError):
+    """The answers do not fit the calls that wait for them; nothing was stored."""
+
+    code = "invalid_feedback"
+    status = 400
+
+
+class NothingToResume(HookError):
+    """This thread waits for nobody."""
+
+    code = "nothing_to_resume"
+    status = 404
+
+
+class ThreadPaused(HookError):
+    """This thread waits for a person; answer its calls first, or say what becomes of them."""
+
+    code = "thread_paused"
+    status = 409
+
+
+class ThreadBusy(HookError):
+    """Another process is working on this thread."""
+
+    code = "thread_busy"
+    status = 409
+
+
+class CheckpointConflict(HookError):
+    """Someone else has moved this thread on."""
+
+    code = "checkpoint_conflict"
+    status = 409
+
+
+class ModelMisbehaved(HookError):
+    """The model's reply is not an assistant message."""
+
+    code = "model_misbehaved"
+    status = 502
 
 
 class ChannelRefused(AssentError):

@@ -1,0 +1,145 @@
+"""What a person says to one tool call; whether it fits the call is judged in `answers`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Self
+
+from assent.errors import InvalidFeedback
+from assent.hook.calls import Arguments, ToolCall, read_arguments
+
+
+class FeedbackResult(StrEnum):
+    """The ways to decide a call; None is none of them, and never runs anything."""
+
+    APPROVED = "approve"
+    EDITED = "edit"
+    REJECTED = "reject"
+    RESPONDED = "respond"
+
+
+USUAL_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED, FeedbackResult.REJECTED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolFeedback:
+    """A call that waits, with what a person needs to decide it; with `result` set, the decision itself.
+
+    An edit carries the new arguments in `arguments` (and another tool in `name`); a rejection its reason in
+    `reason`; a response, what the person says in the tool's place, in `answer`.
+    """
+
+    id: str
+    name: str
+    arguments: Arguments = field(default_factory=dict)
+    description: str = ""
+    result: FeedbackResult | None = None
+    reason: str | None = None
+    answer: str | None = None
+    decided_by: str | None = None
+    allowed_decisions: tuple[FeedbackResult, ...] = USUAL_DECISIONS
+    schema: Mapping[str, Any] | None = None
+    """The tool's JSON Schema: what edited arguments must fit."""
+    path: tuple[str, ...] = ()
+    """The agents between the one that was called and the one that asks, outermost first."""
+    high_risk: bool = False
+    """Such a call is never covered by a grant."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", read_arguments(self.arguments))
+        if self.result is not None:
+            object.__setattr__(self, "result", _result(self.result))
+
+    @property
+    def call(self) -> ToolCall:
+        """The call itself."""
+        return ToolCall(id=self.id, name=self.name, arguments=self.arguments)
+
+    def approve(self) -> Self:
+        """Run it as it stands."""
+        return replace(self, result=FeedbackResult.APPROVED)
+
+    def edit(self, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
+        """Run it with these arguments instead, or run another tool with them."""
+        changed = read_arguments(arguments)
+        return replace(self, result=FeedbackResult.EDITED, arguments=changed, name=name or self.name)
+
+    def reject(self, reason: str | None = None) -> Self:
+        """Do not run it; the model is told why."""
+        return replace(self, result=FeedbackResult.REJECTED, reason=reason)
+
+    def respond(self, answer: str) -> Self:
+        """Do not run it; the model gets this as the tool's answer."""
+        return replace(self, result=FeedbackResult.RESPONDED, answer=answer)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The waiting call, ready for JSON; a decision is kept apart, as a Verdict."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "arguments": self.arguments,
+            "description": self.description,
+            "allowed_decisions": list(self.allowed_decisions),
+            "schema": self.schema,
+            "path": list(self.path),
+            "high_risk": self.high_risk,
+        }
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> Self:
+        """What `to_dict` wrote."""
+        return cls(
+            **{
+                **kept,
+                "allowed_decisions": tuple(map(FeedbackResult, kept["allowed_decisions"])),
+                "path": tuple(kept["path"]),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """One decision, checked and ready to be kept: what travels as a member of `result.data.decisions`."""
+
+    decision: FeedbackResult
+    name: str | None = None
+    """Another tool to run, where an edit names one."""
+    arguments: Arguments | None = None
+    """The edited arguments."""
+    reason: str | None = None
+    answer: str | None = None
+    decided_by: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The members that say something."""
+        members = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in members.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, kept: Any) -> Self:
+        """A decision as it travels, or just its word, such as "approve"; raises InvalidFeedback."""
+        members = {"decision": kept} if isinstance(kept, str) else kept
+        if not isinstance(members, Mapping):
+            raise InvalidFeedback(f"A decision is one of {', '.join(FeedbackResult)}, or an object with one.")
+        if unknown := set(members) - set(cls.__slots__):
+            raise InvalidFeedback(f"A decision has no member {', '.join(sorted(map(str, unknown)))}.")
+        arguments = members.get("arguments")
+        return cls(
+            decision=_result(members.get("decision")),
+            arguments=None if arguments is None else read_arguments(arguments),
+            **{name: _text(members, name) for name in ("name", "reason", "answer", "decided_by")},
+        )
+
+
+def _result(said: Any) -> FeedbackResult:
+    try:
+        return FeedbackResult(said)
+    except ValueError:
+        raise InvalidFeedback(f"{said!r} is no decision: take one of {', '.join(FeedbackResult)}.") from None
+
+
+def _text(members: Mapping[str, Any], name: str) -> str | None:
+    value = members.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidFeedback(f"{name} must be text.")
+    return value

@@ -1,0 +1,183 @@
+"""A turn of calls that was stopped, frozen as it was judged; answering one makes a new value."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Self
+
+from assent.errors import InvalidFeedback
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+
+NODE = "HITL"
+DIGEST_OF_INTERRUPTION = 24
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InterruptionMetadata:
+    """Calls that wait for a person, and those of the same turn that wait with them but need nobody.
+
+    `digest` covers every call as it was judged: whoever answers, answers exactly this.
+    """
+
+    id: str
+    thread_id: str
+    node: str = NODE
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """Where the agent stands: its messages so far."""
+    tool_feedbacks: tuple[ToolFeedback, ...]
+    tools_automatically_approved: tuple[ToolCall, ...] = ()
+    digest: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    default: str = "reject"
+    """What becomes of the calls when nobody answers in time: "reject", or "hold" to go on waiting."""
+
+    @property
+    def undecided(self) -> tuple[ToolFeedback, ...]:
+        """The calls that nobody has decided yet."""
+        return tuple(waiting for waiting in self.tool_feedbacks if waiting.result is None)
+
+    def approve_all(self) -> Self:
+        """Every call that is still undecided runs as it stands."""
+        return self._each(lambda waiting: waiting.approve())
+
+    def reject_all(self, reason: str | None = None) -> Self:
+        """No call that is still undecided runs; the model is told why."""
+        return self._each(lambda waiting: waiting.reject(reason))
+
+    def edit_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Self:
+        """The calls of this tool run with these arguments, every other undecided one as it stands."""
+        if not any(waiting.name == name for waiting in self.undecided):
+            raise InvalidFeedback(f"No call of {name} waits here.")
+        return self._each(
+            lambda waiting: waiting.edit(arguments) if waiting.name == name else waiting.approve()
+        )
+
+    def approve(self, call_id: str) -> Self:
+        """One call runs as it stands; the others stay as they are."""
+        return self._one(call_id, lambda waiting: waiting.approve())
+
+    def edit(self, call_id: str, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
+        """One call runs with these arguments."""
+        return self._one(call_id, lambda waiting: waiting.edit(arguments, name=name))
+
+    def reject(self, call_id: str, reason: str | None = None) -> Self:
+        """One call does not run."""
+        return self._one(call_id, lambda waiting: waiting.reject(reason))
+
+    def respond(self, call_id: str, answer: str) -> Self:
+        """One call does not run; the person answers in the tool's place."""
+        return self._one(call_id, lambda waiting: waiting.respond(answer))
+
+    def with_verdicts(self, verdicts: Mapping[str, Verdict]) -> Self:
+        """The same interruption, showing what has been decided so far."""
+        return replace(
+            self,
+            tool_feedbacks=tuple(
+                _shown(waiting, verdicts[waiting.id]) if waiting.id in verdicts else waiting
+                for waiting in self.tool_feedbacks
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The calls as they wait, ready for JSON; `state` and decisions are kept elsewhere."""
+        return {
+            "id": self.id,
+            "thread_id": self.thread_id,
+            "node": self.node,
+            "tool_feedbacks": [waiting.to_dict() for waiting in self.tool_feedbacks],
+            "tools_automatically_approved": [call.to_dict() for call in self.tools_automatically_approved],
+            "digest": self.digest,
+            "created_at": self.created_at.isoformat(),
+            "expires_at": None if self.expires_at is None else self.expires_at.isoformat(),
+            "default": self.default,
+        }
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any], *, state: Mapping[str, Any] | None = None) -> Self:
+        """What `to_dict` wrote."""
+        expires_at = kept["expires_at"]
+        calls = kept["tools_automatically_approved"]
+        return cls(
+            **{
+                **kept,
+                "state": state or {},
+                "tool_feedbacks": tuple(map(ToolFeedback.from_dict, kept["tool_feedbacks"])),
+                "tools_automatically_approved": tuple(ToolCall(**call) for call in calls),
+                "created_at": datetime.fromisoformat(kept["created_at"]),
+                "expires_at": None if expires_at is None else datetime.fromisoformat(expires_at),
+            }
+        )
+
+    def _each(self, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
+        return replace(
+            self,
+            tool_feedbacks=tuple(
+                decide(waiting) if waiting.result is None else waiting for waiting in self.tool_feedbacks
+            ),
+        )
+
+    def _one(self, call_id: str, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
+        if not any(waiting.id == call_id for waiting in self.tool_feedbacks):
+            raise InvalidFeedback(f"No call {call_id} waits here.")
+        return replace(
+            self,
+            tool_feedbacks=tuple(
+                decide(waiting) if waiting.id == call_id else waiting for waiting in self.tool_feedbacks
+            ),
+        )
+
+
+def interrupt(
+    *,
+    thread_id: str,
+    turn: int,
+    feedbacks: Sequence[ToolFeedback],
+    automatic: Sequence[ToolCall],
+    now: datetime,
+    state: Mapping[str, Any] | None = None,
+    expires_at: datetime | None = None,
+    default: str = "reject",
+) -> InterruptionMetadata:
+    """Freeze a turn's judgement. The same turn judged alike gets the same id, so asking twice asks once."""
+    shown = {
+        "thread_id": thread_id,
+        "turn": turn,
+        "tool_feedbacks": [waiting.to_dict() for waiting in feedbacks],
+        "tools_automatically_approved": [call.to_dict() for call in automatic],
+    }
+    digest = sha256(canonical(shown)).hexdigest()
+    return InterruptionMetadata(
+        id=f"int_{digest[:DIGEST_OF_INTERRUPTION]}",
+        thread_id=thread_id,
+        state=state or {},
+        tool_feedbacks=tuple(feedbacks),
+        tools_automatically_approved=tuple(automatic),
+        digest=f"sha256:{digest}",
+        created_at=now,
+        expires_at=expires_at,
+        default=default,
+    )
+
+
+def canonical(value: Any) -> bytes:
+    """One spelling of a JSON value, for digests."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def _shown(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:
+    edited = verdict.decision is FeedbackResult.EDITED
+    return replace(
+        waiting,
+        result=verdict.decision,
+        name=verdict.name or waiting.name,
+        arguments=verdict.arguments if edited and verdict.arguments is not None else waiting.arguments,
+        reason=verdict.reason,
+        answer=verdict.answer,
+        decided_by=verdict.decided_by,
+    )

@@ -1,0 +1,151 @@
+"""Which calls a person must see. Judged once per turn; the judgement is frozen in an interruption."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Protocol
+
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import USUAL_DECISIONS, FeedbackResult
+
+logger = logging.getLogger(__name__)
+
+State = Mapping[str, Any]
+"""Where the agent stands when a call is judged: at least its `messages`."""
+Default = Literal["reject", "hold"]
+NewMessage = Literal["refuse", "queue", "cancel"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolConfig:
+    """How the calls of a tool are reviewed. Raises ValueError for what makes no sense."""
+
+    description: str | Callable[[ToolCall, State], str] = ""
+    """What the person reads about the call."""
+    allowed_decisions: tuple[FeedbackResult | str, ...] = USUAL_DECISIONS
+    when: Callable[[ToolCall, State], bool] | None = None
+    """Ask only if this says True. If it errs, or says anything but True or False, the person is asked."""
+    timeout: timedelta | float | None = None
+    """How long the person has; a number counts seconds."""
+    default: Default = "reject"
+    """When nobody answered: "reject" the call, or "hold" it. No default ever runs one."""
+    high_risk: bool = False
+    """Never covered by a grant."""
+
+    def __post_init__(self) -> None:
+        allowed = tuple(map(FeedbackResult, self.allowed_decisions))
+        if not allowed:
+            raise ValueError("A reviewed tool allows at least one decision.")
+        object.__setattr__(self, "allowed_decisions", allowed)
+        if self.timeout is not None:
+            given = self.timeout
+            timeout = given if isinstance(given, timedelta) else timedelta(seconds=given)
+            if timeout <= timedelta():
+                raise ValueError("A timeout must be longer than nothing.")
+            object.__setattr__(self, "timeout", timeout)
+        if self.default not in ("reject", "hold"):
+            raise ValueError('The default is "reject" or "hold": silence never runs a tool.')
+
+    @property
+    def patience(self) -> timedelta | None:
+        """The timeout as a duration."""
+        return self.timeout if isinstance(self.timeout, timedelta) else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gate:
+    """The judgement of one call that a person must see."""
+
+    description: str
+    config: ToolConfig
+
+
+class Hook(Protocol):
+    """What an agent asks about every call of a turn; the first hook that gates a call decides how."""
+
+    def judge(self, call: ToolCall, state: State) -> Gate | None:
+        """How the person is asked about this call, or None if nobody needs to be."""
+        ...
+
+
+class HumanInTheLoopHook:
+    """Stops the calls named in `approval_on` until a person has decided them.
+
+    A key is a tool's name or a pattern such as `"write_*"`; a value is a ToolConfig, a description, True, or
+    False for tools that need nobody. A name outranks patterns, and a longer pattern a shorter one.
+    `everything_except` gates all other tools too. `on_new_message` says what a message does to a thread that
+    waits: "refuse" it, "queue" it until the calls are decided, or "cancel" them as rejected.
+    """
+
+    def __init__(
+        self,
+        approval_on: Mapping[str, ToolConfig | str | bool] | None = None,
+        *,
+        everything_except: Iterable[str] | None = None,
+        on_new_message: NewMessage = "refuse",
+    ) -> None:
+        rules = dict(approval_on or {})
+        if everything_except is not None:
+            if isinstance(everything_except, str):
+                raise ValueError("everything_except is a list of names.")
+            rules = {"*": True, **rules, **dict.fromkeys(everything_except, False)}
+        if on_new_message not in ("refuse", "queue", "cancel"):
+            raise ValueError('on_new_message is "refuse", "queue" or "cancel".')
+        self.on_new_message = on_new_message
+        self._rules = sorted(
+            ((pattern, _config(pattern, rule)) for pattern, rule in rules.items()), key=_weight, reverse=True
+        )
+        self._names: dict[str, ToolConfig | None] = {}
+
+    def judge(self, call: ToolCall, state: State) -> Gate | None:
+        """How the person is asked about this call, or None if nobody needs to be."""
+        config = self._config_for(call.name)
+        if config is None or not _asks(config, call, state):
+            return None
+        return Gate(description=_description(config, call, state), config=config)
+
+    def _config_for(self, name: str) -> ToolConfig | None:
+        if name not in self._names:
+            found = (config for pattern, config in self._rules if fnmatchcase(name, pattern))
+            self._names[name] = next(found, None)
+        return self._names[name]
+
+
+def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:
+    if isinstance(rule, ToolConfig):
+        return rule
+    if isinstance(rule, str):
+        return ToolConfig(description=rule)
+    if isinstance(rule, bool):
+        return ToolConfig() if rule else None
+    raise ValueError(f"approval_on[{pattern!r}] must be a ToolConfig, a description, True or False.")
+
+
+def _weight(rule: tuple[str, ToolConfig | None]) -> tuple[bool, int, bool]:
+    """A name before any pattern, then the longer pattern, then, between equals, the one that asks."""
+    pattern, config = rule
+    literal = sum(character not in "*?[]!" for character in pattern)
+    return (literal == len(pattern), literal, config is not None)
+
+
+def _asks(config: ToolConfig, call: ToolCall, state: State) -> bool:
+    if config.when is None:
+        return True
+    try:
+        verdict = config.when(call, state)
+    except Exception:
+        logger.exception("The condition for %s failed; a person is asked.", call.name)
+        return True
+    return verdict is not False
+
+
+def _description(config: ToolConfig, call: ToolCall, state: State) -> str:
+    if isinstance(config.description, str):
+        return config.description
+    try:
+        return str(config.description(call, state))
+    except Exception:
+        logger.exception("The description for %s failed; the call is shown without one.", call.name)
+        return ""

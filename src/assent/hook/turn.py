@@ -1,0 +1,59 @@
+"""One turn of calls, judged: which wait for a person, and which wait with them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import FeedbackResult, ToolFeedback
+from assent.hook.interruption import InterruptionMetadata, interrupt
+from assent.hook.policy import Gate, Hook, State
+
+Schemas = Mapping[str, Mapping[str, Any] | None]
+"""Tool -> its JSON Schema."""
+
+
+def judge_turn(
+    hooks: Iterable[Hook],
+    calls: Sequence[ToolCall],
+    *,
+    thread_id: str,
+    turn: int,
+    state: State,
+    schemas: Schemas,
+    now: datetime,
+) -> InterruptionMetadata | None:
+    """Freeze which calls of the turn a person must see; None if nobody needs to see any."""
+    hooks = tuple(hooks)
+    gates = {call.id: gate for call in calls if (gate := _gate(hooks, call, state)) is not None}
+    if not gates:
+        return None
+    waits = [gate.config.patience for gate in gates.values()]
+    shortest = min((wait for wait in waits if wait is not None), default=None)
+    holds = any(gate.config.default == "hold" for gate in gates.values())
+    return interrupt(
+        thread_id=thread_id,
+        turn=turn,
+        feedbacks=[_waiting(call, gates[call.id], schemas) for call in calls if call.id in gates],
+        automatic=[call for call in calls if call.id not in gates],
+        now=now,
+        state=state,
+        expires_at=None if shortest is None else now + shortest,
+        default="hold" if holds else "reject",
+    )
+
+
+def _gate(hooks: Iterable[Hook], call: ToolCall, state: State) -> Gate | None:
+    return next((gate for hook in hooks if (gate := hook.judge(call, state)) is not None), None)
+
+
+def _waiting(call: ToolCall, gate: Gate, schemas: Schemas) -> ToolFeedback:
+    return ToolFeedback(
+        id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        description=gate.description,
+        allowed_decisions=tuple(map(FeedbackResult, gate.config.allowed_decisions)),
+        schema=schemas.get(call.name),
+        high_risk=gate.config.high_risk,
+    )

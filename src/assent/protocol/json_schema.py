@@ -1,0 +1,49 @@
+"""Whether a value fits a JSON Schema, in words to act on. Nothing is fetched, and no pattern runs away."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+_MOST = 20
+"""More problems than a person reads at once are not listed."""
+
+
+class UnusableSchema(ValueError):
+    """This is not a JSON Schema that can be checked without the network."""
+
+
+def problems(schema: Mapping[str, Any], value: Any) -> list[str]:
+    """What is wrong with the value, one line each, beginning with where; empty if it fits."""
+    found: list[str] = []
+    for error in validator(schema).iter_errors(value):
+        where = ".".join(str(step) for step in error.instance_path)
+        found.append(f"{where}: {error.message}" if where else error.message)
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def validator(schema: Mapping[str, Any]) -> "jsonschema_rs.Validator":
+    """A checker for the schema, remembered; raises UnusableSchema."""
+    import json
+
+    return _validator(json.dumps(schema, sort_keys=True))
+
+
+@lru_cache(maxsize=256)
+def _validator(written: str) -> "jsonschema_rs.Validator":
+    import json
+
+    import jsonschema_rs
+
+    # The engine without backtracking first; the other one gives up after a bounded number of steps.
+    trouble: Exception | None = None
+    for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)):
+        try:
+            return jsonschema_rs.validator_for(json.loads(written), pattern_options=patterns, offline=True)
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            trouble = error
+    raise UnusableSchema(str(trouble).splitlines()[0]) from trouble
