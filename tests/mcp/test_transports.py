@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from msgspec import Struct
 
+from assent.agent.sse import EventReader
 from assent.cli.mcp import mcp
 from assent.errors import SettingsError
-from tests.cli.process import COMMAND, ServerProcess, assent
+from tests.cli.process import ServerProcess, assent
 from tests.mcp.assistant import ERA, START_S, HttpServer, Person, Setting, answer, run, structured
 from tests.waiting import PATIENCE_S
 
@@ -25,11 +28,29 @@ TOKEN = "a-token-for-this-test-only"
 ASK = {"prompt": "May this go out?", "text": "Dear Jo", "wait_seconds": 30}
 
 
-@pytest.fixture(scope="module")
-def http(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+@pytest.fixture(scope="module", autouse=True)
+def doors(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Doors"]:
+    """Both are started at once: loading the SDK takes a second, and the first tests need neither."""
     setting = Setting(server, tmp_path_factory.mktemp("http"))
-    with setting.over_http("--name", "mcp.example") as running:
-        yield running
+    guarded = Setting(server, tmp_path_factory.mktemp("guarded"))
+    with (
+        setting.over_http("--name", "mcp.example") as running,
+        guarded.over_http(env=guarded.env(ASSENT_MCP_TOKEN=TOKEN)) as keeping,
+    ):
+        yield Doors(setting=setting, http=running, guarded=keeping)
+
+
+@pytest.fixture
+def http(doors: "Doors") -> HttpServer:
+    return doors.http
+
+
+class Doors(Struct, frozen=True, kw_only=True):
+    """`assent mcp --http`, with its door open to this machine and with a token before it."""
+
+    setting: Setting
+    http: HttpServer
+    guarded: HttpServer
 
 
 async def asked_and_approved(connection: AbstractAsyncContextManager[Client], person: Person) -> None:
@@ -46,6 +67,7 @@ def test_over_stdio_the_link_goes_to_the_person_and_the_decision_to_the_assistan
 ) -> None:
     person = Person(then=partial(answer, action="approve"))
     run(asked_and_approved(setting.over_stdio(elicitation_callback=person, mode=ERA[era]), person))
+    assert (setting.folder / "stderr").read_text() == ""
 
 
 @pytest.mark.parametrize("era", ERA)
@@ -71,56 +93,48 @@ def test_without_elicitation_the_link_is_in_the_result_and_the_answer_can_be_che
     run(main())
 
 
-def test_a_client_that_only_knows_forms_is_never_sent_a_link_to_show(setting: Setting) -> None:
+def test_a_client_that_only_knows_forms_is_never_sent_a_link_to_show(doors: Doors) -> None:
     """In the words of 2025-06-18, where `elicitation: {}` meant forms, without the SDK's help."""
-    process = subprocess.Popen(
-        [COMMAND, "mcp", "--pending", str(setting.folder / "agent.db")],
-        env=setting.env(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {"elicitation": {}},
         "clientInfo": {"name": "old", "version": "1"},
     }
     ask = {"name": "ask_approval", "arguments": {**ASK, "wait_seconds": 0}}
-    lines = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": ask},
-    ]
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with process:
-        process.stdin.write("".join(json.dumps(line) + "\n" for line in lines))
-        process.stdin.flush()
-        replies = [json.loads(process.stdout.readline()) for _ in range(2)]
-        process.stdin.close()
-        assert process.wait(START_S) == 0
-    assert [reply["id"] for reply in replies] == [1, 2]
-    assert replies[1]["result"]["structuredContent"]["review_url"].startswith(setting.url)
+    accept = {"Accept": "application/json, text/event-stream"}
+    with httpx.Client(headers=accept, timeout=PATIENCE_S) as client:
+
+        def said(method: str, params: dict[str, Any] | None = None, **numbered: int) -> httpx.Response:
+            body = {"jsonrpc": "2.0", "method": method, "params": params or {}, **numbered}
+            return client.post(doors.http.url(), json=body)
+
+        client.headers["Mcp-Session-Id"] = said("initialize", hello, id=1).headers["mcp-session-id"]
+        assert said("notifications/initialized").status_code == 202
+        events = EventReader().feed(said("tools/call", ask, id=2).content)
+    (reply,) = [json.loads(event.data) for event in events if event.data]
+    assert reply["id"] == 2
+    assert reply["result"]["structuredContent"]["review_url"].startswith(doors.setting.url)
 
 
-def test_neither_results_nor_logs_nor_the_file_hold_a_token_or_the_key(setting: Setting) -> None:
+def test_neither_results_nor_logs_nor_the_file_hold_a_token_or_the_key(doors: Doors) -> None:
     async def main() -> str:
-        async with setting.over_stdio() as client:
+        async with doors.http.assistant() as client:
             asked = await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             listed = await client.call_tool("list_questions")
             failed = await client.call_tool("check_question", {"case_id": "review_none"})
             return "".join(one.model_dump_json() for one in (asked, listed, failed))
 
-    said = run(main())
+    said, setting = run(main()), doors.setting
     assert setting.key not in said
     assert "submit" not in said
-    assert (setting.folder / "stderr").read_text() == ""
+    assert len(doors.http.stderr.splitlines()) == 1, "no more than where it runs"
+    assert setting.key not in doors.http.stderr
     stored = b"".join(path.read_bytes() for path in setting.folder.glob("agent.db*"))
     assert setting.key.encode() not in stored
     assert b"token=" not in stored
 
 
-def test_over_http_only_who_has_the_token_comes_in(setting: Setting) -> None:
+def test_over_http_only_who_has_the_token_comes_in(doors: Doors) -> None:
     async def main(url: str) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with (
@@ -129,14 +143,13 @@ def test_over_http_only_who_has_the_token_comes_in(setting: Setting) -> None:
         ):
             assert structured(await client.call_tool("list_questions"))["questions"] == []
 
-    with setting.over_http(env=setting.env(ASSENT_MCP_TOKEN=TOKEN)) as server:
-        url = server.url()
-        for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
-            response = httpx.post(url, json={}, headers=wrong, timeout=PATIENCE_S)
-            assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
-        run(main(url))
-        assert server.stop() == 0
-        assert TOKEN not in server.stderr
+    server, url = doors.guarded, doors.guarded.url()
+    for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+        response = httpx.post(url, json={}, headers=wrong, timeout=PATIENCE_S)
+        assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    run(main(url))
+    assert server.stop() == 0
+    assert TOKEN not in server.stderr
 
 
 @pytest.mark.parametrize(
