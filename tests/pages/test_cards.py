@@ -21,7 +21,7 @@ def card(**details: Any) -> dict[str, Any]:
 
 
 def drawn(*cards: dict[str, Any], **more: Any) -> str:
-    return str(draw_cards(cards, name="selected", type="checkbox", content=CONTENT, **more))
+    return "".join(draw_cards(cards, name="selected", type="checkbox", content=CONTENT, **more))
 
 
 def test_a_card_without_details_is_its_title() -> None:

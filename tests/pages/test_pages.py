@@ -9,7 +9,7 @@ import pytest
 
 from assent.cases.case import Offer
 from assent.pages import MessageView, PageRenderer, assets
-from assent.pages.assets import ENTRY, STYLESHEET, scripts_for
+from assent.pages.assets import ENTRY, STYLESHEET, WantedScripts
 from assent.protocol.poll import Status
 from assent.reviews import BUILT_IN
 from tests.pages.gallery import (
@@ -28,6 +28,13 @@ from tests.pages.markup import Markup
 
 PAGES = every_page()
 pages = pytest.mark.parametrize("name", PAGES)
+
+
+def scripts_for(*parts: str) -> list[str]:
+    wanted = WantedScripts()
+    for part in parts:
+        wanted.read(part)
+    return wanted.names
 
 
 @pages
@@ -262,6 +269,7 @@ def test_the_scripts_that_a_page_asks_for_are_known_before_it_asks() -> None:
     assert "handover.js" not in wanted
     assert scripts_for(PAGES["docs"]) == []
     assert all(name in assets() for name in scripts_for(" ".join(PAGES.values())))
+    assert scripts_for(*PAGES["open-approval"].splitlines()) == wanted
 
 
 def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond_it() -> None:

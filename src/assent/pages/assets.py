@@ -31,13 +31,30 @@ def fingerprint(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:12]
 
 
-def scripts_for(html: str) -> list[str]:
-    """The modules that the entry will ask for on this page, so that the browser need not wait to learn it."""
-    if f"/{ENTRY}" not in html:
-        return []
-    found = [module for hooks, module in _modules() if any(hook in html for hook in hooks)]
-    wanted = dict.fromkeys([*found, *(more for one in found for more in _imports(one))])
-    return [name for name in wanted if name != ENTRY]
+class WantedScripts:
+    """The modules that the entry will ask for on a page, so that the browser need not wait to learn it."""
+
+    def __init__(self) -> None:
+        self._has_entry = False
+        self._found: set[str] = set()
+
+    def read(self, html: str) -> None:
+        """Look through another part of the page."""
+        self._has_entry = self._has_entry or f"/{ENTRY}" in html
+        self._found.update(
+            module
+            for hooks, module in _modules()
+            if module not in self._found and any(hook in html for hook in hooks)
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """In the order in which the entry names them, and what they import."""
+        if not self._has_entry:
+            return []
+        found = [module for _, module in _modules() if module in self._found]
+        wanted = dict.fromkeys([*found, *(more for one in found for more in _imports(one))])
+        return [name for name in wanted if name != ENTRY]
 
 
 @cache

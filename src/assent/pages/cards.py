@@ -1,7 +1,7 @@
 """Options and items as cards: a title to pick, badges, a picture and facts; quick for many of them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +29,7 @@ LONGEST_PRICE = 40
 # Longer values would not fit beside others.
 LONG_VALUE = 20
 LONG_PRICE = 14
+AT_ONCE = 16
 
 _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORECASE)
 
@@ -41,12 +42,17 @@ def draw_cards(
     content: Values,
     advice: str = "",
     missing: str | None = None,
-) -> Markup:
-    """The cards as HTML; `advice` stands on those that the service recommends, `missing` on the unpicked."""
+) -> Iterator[Markup]:
+    """The cards as HTML, a few at a time.
+
+    `advice` stands on those that the service recommends, `missing` on the unpicked.
+    """
     pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
     pencil.long = _long_keys(cards)
-    drawn = "".join([pencil.card(number, card) for number, card in enumerate(cards, 1)])
-    return Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
+    for first in range(0, len(cards), AT_ONCE):
+        few = enumerate(cards[first : first + AT_ONCE], first + 1)
+        drawn = "".join([pencil.card(number, card) for number, card in few])
+        yield Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
 
 
 def columns_to_sort(cards: Sequence[Card]) -> list[str]:

@@ -1,6 +1,7 @@
 """Characters that hide, reorder or pretend: shown as marks, so that what a person reads is what is there."""
 
 import re
+from itertools import islice
 
 from assent.protocol.wording import phrase
 
@@ -31,7 +32,7 @@ _UNNUMBERED = f"{OPEN}U+…{CLOSE}"
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def visible(text: object) -> str:
+def visible(text: object, numbered: int = MOST_NUMBERED) -> str:
     """The text with every hidden character replaced by its number in brackets, such as ⟦U+202E⟧."""
     plain = text if type(text) is str else str(text)
     if plain.isascii():
@@ -41,11 +42,18 @@ def visible(text: object) -> str:
         return plain
     if "\r" in plain:
         plain = plain.replace("\r\n", "\n").replace("\r", "\n")
-    places = _HIDDEN.finditer(plain)
-    end = next((found.end() for number, found in enumerate(places, 1) if number == MOST_NUMBERED), None)
-    if end is None:
+    end = 0
+    if numbered > 0:
+        last = next(islice(_HIDDEN.finditer(plain), numbered - 1, None), None)
+        end = last.end() if last else len(plain)
+    if end == len(plain):
         return _HIDDEN.sub(_marked, plain)
     return _HIDDEN.sub(_marked, plain[:end]) + _MISPLACED.sub(_UNNUMBERED, plain[end:])
+
+
+def is_hidden(text: str) -> bool:
+    """Whether any character of the text may be marked, each by itself."""
+    return bool(_HIDDEN.search(text))
 
 
 def is_plain(text: str) -> bool:

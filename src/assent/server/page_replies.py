@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable
+from time import monotonic
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from assent.desk.addresses import Addresses
-from assent.pages.assets import fingerprint, scripts_for
+from assent.pages.assets import WantedScripts, fingerprint
 from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
 from assent.server.page_language import LANGUAGE_COOKIE, PageLanguages
@@ -30,7 +31,8 @@ HEADERS = {
     "vary": "Accept-Language, Cookie",
 }
 REMEMBER_LANGUAGE_S = 365 * 24 * 3600
-A_TURN = 16 * 1024  # so much of a page is drawn before others have their turn
+A_TURN_S = 0.001  # so long a page is drawn before others have their turn
+A_LONG_PART = 4096
 
 
 class PageReplies:
@@ -52,22 +54,23 @@ class PageReplies:
         self, parts: Iterable[str], *, status: int = 200, language: Language = ENGLISH
     ) -> Response:
         """A page of any length; while it is drawn, others have their turn."""
-        pieces, since = [], 0
+        await asyncio.sleep(0)
+        page, pieces, last = _Page(self.static_url), list[str](), monotonic()
         for part in parts:
             pieces.append(part)
-            since += len(part)
-            if since >= A_TURN:
-                since = 0
+            if monotonic() - last > A_TURN_S:
+                page.add(pieces)
+                pieces.clear()
                 await asyncio.sleep(0)
-        return self.page("".join(pieces), status=status, language=language)
+                last = monotonic()
+        page.add(pieces)
+        return page.reply(status, language)
 
     def page(self, html: str, *, status: int = 200, language: Language = ENGLISH) -> Response:
-        """A page, naming every script it will use: none is asked for only once another has arrived."""
-        scripts = [
-            f'<script type="module" src="{self.static_url}/{name}"></script>' for name in scripts_for(html)
-        ]
-        whole = html.replace("</head>", "\n".join([*scripts, "</head>"]), 1)
-        return HTMLResponse(whole, status_code=status, headers={**HEADERS, "content-language": language.code})
+        """A page that is drawn already."""
+        page = _Page(self.static_url)
+        page.add(html.splitlines(keepends=True))
+        return page.reply(status, language)
 
     def remember_language(self, request: Request, response: Response) -> Response:
         """The same response, keeping the language that its request chose."""
@@ -106,3 +109,32 @@ class PageReplies:
     def done(self) -> Response:
         """Nothing to show."""
         return Response(status_code=204, headers=HEADERS)
+
+
+class _Page:
+    """A page as it grows; in its head stands every script it uses, so that none is asked for late."""
+
+    def __init__(self, static_url: str) -> None:
+        self._static_url = static_url
+        self._scripts = WantedScripts()
+        self._head: list[bytes] = []
+        self._body: list[bytes] = []
+
+    def add(self, parts: list[str]) -> None:
+        """What comes next; a long part is content, which scripts have nothing to do with."""
+        html = "".join(parts)
+        self._scripts.read("".join([part for part in parts if len(part) < A_LONG_PART]))
+        if self._body:
+            self._body.append(html.encode())
+            return
+        head, end, body = html.partition("</head>")
+        self._head.append(head.encode())
+        if end:
+            self._body.append(f"{end}{body}".encode())
+
+    def reply(self, status: int, language: Language) -> Response:
+        """All of it."""
+        names = self._scripts.names if self._body else []
+        scripts = [f'<script type="module" src="{self._static_url}/{name}"></script>\n' for name in names]
+        whole = b"".join([*self._head, "".join(scripts).encode(), *self._body])
+        return HTMLResponse(whole, status_code=status, headers={**HEADERS, "content-language": language.code})

@@ -1,5 +1,6 @@
 """The pages of a case as responses: what each one needs to know, gathered and rendered."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,6 +62,8 @@ class PageViews:
         """The question with the form that answers it."""
         kind = self._kind(case.type)
         page = self._replies.address(case.id)
+        rounds = await earlier_rounds(self._desk, self._kind, case, offer)
+        await asyncio.sleep(0)  # a heavy question took a while to be read
         view = ReviewView(
             case=case,
             offer=offer,
@@ -79,7 +82,7 @@ class PageViews:
             values=dict(filled.values),
             problems=dict(filled.problems),
             notice=filled.notice,
-            rounds=await earlier_rounds(self._desk, self._kind, case, offer),
+            rounds=rounds,
             language=language,
             page_url=page,
             events_url=f"{page}/events",

@@ -1,15 +1,17 @@
 """Markdown as markup: no HTML of its author, no remote content, links that tell where they lead."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, cast
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore, inline, text_join
 from markdown_it.token import Token
 from markupsafe import escape
 
 from assent.pages.content import images, links
+from assent.pages.content.pieces import Draw
 from assent.pages.content.writing import Writing, as_markup
 
 LONGEST = 40_000
@@ -41,20 +43,46 @@ class Markdown:
             *("heading_open", "heading_close", "table_open", "table_close", "th_open", "td_open"),
         ):
             cast(RendererHTML, self._parser.renderer).rules[rule] = getattr(self, f"_{rule}")
-        self.render = lru_cache(REMEMBERED)(self._render)
+        self._drawn: OrderedDict[str, str] = OrderedDict()
 
-    def _render(self, text: str) -> str | None:
-        """The markup, or None where the text is too much, too deep or says nothing."""
+    def draw(self, text: str) -> Draw | None:
+        """Draws the markup block by block; None where the text is too much, too deep or says nothing."""
+        if text in self._drawn:
+            return lambda: (self._drawn[text],)
         if not _is_modest(text):
             return None
-        tokens = self._parser.parse(text)
+        env: dict[str, Any] = {"last": TOP_HEADING - 1, "links": []}
+        tokens = self._parser.parse(text, env)
         if any(token.level >= DEEPEST for token in tokens):
             return None
         if not any(token.type in ("inline", "fence", "code_block") and token.content for token in tokens):
             return None
         tops = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
-        env: dict[str, Any] = {"top": min(tops, default=1), "last": TOP_HEADING - 1, "links": []}
-        return str(self._parser.renderer.render(tokens, self._parser.options, env))
+        env["top"] = min(tops, default=1)
+        return lambda: self._remembering(text, self._blocks(tokens, env))
+
+    def _blocks(self, tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[str]:
+        """Nothing is drawn between the lines of a block, but others may have their turn there."""
+        block: list[Token] = []
+        for token in tokens:
+            block.append(token)
+            if token.type == "inline":
+                line = StateCore("", self._parser, env, [token])
+                inline(line)
+                text_join(line)
+                yield ""
+            if token.level == 0 and token.nesting <= 0:
+                yield self._parser.renderer.render(block, self._parser.options, env)
+                block = []
+
+    def _remembering(self, text: str, parts: Iterator[str]) -> Iterator[str]:
+        drawn = []
+        for part in parts:
+            drawn.append(part)
+            yield part
+        self._drawn[text] = "".join(drawn)
+        if len(self._drawn) > REMEMBERED:
+            self._drawn.popitem(last=False)
 
     # Each rule is called by the parser's renderer: tokens, place, options, environment.
 
@@ -126,6 +154,7 @@ class Markdown:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False, "linkify": False})
     parser.enable(["table", "strikethrough"])
+    parser.disable(["inline", "text_join"])  # these follow block by block
     # Links are judged where they are drawn, as they were written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]

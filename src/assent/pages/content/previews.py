@@ -74,14 +74,14 @@ class Previews:
     # Kinds
 
     def _as_markdown(self, text: str, kind: Kind, alt: str) -> str | None:
-        markup = self._markdown.render(text)
-        if markup is None:
+        draw = self._markdown.draw(text)
+        if draw is None:
             return self._captioned(
                 self._writing.t("Markdown, shown as it was written"), self._writing.lines(text)
             )
         return self._captioned(
             self._writing.t("Markdown"),
-            f'<div class="markdown" dir="auto">{markup}</div>{self._source(text)}',
+            f'<div class="markdown" dir="auto">{self._writing.later(draw)}</div>{self._source(text)}',
         )
 
     def _as_html(self, text: str, kind: Kind, alt: str) -> str | None:
@@ -147,7 +147,7 @@ class Previews:
             media = self._writing.inline(text[5:60].partition(";")[0].partition(",")[0])
             return self._writing.fold(
                 self._writing.t("Image that cannot be shown: {what}", what=as_markup(media)),
-                self._writing.scroll(self._writing.text(text), self._writing.t("As text"), " broken"),
+                self._writing.scroll(self._writing.long(text), self._writing.t("As text"), " broken"),
             )
         return None
 
@@ -160,7 +160,7 @@ class Previews:
 
     def _source(self, text: str) -> str:
         """What was really written, one press away from what was made of it."""
-        inside = self._writing.scroll(self._writing.text(text), self._writing.t("As it was written"))
+        inside = self._writing.scroll(self._writing.long(text), self._writing.t("As it was written"))
         return self._writing.fold(self._writing.t("As it was written"), inside, "fold source-text")
 
     def _code(self, text: str) -> str:
@@ -171,7 +171,7 @@ class Previews:
         shown = self._writing.scroll(draw(head), name, " numbered")
         if rest:
             few = rest.count("\n") <= MOST_NUMBERED_LINES
-            inside = draw(rest) if few else self._writing.text(rest)
+            inside = self._writing.many_lines(rest, draw) if few else self._writing.long(rest)
             css = " numbered" if few else ""
             shown += self._writing.fold(self._writing.all_of(text), self._writing.scroll(inside, name, css))
         return f'<div class="listing">{shown}</div>'

@@ -1,18 +1,17 @@
 """Any JSON value as markup for a person to read: built directly, since pages may hold thousands of them."""
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 from markupsafe import Markup, escape
 
 from assent.pages.content import images, links, looks
 from assent.pages.content.changes import changes, versions
 from assent.pages.content.kinds import Kind, hinted, named, told_of
 from assent.pages.content.previews import Previews
+from assent.pages.content.spelled import spelled_out
 from assent.pages.content.writing import Writing, as_markup
 from assent.pages.language import Language
 from assent.pages.visible import visible
@@ -89,25 +88,42 @@ class Values:
         """An object as labelled facts; for an empty one it says so."""
         return as_markup(self._facts(values, depth, Room()) if values else self._nothing)
 
+    def pieces(self, values: Mapping[str, Any]) -> Iterator[Markup]:
+        """The same bit by bit, for a template to loop over: where there is much, others have their turn."""
+        return self.writing.in_pieces(lambda: self.facts(values))
+
     def artifact(
         self, value: Any, context: Mapping[str, Any] | None = None, service: str | None = None
     ) -> Markup:
         """What a person decides about; its kind may be told beside it in the context."""
-        return self.decided(value, context or {}, service)[0]
+        return as_markup(self._decided(value, context or {}, service)[0])
 
     def decided(
         self, value: Any, context: Mapping[str, Any], service: str | None = None
-    ) -> tuple[Markup, frozenset[str]]:
-        """The same, and the hints in the context that it is shown by, which need not be shown themselves."""
+    ) -> tuple[Iterator[Markup], frozenset[str]]:
+        """The same bit by bit, and the hints in the context that it is shown by, which need not be shown."""
+        hints: frozenset[str] = frozenset()
+
+        def draw() -> str:
+            nonlocal hints
+            drawn, hints = self._decided(value, context, service)
+            return drawn
+
+        pieces = self.writing.in_pieces(draw)
+        return pieces, hints
+
+    def _decided(
+        self, value: Any, context: Mapping[str, Any], service: str | None
+    ) -> tuple[str, frozenset[str]]:
         name = Name("", self._caption(context) or self._image_name(service))
         if isinstance(value, str) and value.strip():
             key = next((key for key, part in context.items() if part is value), "artifact")
             kind, hints = told_of(context, key, value)
             preview = self._preview(kind, value, name.label) if kind else None
             if preview:
-                return as_markup(preview[0]), hints
+                return preview[0], hints
             name.kind = named(key)
-        return as_markup(self._shown(value, 0, Room(), name)[0]), frozenset()
+        return self._shown(value, 0, Room(), name)[0], frozenset()
 
     def value(self, value: Any) -> str:
         """Any value, as part of a preview."""
@@ -353,21 +369,11 @@ class Values:
     def _as_text(self, value: Any, count: int) -> str:
         """The rest of something large, as text."""
         summary = self.writing.tn("{count} more, as text", "{count} more, as text", count)
-        inside = self.writing.scroll(self.writing.text(spelled_out(value)), self.writing.t("As text"))
+        inside = self.writing.scroll(spelled_out(self.writing, value), self.writing.t("As text"))
         return self.writing.fold(summary, inside)
 
 
 _NUMBER = ' class="number"'
-
-
-def spelled_out(value: Any) -> str:
-    """A value as JSON that a person can read: lists one entry per line, objects one field per line."""
-    try:
-        if isinstance(value, list | tuple):
-            return msgspec.json.Encoder().encode_lines(value).decode().rstrip("\n")
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    except (TypeError, ValueError, RecursionError):
-        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
 def _attribute(markup: str) -> str:

@@ -1,12 +1,14 @@
 """Text of others as markup: escaped, with hidden characters as marks that are seen and heard."""
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 
 from markupsafe import Markup, escape
 
 from assent.pages.content import links
+from assent.pages.content.pieces import A_PIECE, Draw, Later, cut, cut_lines
 from assent.pages.language import Language
-from assent.pages.visible import kind_of_hidden, visible
+from assent.pages.visible import MOST_NUMBERED, OPEN, kind_of_hidden, visible
 
 SHOWN_LINES = 40
 SHOWN_CHARACTERS = 4000
@@ -50,10 +52,44 @@ class Writing:
 
     def __init__(self, language: Language) -> None:
         self._language = language
+        self._later: Later | None = None
 
-    def text(self, text: str) -> str:
-        """One run of text, every hidden character marked."""
-        shown = visible(text)
+    def in_pieces(self, draw: Callable[[], str]) -> Iterator[Markup]:
+        """What is drawn here, bit by bit: the long parts of it only as they are asked for."""
+        later = self._later = Later()
+        try:
+            markup = draw()
+        finally:
+            self._later = None
+        return map(as_markup, later.filled(markup))
+
+    def later(self, draw: Draw) -> str:
+        """Something long: drawn now, or later where someone takes the whole in pieces."""
+        return "".join(draw()) if self._later is None else self._later.put(draw)
+
+    def long(self, text: str) -> str:
+        """One run of text of any length."""
+        return self.text(text) if len(text) <= A_PIECE else self.later(lambda: self.run(cut(text)))
+
+    def run(self, texts: Iterable[str]) -> Iterator[str]:
+        """Texts that stand one after the other, as one run."""
+        numbered = MOST_NUMBERED
+        for text in texts:
+            shown = self.text(text, numbered)
+            numbered -= shown.count(OPEN)
+            yield shown
+
+    def many_lines(self, text: str, draw: Callable[[str], str]) -> str:
+        """Lines of any number, drawn by the way that is given."""
+        if len(text) <= A_PIECE:
+            return draw(text)
+        return self.later(
+            lambda: ("\n" * (number > 0) + draw(lines) for number, lines in enumerate(cut_lines(text)))
+        )
+
+    def text(self, text: str, numbered: int = MOST_NUMBERED) -> str:
+        """One run of text, every hidden character marked, and so many of them with their numbers."""
+        shown = visible(text, numbered)
         markup = str(escape(shown))
         return _MARK.sub(self._mark, markup) if shown is not text and "\u27e6" in markup else markup
 
@@ -67,7 +103,7 @@ class Writing:
         shown = f'<div class="lines" dir="auto">{self.text(head)}</div>'
         if not rest:
             return shown
-        return shown + self.fold(self.all_of(text), f'<div class="lines" dir="auto">{self.text(rest)}</div>')
+        return shown + self.fold(self.all_of(text), f'<div class="lines" dir="auto">{self.long(rest)}</div>')
 
     def all_of(self, text: str) -> str:
         """The promise over a fold: how much there is in all."""

@@ -1,0 +1,65 @@
+"""Much content is drawn bit by bit: the same as in one go, with nobody kept waiting for long."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.pages.content import Values
+from assent.pages.content.pieces import Later, cut, cut_lines
+from assent.pages.language import ENGLISH
+from assent.pages.visible import visible
+from tests.pages.test_content_values import BOMBS
+
+VALUES = Values(ENGLISH)
+ARTICLE = "\n\n".join(f"## Part {number}\n\nA *fine* `word`\n\n- one\n- two" for number in range(120))
+MUCH: dict[str, Any] = {
+    **BOMBS,
+    "a list of objects": [{"number": number, "deep": [number, {"x": 1}]} for number in range(5000)],
+    "Markdown": {"format": "markdown", "content": ARTICLE},
+    "code": {"language": "python", "content": "print('<word>')  # and on\n" * 2500},
+    "a short diff": {"diff": "@@ -1 +1 @@\n" + "-a <b>\n+b & c and so on\n" * 1200},
+    "words that join": "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e " * 4000,
+}
+words = st.sampled_from(
+    ["a", "b ", "c\n", "\u200dd", "\U0001f469\u200d", "\u0645\u200c", "e\ufe0f", "f\u202e", "g\r\n"]
+)
+
+
+@pytest.mark.parametrize("name", MUCH)
+def test_bit_by_bit_it_is_the_same_as_in_one_go(name: str) -> None:
+    pieces = list(Values(ENGLISH).pieces({"value": MUCH[name]}))
+    assert "".join(pieces) == VALUES.facts({"value": MUCH[name]})
+
+
+@pytest.mark.parametrize("name", ["text", "a list of objects", "Markdown", "code", "a short diff"])
+def test_no_piece_is_long(name: str) -> None:
+    pieces = list(Values(ENGLISH).pieces({"value": MUCH[name]}))
+    longest = max(map(len, pieces))
+    assert longest < 100_000
+    assert len(pieces) > 2
+
+
+def test_what_is_decided_comes_in_pieces_with_the_hints_it_is_shown_by() -> None:
+    context = {"artifact": ARTICLE, "artifact_format": "markdown"}
+    pieces, hints = Values(ENGLISH).decided(ARTICLE, context)
+    assert hints == {"artifact_format"}
+    assert "".join(pieces) == VALUES.artifact(ARTICLE, context)
+
+
+@given(st.lists(words, max_size=60), st.integers(8, 40))
+def test_hidden_characters_are_judged_as_in_the_whole_text(parts: list[str], size: int) -> None:
+    text = "".join(parts)
+    pieces = list(cut(text, size))
+    assert "".join(pieces) == text
+    assert "".join(map(visible, pieces)) == visible(text)
+    assert "\n".join(cut_lines(text, size)) == text
+
+
+def test_what_looks_like_a_place_for_later_is_only_text() -> None:
+    later, other = Later(), Later()
+    place = later.put(lambda: ["late"])
+    assert "".join(later.filled(f"a{place}b")) == "alateb"
+    other.put(lambda: ["other"])
+    assert "".join(other.filled(f"a{place}b")) == f"a{place}b"
