@@ -11,8 +11,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases
-from assent.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, BaseAgent, Whole, checked
+from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
+from assent.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, Whole, checked
 from assent.agent.flow import Flow, Wait
 from assent.agent.following import _Listener
 from assent.errors import ChannelRefused, NotTold, StillWaiting
@@ -155,12 +155,11 @@ def test_a_wait_that_is_ended_just_when_something_happens_ends() -> None:
 
 
 def test_an_agent_with_many_cases_leaves_connections_for_the_polls() -> None:
-    agent = BaseAgent(
-        trusted=(), interval_s=None, max_wait=None, streams=True, pending=None, clock=lambda: CASE.created_at
-    )
-    followed = [agent._flow(STREAMING, CASE.created_at) for _ in range(STREAMS_AT_MOST)]
+    agent = Agent(tell=lambda notice: None, clock=lambda: CASE.created_at)
+    streaming = PendingCase(case=STREAMING)
+    followed = [agent._flow(streaming, CASE.created_at) for _ in range(STREAMS_AT_MOST)]
     agent._following += [object()] * len(followed)  # type: ignore[list-item]
-    for flow, listens in ((followed[0], True), (agent._flow(STREAMING, CASE.created_at), False)):
+    for flow, listens in ((followed[0], True), (agent._flow(streaming, CASE.created_at), False)):
         flow.step(CASE.created_at)
         flow.polled(200, {}, b'{"status": "pending"}', CASE.created_at)
         assert (getattr(flow.step(CASE.created_at), "listen", None) is not None) is listens

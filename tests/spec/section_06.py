@@ -236,7 +236,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="6",
         level="MUST NOT",
         text="Draw the review page itself.",
-        not_ours="The agent's duty.",
+        tests=("tests/agent/test_duties.py::test_the_page_is_left_to_the_person",),
     ),
     Requirement(
         id="6-agent-not-answer",

@@ -103,6 +103,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="7",
         level="SHOULD",
         text="Bring the link to the person in a way that fits where the agent runs.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/cli/test_request.py::test_the_link_opens_in_the_browser_and_standard_output_stays_clean",
+            "tests/cli/test_terminal.py::test_a_qr_code_is_drawn_where_it_fits",
+            "tests/cli/test_messengers.py::test_a_press_in_telegram_ends_the_command_and_the_message_says_so",
+            "tests/mcp/test_asking.py::test_the_person_is_shown_the_link_and_their_decision_comes_back",
+        ),
     ),
 )

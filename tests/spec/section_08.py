@@ -216,7 +216,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="8",
         level="SHOULD",
         text="Poll as part of a regular cycle, where there is one.",
-        not_ours="The agent's duty.",
+        tests=("tests/agent/test_duties.py::test_an_agent_that_wakes_now_and_then_asks_once_each_time",),
     ),
     Requirement(
         id="8-retry-after",

@@ -27,7 +27,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.7",
         level="SHOULD",
         text="After a 403, use the link from the 202.",
-        not_ours="The agent's duty.",
+        tests=("tests/agent/test_duties.py::test_after_a_403_the_person_is_sent_to_the_link_of_the_202",),
     ),
     Requirement(
         id="0.7-schemas",

@@ -81,7 +81,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.8",
         level="MUST NOT",
         text="Make up, change or read evidence.",
-        not_ours="The agent's duty.",
+        tests=(
+            "tests/agent/test_duties.py::test_an_agent_sends_no_evidence_of_its_own",
+            "tests/agent/test_reading.py::test_where_evidence_is_asked_for_the_person_gets_the_link_alone",
+        ),
     ),
     Requirement(
         id="0.8-no-raw-proof",

@@ -252,7 +252,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.9",
         level="OPTIONAL",
         text="Reviews map to MCP elicitation.",
-        not_ours="Another protocol's binding; documentation only.",
+        tests=(
+            "tests/mcp/test_asking.py::test_the_person_is_shown_the_link_and_their_decision_comes_back",
+            "tests/mcp/test_transports.py::test_over_stdio_the_link_goes_to_the_person_and_the_decision_to_the_assistant",
+            "tests/mcp/test_transports.py::test_a_client_that_only_knows_forms_is_never_sent_a_link_to_show",
+        ),
     ),
     Requirement(
         id="0.9-agent-access",

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 import msgspec
@@ -28,6 +28,9 @@ WHOLE_WITHIN_S = 30.0
 STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
 
+Tell = TypeVar("Tell")
+Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+
 log = logging.getLogger("assent.agent")
 
 
@@ -41,19 +44,28 @@ class Listener(Protocol):
         ...
 
 
-class BaseAgent:
+class BaseAgent(Generic[Tell, Http]):
     """What an agent has and remembers, however it is driven."""
+
+    _client: type[Http]
 
     def __init__(
         self,
         *,
-        trusted: Iterable[str],
-        interval_s: float | None,
-        max_wait: timedelta | None,
-        streams: bool,
-        pending: PendingCases | None,
-        clock: Callable[[], datetime] | None,
+        tell: Tell,
+        http: Http | None = None,
+        trusted: Iterable[str] = (),
+        interval_s: float | None = None,
+        max_wait: timedelta | None = None,
+        streams: bool = True,
+        pending: PendingCases | None = None,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
+        self._tell = tell
+        self._own_http = http is None
+        self._http: Http = http or self._client(
+            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
+        )
         self._trusted = tuple(trusted)
         self._interval_s = interval_s
         self._max_wait = max_wait
@@ -82,10 +94,11 @@ class BaseAgent:
         """The cases that an earlier run, or another one, still waits for."""
         return self._pending.all() if self._pending is not None else []
 
-    def _flow(self, case: FollowedCase, began: datetime) -> Flow:
+    def _flow(self, pending: PendingCase, began: datetime) -> Flow:
         return Flow(
-            case,
+            pending.case,
             now=self._now(),
+            asks_first=pending.told,
             dice=random.random,
             interval_s=self._interval_s,
             give_up_at=began + self._max_wait if self._max_wait is not None else None,

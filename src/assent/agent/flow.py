@@ -75,11 +75,14 @@ class Flow:
         interval_s: float | None = None,
         give_up_at: datetime | None = None,
         streams: bool = True,
+        asks_first: bool = False,
     ) -> None:
         self.case = case
         self.standing: Standing | None = None
         self._pace = Pace(interval_s=interval_s, dice=dice)
         self._give_up_at = give_up_at
+        # Whoever comes back without any patience wants to know how things stand.
+        self._must_ask = asks_first
         self._streams = streams and case.events_url is not None
         self._stream_failures = 0
         self._listening_since: datetime | None = None
@@ -100,11 +103,12 @@ class Flow:
         """What to do now; raises StillWaiting when it is time to give up."""
         if self._outcome is not None:
             return Done(outcome=self._outcome)
-        if self._give_up_at is not None and now >= self._give_up_at:
+        if self._give_up_at is not None and now >= self._give_up_at and not self._must_ask:
             raise StillWaiting("The person has not decided yet; the case is still open.")
         self._remind(now)
         if self._is_due(now):
             self._asked_at, self._not_before, self._hinted = now, now + HASTE_FOR, False
+            self._must_ask = False
             return Poll(
                 url=self.case.poll_url,
                 headers={"If-None-Match": self._etag} if self._etag is not None else {},

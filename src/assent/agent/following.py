@@ -1,9 +1,9 @@
 """Follows cases for programs that run an event loop: a thin driver around the flow."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,8 +11,6 @@ import httpx
 
 from assent.agent.drive import (
     LISTEN_TIMEOUT,
-    TIMEOUT,
-    USER_AGENT,
     BaseAgent,
     Whole,
     checked,
@@ -24,7 +22,7 @@ from assent.agent.drive import (
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
-from assent.agent.pending import KeptCase, PendingCase, PendingCases
+from assent.agent.pending import KeptCase, PendingCase
 from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
@@ -33,38 +31,14 @@ from assent.errors import AssentError, CaseLost
 Tell = Callable[[Notice], Awaitable[None]]
 
 
-class AsyncAgent(BaseAgent):
+class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
     """An agent's way with people: makes its calls, and where a service needs a person, follows the case.
 
     `tell` gets every notice: "told" and "reminder" carry a link that a person must see. `trusted` names
     further origins that a service's addresses may be at. `max_wait` bounds the patience; the case goes on.
     """
 
-    def __init__(
-        self,
-        *,
-        tell: Tell,
-        http: httpx.AsyncClient | None = None,
-        trusted: Iterable[str] = (),
-        interval_s: float | None = None,
-        max_wait: timedelta | None = None,
-        streams: bool = True,
-        pending: PendingCases | None = None,
-        clock: Callable[[], datetime] | None = None,
-    ) -> None:
-        super().__init__(
-            trusted=trusted,
-            interval_s=interval_s,
-            max_wait=max_wait,
-            streams=streams,
-            pending=pending,
-            clock=clock,
-        )
-        self._tell = tell
-        self._http = http or httpx.AsyncClient(
-            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
-        )
-        self._own_http = http is None
+    _client = httpx.AsyncClient
 
     async def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -97,7 +71,7 @@ class AsyncAgent(BaseAgent):
             await asyncio.to_thread(kept.begin)
             await self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
             kept.told()  # at once: whoever is ended in between would tell the person again
-        flow = self._flow(case, began)
+        flow = self._flow(pending, began)
         listener = _Listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
         try:

@@ -1,9 +1,9 @@
 """Follows cases for programs without an event loop: the same flow, driven by a thread that sleeps."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,8 +11,6 @@ import httpx
 
 from assent.agent.drive import (
     LISTEN_TIMEOUT,
-    TIMEOUT,
-    USER_AGENT,
     BaseAgent,
     Whole,
     checked,
@@ -24,7 +22,7 @@ from assent.agent.drive import (
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
-from assent.agent.pending import KeptCase, PendingCase, PendingCases
+from assent.agent.pending import KeptCase, PendingCase
 from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
 from assent.agent.trust import Trust
@@ -33,34 +31,10 @@ from assent.errors import AssentError, CaseLost
 Tell = Callable[[Notice], None]
 
 
-class Agent(BaseAgent):
+class Agent(BaseAgent[Tell, httpx.Client]):
     """An agent's way with people, as `AsyncAgent` but for programs that block."""
 
-    def __init__(
-        self,
-        *,
-        tell: Tell,
-        http: httpx.Client | None = None,
-        trusted: Iterable[str] = (),
-        interval_s: float | None = None,
-        max_wait: timedelta | None = None,
-        streams: bool = True,
-        pending: PendingCases | None = None,
-        clock: Callable[[], datetime] | None = None,
-    ) -> None:
-        super().__init__(
-            trusted=trusted,
-            interval_s=interval_s,
-            max_wait=max_wait,
-            streams=streams,
-            pending=pending,
-            clock=clock,
-        )
-        self._tell = tell
-        self._http = http or httpx.Client(
-            timeout=TIMEOUT, follow_redirects=False, headers={"User-Agent": USER_AGENT}
-        )
-        self._own_http = http is None
+    _client = httpx.Client
 
     def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -87,7 +61,7 @@ class Agent(BaseAgent):
             kept.begin()
             self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
             kept.told()
-        flow = self._flow(case, began)
+        flow = self._flow(pending, began)
         listener = _Listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
         try:

@@ -65,7 +65,7 @@ _PACE = (
         "--max-wait",
         type=Patience(),
         metavar="DURATION",
-        help="How long to wait, such as 10m; the case stays open. 0 tells the person and returns.",
+        help="How long to wait, such as 10m; the case stays open. 0: tell, or ask once, and return.",
     ),
     click.option(
         "--trust",

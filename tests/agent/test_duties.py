@@ -1,0 +1,146 @@
+"""What the protocol asks of an agent, seen from a service that is not ours."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from assent.errors import StillWaiting
+from assent.testing.channel import RecordingChannel
+from tests.cli.strange_service import Call, Reply, StrangeService, json_reply, strange_service
+
+EVIDENCE = {
+    "mode": "step_up",
+    "required_for": ["browser_submit"],
+    "requirements": {"any_of": [{"all_of": [{"proof_type": "proof_of_human"}]}]},
+    "binding": {"case_id": True, "action": True, "freshness_seconds": 300, "single_use": True},
+    "fallback": {"on_missing": "browser_review", "on_invalid": "browser_review"},
+}
+
+
+@pytest.fixture
+def service() -> Iterator[StrangeService]:
+    with strange_service() as service:
+        yield service
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Iterator[PendingCases]:
+    cases = PendingCases(tmp_path / "agent.db")
+    yield cases
+    cases.close()
+
+
+def nobody(notice: Notice) -> None:
+    """Nobody looks."""
+
+
+@pytest.mark.spec("6-agent-not-render")
+@pytest.mark.parametrize("type", ["approval", "selection", "input", "confirmation", "escalation"])
+def test_the_page_is_left_to_the_person(service: StrangeService, type: str) -> None:
+    service.asks(type=type, context={"options": [{"id": "a", "title": "A"}]})
+    service.stands(status="completed", result={"action": "select", "data": {}})
+    told: list[Notice] = []
+    with Agent(tell=told.append) as agent:
+        assert isinstance(agent.request("POST", f"{service.url}/act"), Decided)
+    assert told[0].case.review_url == f"{service.url}/review/1"
+    assert {call.path for call in service.calls} == {"/act", "/poll"}
+
+
+@pytest.mark.spec("8-agent-heartbeat")
+def test_an_agent_that_wakes_now_and_then_asks_once_each_time(
+    service: StrangeService, cases: PendingCases
+) -> None:
+    service.asks()
+    service.stands(status="pending")
+    with Agent(tell=nobody, pending=cases, max_wait=timedelta(0)) as agent:
+        with pytest.raises(StillWaiting):
+            agent.request("POST", f"{service.url}/act")
+        for beat in (1, 2):
+            ((_, stands),) = agent.resume_all()
+            assert isinstance(stands, StillWaiting)
+            assert [call.path for call in service.calls[1:]] == ["/poll"] * beat
+        service.stands(status="completed", result={"action": "confirm"})
+        ((_, outcome),) = agent.resume_all()
+    assert isinstance(outcome, Decided)
+    assert cases.all() == []
+
+
+@pytest.mark.spec("10.4-agent-no-retry")
+def test_after_a_no_the_same_is_not_asked_again(service: StrangeService, cases: PendingCases) -> None:
+    service.asks()
+    service.stands(status="completed", result={"action": "cancel"})
+    told: list[Notice] = []
+    with Agent(tell=told.append, pending=cases) as agent:
+        outcome = agent.request("POST", f"{service.url}/act")
+        assert isinstance(outcome, Decided)
+        assert outcome.against
+        assert agent.resume_all() == []
+    assert [notice.name for notice in told] == ["told", "ended"]
+    assert [call.path for call in service.calls] == ["/act", "/poll"]
+
+
+def pressed(
+    service: StrangeService, cases: PendingCases, submit: Callable[[Call], Reply], **hitl: Any
+) -> RecordingChannel:
+    """What a messenger shows after a person pressed Confirm and then was reminded."""
+    offer: dict[str, Any] = {
+        "submit_url": f"{service.url}/submit",
+        "submit_token": "t" * 43,
+        "inline_actions": ["confirm"],
+    }
+    soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    service.asks(**offer, reminder_at=soon, **hitl)
+    service.stands(status="pending")
+    service.replies["/submit"] = submit
+
+    async def play() -> RecordingChannel:
+        channel = RecordingChannel()
+        board = Switchboard(channel, cases, answerers=["7"])
+        async with AsyncAgent(tell=board.tell, pending=cases) as agent:
+            following = asyncio.create_task(agent.request("POST", f"{service.url}/act"))
+            listening = asyncio.create_task(board.listen())
+            await channel.until(lambda: len(channel.sent) == 1)
+            channel.press("confirm")
+            await channel.until(lambda: len(channel.sent) == 2 and len(channel.answers) == 1)
+            for task in (following, listening):
+                task.cancel()
+            await asyncio.gather(following, listening, return_exceptions=True)
+        await board.aclose()
+        return channel
+
+    return asyncio.run(play())
+
+
+@pytest.mark.spec("0.7-agent-original-link")
+def test_after_a_403_the_person_is_sent_to_the_link_of_the_202(
+    service: StrangeService, cases: PendingCases
+) -> None:
+    refusal = {"error": "action_not_inline", "review_url": f"{service.url}/review/other"}
+    channel = pressed(service, cases, lambda call: json_reply(refusal, status=403))
+    ((_, told),) = channel.answers
+    assert told == "This answer cannot be given here. Open the link to answer."
+    assert [one.card.review_url for one in channel.sent] == [f"{service.url}/review/1"] * 2
+
+
+@pytest.mark.spec("0.8-agents-opaque")
+def test_an_agent_sends_no_evidence_of_its_own(service: StrangeService, cases: PendingCases) -> None:
+    bodies: list[dict[str, Any]] = []
+
+    def demand(call: Call) -> Reply:
+        bodies.append(json.loads(call.body))
+        return json_reply({"error": "verification_required"}, status=403)
+
+    channel = pressed(service, cases, demand, verification_policy=EVIDENCE)
+    (body,) = bodies
+    assert body == {
+        "action": "confirm",
+        "submitted_via": "x-recording_button",
+        "submitted_by": {"platform": "x-recording", "platform_user_id": "7", "display_name": "Ada"},
+    }
+    assert channel.answers[0][1] == "This answer cannot be given here. Open the link to answer."
