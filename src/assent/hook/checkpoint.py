@@ -18,14 +18,18 @@ class Checkpoint:
     """A thread at one moment. `rev` grows by one with every change; a change from an old `rev` is refused."""
 
     thread_id: str
+    agent: str = ""
+    """Whose thread it is; an agent inside another has both names."""
     rev: int = 0
     stage: Stage = "ready"
     messages: tuple[Message, ...] = ()
     interruption: InterruptionMetadata | None = None
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     """The decisions given so far for the interruption."""
+    started: tuple[str, ...] = ()
+    """The calls of this turn that may have begun to run."""
     results: Mapping[str, str] = field(default_factory=dict)
-    """What the calls of the running turn have answered so far."""
+    """What the calls of this turn have answered so far."""
     children: Mapping[str, str] = field(default_factory=dict)
     """Call -> the thread of the agent inside it that waits for a person."""
     queued: tuple[str, ...] = ()
@@ -42,9 +46,11 @@ class Checkpoint:
     def to_json(self) -> str:
         """The whole thread as one text."""
         kept = {
+            "agent": self.agent,
             "messages": self.messages,
             "interruption": None if self.interruption is None else self.interruption.to_dict(),
             "verdicts": {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()},
+            "started": self.started,
             "results": self.results,
             "children": self.children,
             "queued": self.queued,
@@ -69,6 +75,7 @@ class Checkpoint:
             if interruption is None
             else InterruptionMetadata.from_dict(interruption, state={"messages": messages}),
             verdicts=verdicts,
+            started=tuple(kept.pop("started", ())),
             queued=tuple(kept.pop("queued", ())),
             **kept,
         )

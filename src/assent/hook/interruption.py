@@ -24,6 +24,8 @@ class InterruptionMetadata:
 
     id: str
     thread_id: str
+    turn: int = 0
+    """Which reply of the model in this thread asked for the calls."""
     node: str = NODE
     state: Mapping[str, Any] = field(default_factory=dict)
     """Where the agent stands: its messages so far."""
@@ -87,6 +89,7 @@ class InterruptionMetadata:
         return {
             "id": self.id,
             "thread_id": self.thread_id,
+            "turn": self.turn,
             "node": self.node,
             "tool_feedbacks": [waiting.to_dict() for waiting in self.tool_feedbacks],
             "tools_automatically_approved": [call.to_dict() for call in self.tools_automatically_approved],
@@ -153,6 +156,7 @@ def interrupt(
     return InterruptionMetadata(
         id=f"int_{digest[:DIGEST_OF_INTERRUPTION]}",
         thread_id=thread_id,
+        turn=turn,
         state=state or {},
         tool_feedbacks=tuple(feedbacks),
         tools_automatically_approved=tuple(automatic),

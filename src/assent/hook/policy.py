@@ -97,7 +97,6 @@ class HumanInTheLoopHook:
         self._rules = sorted(
             ((pattern, _config(pattern, rule)) for pattern, rule in rules.items()), key=_weight, reverse=True
         )
-        self._names: dict[str, ToolConfig | None] = {}
 
     def judge(self, call: ToolCall, state: State) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
@@ -107,10 +106,7 @@ class HumanInTheLoopHook:
         return Gate(description=_description(config, call, state), config=config)
 
     def _config_for(self, name: str) -> ToolConfig | None:
-        if name not in self._names:
-            found = (config for pattern, config in self._rules if fnmatchcase(name, pattern))
-            self._names[name] = next(found, None)
-        return self._names[name]
+        return next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
 
 
 def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from assent.hook.calls import ToolCall
-from assent.hook.feedback import FeedbackResult, ToolFeedback
+from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
+from assent.hook.outcomes import as_decided
 from assent.hook.policy import Gate, Hook, State
 
 Schemas = Mapping[str, Mapping[str, Any] | None]
@@ -41,6 +42,39 @@ def judge_turn(
         expires_at=None if shortest is None else now + shortest,
         default="hold" if holds else "reject",
     )
+
+
+def gate_edits(
+    hooks: Iterable[Hook],
+    interruption: InterruptionMetadata,
+    verdicts: Mapping[str, Verdict],
+    *,
+    schemas: Schemas,
+    now: datetime,
+) -> tuple[InterruptionMetadata, Mapping[str, Verdict]]:
+    """An edit into another tool that is gated itself waits again, in a new interruption; the rest stays."""
+    hooks = tuple(hooks)
+    again: dict[str, ToolFeedback] = {}
+    for waiting in interruption.tool_feedbacks:
+        verdict = verdicts.get(waiting.id)
+        if verdict is None or verdict.name in (None, waiting.name):
+            continue
+        call = as_decided(waiting.call, verdict)
+        if (gate := _gate(hooks, call, interruption.state)) is not None:
+            again[waiting.id] = _waiting(call, gate, schemas)
+    if not again:
+        return interruption, verdicts
+    anew = interrupt(
+        thread_id=interruption.thread_id,
+        turn=interruption.turn,
+        feedbacks=[again.get(waiting.id, waiting) for waiting in interruption.tool_feedbacks],
+        automatic=interruption.tools_automatically_approved,
+        now=now,
+        state=interruption.state,
+        expires_at=interruption.expires_at,
+        default=interruption.default,
+    )
+    return anew, {call_id: verdict for call_id, verdict in verdicts.items() if call_id not in again}
 
 
 def _gate(hooks: Iterable[Hook], call: ToolCall, state: State) -> Gate | None:

@@ -1,0 +1,216 @@
+"""The gate that every framework's adapter shares: stop a turn once, keep its answers, run each call once.
+
+An adapter says what its framework is about to call, and does what the verdicts say; the framework's own
+thread, messages and loop stay its own. Everything here is kept in a Saver, under a key that the adapter
+derives from the framework's thread and turn.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import ParamSpec, TypeVar
+
+from assent.errors import CheckpointConflict, NothingToResume, ThreadBusy
+from assent.hook.answers import Feedback, accept, by_default
+from assent.hook.calls import ToolCall
+from assent.hook.checkpoint import Checkpoint
+from assent.hook.feedback import ToolFeedback, Verdict
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import UNKNOWN, failure
+from assent.hook.policy import Hook, State
+from assent.hook.savers.saver import Kept, Saver
+from assent.hook.turn import Schemas, gate_edits, judge_turn
+
+P = ParamSpec("P")
+T = TypeVar("T")
+LEASE = timedelta(minutes=5)
+"""How long a call may run before another process may take its thread for dead."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    """Whether a call may run now; if not, `result` is what it has answered already."""
+
+    run: bool
+    result: str = ""
+
+
+class ApprovalGate:
+    """Judges turns, keeps what people answered, and lets every call run at most once."""
+
+    def __init__(
+        self,
+        hooks: Iterable[Hook],
+        saver: Saver,
+        *,
+        lease_for: timedelta = LEASE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._hooks = tuple(hooks)
+        self._saver = saver
+        self._lease_for = lease_for
+        self._clock = clock
+
+    def stop(
+        self,
+        key: str,
+        calls: Sequence[ToolCall],
+        *,
+        state: State | None = None,
+        schemas: Schemas | None = None,
+        turn: int = 0,
+    ) -> InterruptionMetadata | None:
+        """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands."""
+        kept = self._saver.get(key)
+        if kept is not None:
+            return _standing(kept.checkpoint)
+        interruption = judge_turn(
+            self._hooks,
+            calls,
+            thread_id=key,
+            turn=turn,
+            state=state or {},
+            schemas=schemas or {},
+            now=self._clock(),
+        )
+        if interruption is None:
+            return None
+        try:
+            self._saver.put(Checkpoint(thread_id=key, rev=1, stage="paused", interruption=interruption))
+        except CheckpointConflict:
+            return self.waiting(key)
+        return interruption
+
+    def waiting(self, key: str) -> InterruptionMetadata | None:
+        """What was stopped under this key, showing the decisions so far; None if nothing was."""
+        kept = self._saver.get(key)
+        return None if kept is None else _standing(kept.checkpoint)
+
+    def answer(
+        self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None
+    ) -> InterruptionMetadata:
+        """Keep what a person decided, all of it or a part; raises InvalidFeedback, and then keeps nothing.
+
+        Without feedback, calls whose time is over are rejected. The first decision of a call stands. An edit
+        into another tool that is gated itself waits again: the interruption that comes back is a new one.
+        """
+        while True:
+            checkpoint = self._kept(key).checkpoint
+            interruption = _interruption(checkpoint)
+            if checkpoint.stage != "paused":
+                return interruption.with_verdicts(checkpoint.verdicts)
+            verdicts = self._decided(checkpoint, feedback, schemas)
+            interruption, verdicts = gate_edits(
+                self._hooks, interruption, verdicts, schemas=schemas or {}, now=self._clock()
+            )
+            stage = "running" if len(verdicts) == len(interruption.tool_feedbacks) else "paused"
+            try:
+                self._saver.put(checkpoint.next(verdicts=verdicts, stage=stage, interruption=interruption))
+            except CheckpointConflict:
+                continue
+            return interruption.with_verdicts(verdicts)
+
+    def decided(self, key: str, call_id: str) -> ToolFeedback | None:
+        """The call with its decision; None if it was never stopped. An edit's call is the one to run."""
+        waiting = self.waiting(key)
+        found = () if waiting is None else waiting.tool_feedbacks
+        return next((feedback for feedback in found if feedback.id == call_id), None)
+
+    def begin(self, key: str, call_id: str, *, repeatable: bool = False) -> Begun:
+        """Claim one call. One caller may run it; a later one gets its result, a concurrent one ThreadBusy.
+
+        A call whose process died is not run again, unless it is `repeatable`: at most once, or at least once.
+        """
+        while True:
+            kept = self._kept(key)
+            checkpoint = kept.checkpoint
+            if call_id in checkpoint.results:
+                return Begun(run=False, result=checkpoint.results[call_id])
+            if call_id in checkpoint.started:
+                if kept.leased_until is not None and kept.leased_until > self._clock():
+                    raise ThreadBusy
+                if not repeatable:
+                    return Begun(run=False, result=self.finish(key, call_id, UNKNOWN))
+            started = tuple(dict.fromkeys((*checkpoint.started, call_id)))
+            try:
+                self._saver.put(checkpoint.next(started=started), lease_for=self._lease_for)
+            except CheckpointConflict:
+                continue
+            return Begun(run=True)
+
+    def finish(self, key: str, call_id: str, result: str) -> str:
+        """Keep what a call answered; returns what is kept, which is the first answer."""
+        while True:
+            checkpoint = self._kept(key).checkpoint
+            if call_id in checkpoint.results:
+                return checkpoint.results[call_id]
+            results = {**checkpoint.results, call_id: result}
+            open_calls = set(checkpoint.started) - set(results)
+            try:
+                self._saver.put(
+                    checkpoint.next(results=results), lease_for=self._lease_for if open_calls else None
+                )
+            except CheckpointConflict:
+                continue
+            return result
+
+    def run_once(self, key: str, call_id: str, run: Callable[[], str], *, repeatable: bool = False) -> str:
+        """What the call answers, having run it unless it ran before. What it raises is kept as its answer."""
+        begun = self.begin(key, call_id, repeatable=repeatable)
+        if not begun.run:
+            return begun.result
+        try:
+            result = run()
+        except Exception as error:
+            self.finish(key, call_id, failure(error))
+            raise
+        return self.finish(key, call_id, result)
+
+    async def arun_once(
+        self, key: str, call_id: str, run: Callable[[], Awaitable[str]], *, repeatable: bool = False
+    ) -> str:
+        """As `run_once`, on an event loop."""
+        begun = await self.aside(self.begin, key, call_id, repeatable=repeatable)
+        if not begun.run:
+            return begun.result
+        try:
+            result = await run()
+        except Exception as error:
+            await self.aside(self.finish, key, call_id, failure(error))
+            raise
+        return await self.aside(self.finish, key, call_id, result)
+
+    async def aside(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Call one of this gate's methods without holding up the event loop."""
+        if not self._saver.blocking:
+            return method(*args, **named)
+        return await asyncio.to_thread(method, *args, **named)
+
+    def _decided(
+        self, checkpoint: Checkpoint, feedback: Feedback | None, schemas: Schemas | None
+    ) -> Mapping[str, Verdict]:
+        interruption, now = _interruption(checkpoint), self._clock()
+        late = interruption.expires_at is not None and now >= interruption.expires_at
+        if feedback is None:
+            ends = late and interruption.default == "reject"
+            return by_default(interruption, checkpoint.verdicts) if ends else checkpoint.verdicts
+        return accept(interruption, feedback, decided=checkpoint.verdicts, schemas=schemas, now=now)
+
+    def _kept(self, key: str) -> Kept:
+        kept = self._saver.get(key)
+        if kept is None:
+            raise NothingToResume
+        return kept
+
+
+def _interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
+    if checkpoint.interruption is None:
+        raise NothingToResume
+    return checkpoint.interruption
+
+
+def _standing(checkpoint: Checkpoint) -> InterruptionMetadata | None:
+    if checkpoint.interruption is None:
+        return None
+    return checkpoint.interruption.with_verdicts(checkpoint.verdicts)

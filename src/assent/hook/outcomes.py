@@ -1,0 +1,53 @@
+"""What the model is told about a call that did not simply run; the words are ours, the reasons are not."""
+
+import json
+from typing import Any
+
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import FeedbackResult, Verdict
+
+UNKNOWN = (
+    "The process stopped while this call was running. Whether it took effect is unknown, and it was not run"
+    " again. Check before you repeat it."
+)
+CANCELLED = "This call was not run: the person wrote something else instead of deciding it."
+
+
+def refusal(verdict: Verdict) -> str | None:
+    """What stands in the place of the tool's result, or None if the call is to run."""
+    if verdict.decision is FeedbackResult.RESPONDED:
+        return verdict.answer or ""
+    if verdict.decision is not FeedbackResult.REJECTED:
+        return None
+    if verdict.reason:
+        return f"A person rejected this call. Their reason: {verdict.reason}"
+    return "A person rejected this call and gave no reason. Do not repeat it unchanged."
+
+
+def as_decided(call: ToolCall, verdict: Verdict | None) -> ToolCall:
+    """The call as it is to run: edited, if the person edited it."""
+    if verdict is None or verdict.decision is not FeedbackResult.EDITED or verdict.arguments is None:
+        return call
+    return ToolCall(id=call.id, name=verdict.name or call.name, arguments=verdict.arguments)
+
+
+def told(asked: ToolCall, ran: ToolCall, result: str) -> str:
+    """The result as the model reads it: an edit is not hidden from it."""
+    if asked == ran:
+        return result
+    arguments = json.dumps(ran.arguments, ensure_ascii=False, default=str)
+    return (
+        f"A person changed this call before it ran; it ran as {ran.name}({arguments}). Its result: {result}"
+    )
+
+
+def failure(error: Exception) -> str:
+    """What the model reads about a tool that raised."""
+    return f"The tool failed: {type(error).__name__}: {error}"
+
+
+def as_text(result: Any) -> str:
+    """A tool's result as a message carries it."""
+    if isinstance(result, str):
+        return result
+    return json.dumps(result, ensure_ascii=False, default=str)
