@@ -25,9 +25,9 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--dis
 USABLE = """
   const looks = () => {
     const button = document.querySelector(".bar button:not(:disabled)");
-    const styled = [...document.styleSheets].some(one => one.href && one.cssRules.length);
+    const styled = button && button.getBoundingClientRect().height >= 48;
     const blank = document.contentType === "application/json" && document.readyState === "complete";
-    if (blank || button && styled && button.checkVisibility()) window.usableAfter = performance.now();
+    if (blank || styled && button.checkVisibility()) window.usableAfter = performance.now();
     else requestAnimationFrame(looks);
   };
   requestAnimationFrame(looks);

@@ -119,14 +119,14 @@ ROWS = {
             title="from a link to a usable page, beyond a blank one",
             unit="round trips",
             at_most=2.0,
-            limit="the link's redirect, then the stylesheet",
+            limit="the link's redirect: the page carries its style",
         ),
         Row(
             name="page_usable",
             title=f"until usable at {LATENCY_MS} ms and 1.6 Mbit/s, beyond a blank one",
             unit="round trips",
             at_most=2.0,
-            limit="the stylesheet's round trip, and the bytes of page and style",
+            limit="the bytes of the page and of the style in it",
         ),
     )
 }

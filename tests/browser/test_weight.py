@@ -65,6 +65,23 @@ def test_a_page_with_its_style_and_scripts_is_light(page: Page, links: dict[str,
     assert all(parts.values())
 
 
+def test_the_first_page_is_usable_before_anything_else_has_come(page: Page, links: dict[str, str]) -> None:
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.route("**/static/**", lambda route: None)
+    page.goto(links["approval"], wait_until="commit")
+    button = page.locator(".bar button").first
+    button.wait_for()
+    bounds = button.bounding_box()
+    assert bounds is not None
+    assert bounds["height"] >= 48
+    assert said == []
+    page.unroute_all(behavior="ignoreErrors")
+    page.goto(links["selection"])
+    assert page.locator("style").count() == 0
+    assert page.evaluate("() => [...document.styleSheets].every(one => one.cssRules.length)")
+
+
 @pytest.mark.parametrize("name", ["approval", "input"])
 def test_style_and_scripts_are_asked_for_together_as_soon_as_the_page_is_there(
     page: Page, links: dict[str, str], name: str

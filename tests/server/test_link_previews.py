@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from assent.reviews import BUILT_IN, CUSTOM
 from assent.server.page_language import LANGUAGE_COOKIE
+from assent.server.page_style import STYLE_COOKIE
 from assent.server.sessions import COOKIE
 from tests.server.running import RunningServer, eventually, running
 from tests.server.scanners import SCANNERS, Scanner
@@ -144,7 +145,7 @@ def test_a_scanner_that_opens_every_link_changes_nothing(
     assert everything(folder) == before
     assert {owner.get(url).json()["status"] for url in asked.waiting.values()} == {"pending"}
     assert crawl.headers <= ALLOWED_HEADERS
-    assert crawl.cookies <= {COOKIE, LANGUAGE_COOKIE}
+    assert crawl.cookies <= {COOKIE, LANGUAGE_COOKIE, STYLE_COOKIE}
     assert all(status < 500 for status in crawl.statuses.values())
     if scanner.follows_links and scanner.follows_redirects and scanner.keeps_cookies:
         assert len(crawl.statuses) > len(asked.links) * 2

@@ -1,6 +1,8 @@
 """What every page has around it: a stream of what becomes of it, a language, files that can be kept."""
 
 import asyncio
+import base64
+import hashlib
 import re
 import time
 from collections.abc import Iterator
@@ -8,7 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
+from assent.server.page_replies import HEADERS
+from assent.server.page_style import POLICY, FirstStyle
 from tests.server.running import RunningServer
 from tests.server.sse import listening
 
@@ -113,6 +119,38 @@ def test_files_are_kept_for_ever_under_the_address_of_their_version(
         assert old.headers["cache-control"] == "public, max-age=300"
         total = sum(int(page.client.get(one).headers["content-length"]) for one in addresses)
     assert total + len(page.response.content) < 60_000
+
+
+def test_the_first_page_carries_its_style_and_later_ones_name_it(
+    server: RunningServer, hitl: dict[str, Any]
+) -> None:
+    with server.page(hitl) as page:
+        style = re.search(r"<style>(.*?)</style>", page.text, re.DOTALL)
+        assert style is not None
+        digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+        assert f"style-src 'self' 'sha256-{digest}'; script-src" in page.response.headers[POLICY]
+        assert "unsafe" not in page.response.headers[POLICY]
+        cookie = page.response.headers["set-cookie"]
+        assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
+        later = page.client.get(page_of(hitl))
+        assert "<style>" not in later.text
+        assert 'assent.css">' in later.text
+        assert "style-src 'self'; script-src" in later.headers[POLICY]
+        person = {"cookie": f"assent_case={page.client.cookies['assent_case']}; assent_style=older"}
+        assert "<style>" in page.client.get(page_of(hitl), headers=person).text
+    assert log_of(server, hitl) == ["review.created"]
+
+
+@pytest.mark.parametrize(
+    "style", [b"p{background:URL(dot.png)}", b"@import 'more.css';", b"p{content:'</style>'}", b"p{}\r\n"]
+)
+def test_a_style_that_needs_its_own_address_stays_a_file(style: bytes) -> None:
+    first = FirstStyle("/static/1", {"assent.css": style})
+    html = '<head><link rel="stylesheet" href="/static/1/assent.css"></head>'
+    response = HTMLResponse(html, headers=HEADERS)
+    assert not first.put_into(response, Request({"type": "http", "headers": []}))
+    assert response.body == html.encode()
+    assert response.headers[POLICY] == HEADERS[POLICY]
 
 
 def test_a_heavy_page_lets_others_have_their_turn(server: RunningServer) -> None:

@@ -66,7 +66,7 @@ class DemoDoor:
             page_url=f"{self._replies.prefix}/",
         )
         response = self._replies.page(self._renderer.home(view), language=language)
-        return self._replies.remember_language(request, response)
+        return self._replies.finished(request, response)
 
     async def open(self, request: Request) -> Response:
         """A sample case of the type asked for, as any HITL service would answer."""

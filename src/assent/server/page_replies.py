@@ -13,6 +13,7 @@ from assent.pages.assets import WantedScripts, fingerprint
 from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
 from assent.server.page_language import LANGUAGE_COOKIE, PageLanguages
+from assent.server.page_style import STYLE_COOKIE, FirstStyle
 from assent.server.sessions import COOKIE, LAST_FOR
 
 # Ruling 11: nothing from elsewhere, nothing stored, nothing told to other sites.
@@ -30,7 +31,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "vary": "Accept-Language, Cookie",
 }
-REMEMBER_LANGUAGE_S = 365 * 24 * 3600
+REMEMBER_S = 365 * 24 * 3600
 A_TURN_S = 0.001  # so long a page is drawn before others have their turn
 A_LONG_PART = 4096
 
@@ -45,6 +46,7 @@ class PageReplies:
         self.prefix = base.path
         self.static_url = f"{self.prefix}/static/{fingerprint(worn.files)}"
         self.languages = PageLanguages(worn.languages)
+        self._style = FirstStyle(self.static_url, worn.files)
 
     def address(self, case_id: str) -> str:
         """The path of a case's page."""
@@ -72,20 +74,25 @@ class PageReplies:
         page.add(html.splitlines(keepends=True))
         return page.reply(status, language)
 
-    def remember_language(self, request: Request, response: Response) -> Response:
-        """The same response, keeping the language that its request chose."""
+    def finished(self, request: Request, response: Response) -> Response:
+        """The response for this browser: with the style if it has none, keeping the language it chose."""
+        if self._style.put_into(response, request):
+            self._remember(response, STYLE_COOKIE, self._style.version)
         chosen = self.languages.chosen(request)
         if chosen is not None:
-            response.set_cookie(
-                LANGUAGE_COOKIE,
-                chosen,
-                max_age=REMEMBER_LANGUAGE_S,
-                path=f"{self.prefix}/",
-                secure=self._secure,
-                httponly=True,
-                samesite="lax",
-            )
+            self._remember(response, LANGUAGE_COOKIE, chosen)
         return response
+
+    def _remember(self, response: Response, name: str, value: str) -> None:
+        response.set_cookie(
+            name,
+            value,
+            max_age=REMEMBER_S,
+            path=f"{self.prefix}/",
+            secure=self._secure,
+            httponly=True,
+            samesite="lax",
+        )
 
     def go(self, case_id: str, step: int | None = None) -> Response:
         """On to the case's page, by GET; each step has an address, so that the browser's Back finds it."""

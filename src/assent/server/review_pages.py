@@ -266,7 +266,7 @@ class ReviewPages:
         """Errors on these routes are pages with one next step."""
 
         async def guarded(request: Request) -> Response:
-            return self._replies.remember_language(request, await answered(request))
+            return self._replies.finished(request, await answered(request))
 
         async def answered(request: Request) -> Response:
             try:
