@@ -104,10 +104,11 @@ def test_a_service_may_say_who_it_is() -> None:
     assert read(context={"service": {"name": "Parcel Desk"}}).service_name == "Parcel Desk"
     assert read(context={"service_name": "Parcel Desk"}).service_name == "Parcel Desk"
     assert read(context={"service": 7}).service_name is None
-    named = {**json.loads(answer()), "service": "Parcel Desk"}
-    found = read_case(202, json.dumps(named).encode(), url=URL, now=NOW)
-    assert found is not None
-    assert found.service_name == "Parcel Desk"
+    for own in ({"service": "Parcel Desk"}, {"data": {"service": {"name": "Parcel Desk"}}}):
+        named = {**json.loads(answer(context={"service": "Another"})), **own}
+        found = read_case(202, json.dumps(named).encode(), url=URL, now=NOW)
+        assert found is not None
+        assert found.service_name == "Parcel Desk"
 
 
 def test_reminders_may_be_one_or_many() -> None:

@@ -82,6 +82,7 @@ class Scene:
         body = {**EXAMPLE, "inline_actions": ["confirm", "cancel"], **draft}
         headers = {"Authorization": f"Bearer {self._server.api_key}"}
         asking = self.agent.request("POST", f"{self._server.url}/v1/cases", json=body, headers=headers)
+        self.messenger.told.clear()
         task = asyncio.create_task(asking)
         await asyncio.wait_for(self.messenger.told.wait(), 10)
         return task
@@ -119,6 +120,20 @@ def test_a_press_becomes_the_decision_and_the_card_says_so(scene: Scene) -> None
     assert scene.messenger.answers == [("press-1", "Your answer was recorded.")]
     ((_, ended),) = scene.messenger.settled
     assert (ended.how, ended.action) == ("decided", "confirm")
+
+
+def test_a_card_says_which_service_asks_and_where_it_is(scene: Scene) -> None:
+    async def play() -> None:
+        tasks = [await scene.ask(), await scene.ask(service="Parcel Desk")]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    scene.play(play)
+    assert [card.source for card in scene.messenger.cards] == [
+        "Assent (127.0.0.1)",
+        "Parcel Desk (127.0.0.1)",
+    ]
 
 
 def test_no_card_carries_a_token(scene: Scene) -> None:

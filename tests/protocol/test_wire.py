@@ -147,6 +147,16 @@ def test_a_202_with_everything_in_it_has_exactly_the_fields_of_its_version(versi
 
 
 @pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_a_202_says_who_asks_where_every_version_has_room_for_it(version: str) -> None:
+    """Not in the `hitl` object, which takes no further members, but among the answer's own data."""
+    named = msgspec.structs.replace(full_offer("approval"), service="Parcel Desk")
+    body = msgspec.to_builtins(human_input_required(full_case(version, "approval"), named, LINKS))
+    assert list(body) == ["status", "message", "data", "hitl"]
+    assert body["data"] == {"service": {"name": "Parcel Desk"}}
+    assert set(body["hitl"]) == hitl_fields(version)
+
+
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
 def test_a_202_with_nothing_optional_keeps_what_is_required(version: str) -> None:
     case = replace(full_case(version, "approval"), previous_case_id=None, reminders=(), callback_url=None)
     offer = Offer(type="approval", prompt="Go?", message="Go?")

@@ -168,7 +168,7 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         previous_case_id=_text(hitl, "previous_case_id"),
         context=hitl["context"] if isinstance(hitl.get("context"), dict) else {},
         verification_required=policy is not None and _asks_inline(policy),
-        service_name=_service_name(answer) or _service_name(hitl.get("context")),
+        service_name=_service_name(answer, answer.get("data"), hitl.get("context")),
     )
 
 
@@ -214,12 +214,15 @@ def _required(hitl: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _service_name(values: Any) -> str | None:
+def _service_name(*places: Any) -> str | None:
     """Where services say who they are: `service` as a text or with a `name`, or `service_name`."""
-    found = values if isinstance(values, dict) else {}
-    service = found.get("service")
-    named = _text(service, "name") if isinstance(service, dict) else _text(found, "service")
-    return named or _text(found, "service_name")
+    for place in places:
+        found = place if isinstance(place, dict) else {}
+        service = found.get("service")
+        named = _text(service, "name") if isinstance(service, dict) else _text(found, "service")
+        if named := named or _text(found, "service_name"):
+            return named
+    return None
 
 
 def _version(value: Any) -> str:

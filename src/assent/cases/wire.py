@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from assent.cases.case import Case, Offer
@@ -51,7 +51,11 @@ def human_input_required(case: Case, offer: Offer, links: Links) -> HumanInputRe
         verification_policy=offer.verification_policy,
     )
     absent = dict.fromkeys(absent_fields(case.spec_version, of="hitl"))
-    return HumanInputRequired(message=offer.message, hitl=replace(hitl, **absent) if absent else hitl)
+    return HumanInputRequired(
+        message=offer.message,
+        data={"service": {"name": offer.service}} if offer.service else UNSET,
+        hitl=replace(hitl, **absent) if absent else hitl,
+    )
 
 
 def wire_context(context: dict[str, Any]) -> dict[str, Any]:

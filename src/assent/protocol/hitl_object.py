@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from assent.protocol.moment import Moment
 from assent.protocol.surface import Surface
@@ -42,4 +42,5 @@ class HumanInputRequired(Struct, frozen=True, kw_only=True):
 
     status: Literal["human_input_required"] = "human_input_required"
     message: str
+    data: dict[str, Any] | UnsetType = UNSET
     hitl: HitlObject

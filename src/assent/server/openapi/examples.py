@@ -89,7 +89,11 @@ def _plain(**examples: Any) -> Mapping[str, Any]:
 
 
 DRAFTS = {name: kind.example() for name, kind in BUILT_IN.items()}
-OPENED = _plain(opened=HumanInputRequired(message=_OPENING["message"], hitl=_HITL))
+OPENED = _plain(
+    opened=HumanInputRequired(
+        message=_OPENING["message"], data={"service": {"name": "Example Desk"}}, hitl=_HITL
+    )
+)
 POLLS = _plain(pending=_PENDING, completed=_COMPLETED, expired=_EXPIRED, cancelled=_CANCELLED)
 WITHDRAWN = _plain(withdrawn=_CANCELLED)
 SUBMISSION = _plain(
