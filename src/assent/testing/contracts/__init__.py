@@ -6,7 +6,9 @@ pytest.register_assert_rewrite(
     "assent.testing.contracts.case_store",
     "assent.testing.contracts.channel",
     "assent.testing.contracts.erasure",
+    "assent.testing.contracts.grant_store",
     "assent.testing.contracts.key_store",
     "assent.testing.contracts.outbox_store",
     "assent.testing.contracts.store",
+    "assent.testing.contracts.tool_approval",
 )
