@@ -30,8 +30,6 @@ class Checkpoint:
     """The calls of this turn that may have begun to run."""
     results: Mapping[str, str] = field(default_factory=dict)
     """What the calls of this turn have answered so far."""
-    children: Mapping[str, str] = field(default_factory=dict)
-    """Call -> the thread of the agent inside it that waits for a person."""
     queued: tuple[str, ...] = ()
     """Messages that came while the thread waited."""
     resumed: Mapping[str, int] = field(default_factory=dict)
@@ -52,7 +50,6 @@ class Checkpoint:
             "verdicts": {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()},
             "started": self.started,
             "results": self.results,
-            "children": self.children,
             "queued": self.queued,
             "resumed": self.resumed,
             "case": self.case,

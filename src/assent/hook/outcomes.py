@@ -1,6 +1,7 @@
 """What the model is told about a call that did not simply run; the words are ours, the reasons are not."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 from assent.hook.calls import ToolCall
@@ -44,6 +45,14 @@ def told(asked: ToolCall, ran: ToolCall, result: str) -> str:
 def failure(error: Exception) -> str:
     """What the model reads about a tool that raised."""
     return f"The tool failed: {type(error).__name__}: {error}"
+
+
+def too_slow(limit: timedelta) -> str:
+    """What the model reads about a tool that did not end in time."""
+    return (
+        f"The tool did not finish within {limit.total_seconds():g} seconds."
+        " Whether it took effect is unknown, and it was not run again."
+    )
 
 
 def as_text(result: Any) -> str:

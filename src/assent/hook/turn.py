@@ -57,7 +57,8 @@ def gate_edits(
     again: dict[str, ToolFeedback] = {}
     for waiting in interruption.tool_feedbacks:
         verdict = verdicts.get(waiting.id)
-        if verdict is None or verdict.name in (None, waiting.name):
+        # An agent inside judges the edits of its own calls.
+        if verdict is None or waiting.path or verdict.name in (None, waiting.name):
             continue
         call = as_decided(waiting.call, verdict)
         if (gate := _gate(hooks, call, interruption.state)) is not None:

@@ -1,0 +1,146 @@
+"""A small agent: a model, its tools, and hooks that stop calls until a person has decided them."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from assent.hook.answers import Feedback
+from assent.hook.drive import AsyncDriver, SyncDriver
+from assent.hook.events import Event, Model, Outcome
+from assent.hook.flow import Flow
+from assent.hook.gate import LEASE
+from assent.hook.policy import Hook
+from assent.hook.savers.memory import MemorySaver
+from assent.hook.savers.saver import Saver
+from assent.hook.tools import Tool, by_name
+from assent.hook.workers import Workers
+
+
+class ReactAgent:
+    """Calls the model, has its tools run, and goes on until the model needs none, or a person is needed.
+
+    `invoke` and `resume` return an AgentResult, or an InterruptionMetadata that waits for answers. The thread
+    is kept in `saver` at every step: any process that has it can resume. Every call runs at most once, or,
+    for a tool marked repeatable, at least once with the same key. `lease_for` is how long a process may be
+    silent before another may take its thread for dead.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        tools: Iterable[Callable[..., object] | Tool] = (),
+        hooks: Sequence[Hook] = (),
+        saver: Saver | None = None,
+        *,
+        instructions: str = "",
+        max_turns: int = 50,
+        lease_for: timedelta = LEASE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        if not name:
+            raise ValueError("An agent needs a name: its threads are found by it.")
+        self.name = name
+        self.saver = saver or MemorySaver()
+        self._model = model
+        self._tools = by_name(tools)
+        self._hooks = tuple(hooks)
+        self._instructions = instructions
+        self._max_turns = max_turns
+        self._lease_for = lease_for
+        self._clock = clock
+        self._workers = Workers()
+        self._flow = self._flow_named(name)
+        self._schemas = [tool.as_schema() for tool in self._tools.values()]
+
+    def invoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
+        """Take a message; without a thread's id a new thread begins.
+
+        Raises ThreadPaused while the thread waits for a person, unless the hook says what else to do.
+        """
+        return self._driver().outcome(self._flow.invoke(thread_id or _new_thread(), message))
+
+    async def ainvoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
+        """As `invoke`, on an event loop."""
+        return await self._adriver().outcome(self._flow.invoke(thread_id or _new_thread(), message))
+
+    def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[Event]:
+        """As `invoke`, reporting on the way; the last event is the outcome."""
+        return self._driver().events(self._flow.invoke(thread_id or _new_thread(), message))
+
+    def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[Event]:
+        """As `stream`, on an event loop."""
+        return self._adriver().events(self._flow.invoke(thread_id or _new_thread(), message))
+
+    def resume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
+        """Go on with what a person decided: the answered interruption, its calls, or decisions by call id.
+
+        Raises InvalidFeedback, having kept nothing, if an answer does not fit; ThreadBusy while another
+        process is at work; NothingToResume. Answers that were given before bring back what came of them.
+        Without feedback, calls whose time is over are ended, and what a dead process left is taken up.
+        """
+        return self._driver().outcome(self._flow.resume(thread_id, feedback))
+
+    async def aresume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
+        """As `resume`, on an event loop."""
+        return await self._adriver().outcome(self._flow.resume(thread_id, feedback))
+
+    def stream_resume(self, thread_id: str, feedback: Feedback | None = None) -> Iterator[Event]:
+        """As `resume`, reporting on the way; the last event is the outcome."""
+        return self._driver().events(self._flow.resume(thread_id, feedback))
+
+    def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[Event]:
+        """As `stream_resume`, on an event loop."""
+        return self._adriver().events(self._flow.resume(thread_id, feedback))
+
+    def as_tool(self, description: str, *, name: str | None = None) -> Tool:
+        """This agent as a tool of another one; what it stops surfaces there, with the way to it."""
+        task = {"type": "string", "description": "What the agent is to do, with all it needs to know."}
+        return Tool(
+            name=name or self.name,
+            description=description,
+            schema={
+                "type": "object",
+                "properties": {"task": task},
+                "required": ["task"],
+                "additionalProperties": False,
+            },
+            function=self.invoke,
+            agent=self,
+        )
+
+    def flow_inside(self, outer: str) -> Flow:
+        """This agent's loop under another agent."""
+        return self._flow_named(f"{outer}>{self.name}")
+
+    def driver_inside(self, outer: str, saver: Saver) -> SyncDriver:
+        """A driver for this agent inside another one, whose saver keeps both."""
+        return self._driver(f"{outer}>{self.name}", saver)
+
+    def adriver_inside(self, outer: str, saver: Saver) -> AsyncDriver:
+        """As `driver_inside`, on an event loop."""
+        return self._adriver(f"{outer}>{self.name}", saver)
+
+    def _flow_named(self, name: str) -> Flow:
+        return Flow(name, self._tools, self._hooks, max_turns=self._max_turns, clock=self._clock)
+
+    def _driver(self, name: str | None = None, saver: Saver | None = None) -> SyncDriver:
+        return SyncDriver(**self._parts(name, saver))
+
+    def _adriver(self, name: str | None = None, saver: Saver | None = None) -> AsyncDriver:
+        return AsyncDriver(**self._parts(name, saver))
+
+    def _parts(self, name: str | None, saver: Saver | None) -> dict[str, object]:
+        return {
+            "name": name or self.name,
+            "model": self._model,
+            "tools": self._schemas,
+            "instructions": self._instructions,
+            "saver": saver or self.saver,
+            "lease_for": self._lease_for,
+            "workers": self._workers,
+        }
+
+
+def _new_thread() -> str:
+    return uuid4().hex

@@ -1,0 +1,72 @@
+"""How a model and a tool are called, whatever they are: async or not, whole or in pieces."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any
+
+from assent.hook.checkpoint import Message
+from assent.hook.events import Job, Model
+from assent.hook.workers import Workers
+
+Tools = list[dict[str, Any]]
+
+
+def with_tools(model: Model) -> Callable[[list[Message], Tools], Any]:
+    """The model as a function of messages and tools; one that wants only the messages gets only those."""
+    try:
+        parameters = inspect.signature(model).parameters.values()
+    except (TypeError, ValueError):
+        return model
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if len(places) > 1 or any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return model
+    if any(one.kind is one.VAR_KEYWORD or one.name == "tools" for one in parameters):
+        return lambda messages, tools: model(messages, tools=tools)
+    return lambda messages, tools: model(messages)
+
+
+def pieces(reply: Any) -> Iterator[Any]:
+    """The reply as it comes: texts, and at last the message; a whole reply is its own last piece."""
+    if inspect.isgenerator(reply):
+        yield from reply
+    elif inspect.isasyncgen(reply) or inspect.isawaitable(reply):
+        yield from asyncio.run(_collected(reply))
+    else:
+        yield reply
+
+
+async def apieces(reply: Any) -> AsyncIterator[Any]:
+    """As `pieces`, on an event loop."""
+    if inspect.isasyncgen(reply):
+        async for piece in reply:
+            yield piece
+    elif inspect.isgenerator(reply):
+        for piece in reply:
+            yield piece
+    else:
+        yield await reply if inspect.isawaitable(reply) else reply
+
+
+def call_tool(job: Job) -> Any:
+    """What the tool answers, run in this thread."""
+    answer = job.tool.function(**job.tool.prepared(job.call.arguments, job.key))
+    return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+
+
+async def acall_tool(job: Job, workers: Workers) -> Any:
+    """What the tool answers; one that blocks runs in a thread of the workers."""
+    arguments = job.tool.prepared(job.call.arguments, job.key)
+    if inspect.iscoroutinefunction(job.tool.function):
+        return await job.tool.function(**arguments)
+    answer = await asyncio.wrap_future(workers.submit(partial(job.tool.function, **arguments)))
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _collected(reply: Any) -> list[Any]:
+    return [piece async for piece in apieces(reply)]
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer

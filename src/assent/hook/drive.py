@@ -1,0 +1,282 @@
+"""The two drivers of the loop: they do what it asks, and nothing else. One waits, the other awaits."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from datetime import timedelta
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from assent.errors import ModelMisbehaved
+from assent.hook.calling import Tools, acall_tool, apieces, call_tool, pieces, with_tools
+from assent.hook.checkpoint import Message
+from assent.hook.effects import (
+    AskModel,
+    Claim,
+    Effect,
+    Emit,
+    Join,
+    Load,
+    Put,
+    Release,
+    Renew,
+    Run,
+    Steps,
+)  # fmt: skip
+from assent.hook.events import AgentResult, Event, Job, Model, Outcome, TextDelta
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import as_text, failure, too_slow
+from assent.hook.savers.saver import Saver
+from assent.hook.workers import Workers
+
+if TYPE_CHECKING:
+    from assent.hook.agent import ReactAgent
+
+logger = logging.getLogger(__name__)
+Ended = Mapping[str, str | InterruptionMetadata]
+_TOGETHER_S = 0.05
+"""Calls that end this close to each other are kept in one write."""
+
+
+class _Driver:
+    def __init__(
+        self,
+        *,
+        name: str,
+        model: Model,
+        tools: Tools,
+        instructions: str,
+        saver: Saver,
+        lease_for: timedelta,
+        workers: Workers,
+    ) -> None:
+        self._name = name
+        self._model = with_tools(model)
+        self._tools = tools
+        self._before: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
+        self._saver = saver
+        self._workers = workers
+        self._lease_for = lease_for
+        self._renew_every = lease_for.total_seconds() / 3
+
+    def _reply(self, messages: Sequence[Message]) -> Any:
+        return self._model([*self._before, *(dict(message) for message in messages)], self._tools)
+
+    def _keep(self, effect: Effect) -> Any:
+        match effect:
+            case Load(thread_id):
+                return self._saver.get(thread_id)
+            case Put(checkpoint, leased):
+                return self._saver.put(checkpoint, lease_for=self._lease_for if leased else None)
+            case Claim(checkpoint):
+                return self._saver.claim(checkpoint, lease_for=self._lease_for)
+            case Renew(checkpoint):
+                return self._saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
+            case Release(thread_id):
+                return self._saver.release(thread_id)
+            case _:
+                raise TypeError(f"The loop asked for {effect!r}.")
+
+    def _child_steps(self, agent: "ReactAgent", job: Job) -> Steps:
+        flow = agent.flow_inside(self._name)
+        text = str(job.call.arguments.get("task", ""))
+        return flow.inside(job.thread_id, text, job.decisions)
+
+
+class SyncDriver(_Driver):
+    """Drives the loop in this thread; tools run in threads beside it."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._running: dict[Future[Any], tuple[Job, float | None]] = {}
+
+    def events(self, steps: Steps) -> Iterator[Event]:
+        """Everything that is reported; the last event is the outcome."""
+        answer: Any = None
+        error: BaseException | None = None
+        last: Event | None = None
+        while True:
+            try:
+                effect = steps.send(answer) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                if last is not stop.value:
+                    yield stop.value
+                return
+            answer, error = None, None
+            try:
+                if isinstance(effect, Emit):
+                    last = effect.event
+                    yield last
+                elif isinstance(effect, AskModel):
+                    answer = yield from self._asked(effect.messages)
+                else:
+                    answer = self._work(effect)
+            except GeneratorExit:
+                raise
+            except BaseException as raised:
+                error = raised
+
+    def outcome(self, steps: Steps) -> Outcome:
+        """What it all ends with."""
+        last: Event | None = None
+        for last in self.events(steps):  # noqa: B007 - only the last one counts
+            pass
+        return _outcome(last)
+
+    def _asked(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
+        texts: list[str] = []
+        for piece in pieces(self._reply(messages)):
+            if not isinstance(piece, str):
+                return piece
+            texts.append(piece)
+            yield TextDelta(text=piece)
+        return _whole(texts)
+
+    def _work(self, effect: Effect) -> Any:
+        if isinstance(effect, Run):
+            for job in effect.jobs:
+                limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
+                self._running[self._workers.submit(partial(self._do, job))] = (job, limit)
+        if isinstance(effect, Run | Join):
+            return self._ended()
+        return self._keep(effect)
+
+    def _do(self, job: Job) -> str | InterruptionMetadata:
+        if job.tool.agent is not None:
+            driver = job.tool.agent.driver_inside(self._name, self._saver)
+            return _answer(driver.outcome(self._child_steps(job.tool.agent, job)))
+        return as_text(call_tool(job))
+
+    def _ended(self) -> Ended:
+        limits = [limit - monotonic() for _, limit in self._running.values() if limit is not None]
+        patience = max(0.0, min([self._renew_every, *limits]))
+        done, open_still = wait(self._running, timeout=patience, return_when=FIRST_COMPLETED)
+        if done and open_still:
+            done, _ = wait(self._running, timeout=min(_TOGETHER_S, patience))
+        ended: dict[str, str | InterruptionMetadata] = {}
+        for future in done:
+            job, _ = self._running.pop(future)
+            ended[job.call.id] = _result(job, future.exception()) or future.result()
+        for future, (job, limit) in list(self._running.items()):
+            if limit is not None and job.tool.timeout is not None and limit <= monotonic():
+                del self._running[future]
+                ended[job.call.id] = too_slow(job.tool.timeout)
+        return ended
+
+
+class AsyncDriver(_Driver):
+    """Drives the loop on an event loop; a saver or a tool that blocks is called in a thread."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._running: dict[asyncio.Task[Any], Job] = {}
+
+    async def events(self, steps: Steps) -> AsyncIterator[Event]:
+        """Everything that is reported; the last event is the outcome."""
+        answer: Any = None
+        error: BaseException | None = None
+        last: Event | None = None
+        while True:
+            try:
+                effect = steps.send(answer) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                if last is not stop.value:
+                    yield stop.value
+                return
+            answer, error = None, None
+            try:
+                if isinstance(effect, Emit):
+                    last = effect.event
+                    yield last
+                elif isinstance(effect, AskModel):
+                    texts: list[str] = []
+                    answer = None
+                    async for piece in apieces(self._reply(effect.messages)):
+                        if not isinstance(piece, str):
+                            answer = piece
+                            break
+                        texts.append(piece)
+                        yield TextDelta(text=piece)
+                    answer = _whole(texts) if answer is None else answer
+                else:
+                    answer = await self._work(effect)
+            except GeneratorExit:
+                raise
+            except BaseException as raised:
+                error = raised
+
+    async def outcome(self, steps: Steps) -> Outcome:
+        """What it all ends with."""
+        last: Event | None = None
+        async for last in self.events(steps):  # noqa: B007 - only the last one counts
+            pass
+        return _outcome(last)
+
+    async def _work(self, effect: Effect) -> Any:
+        if isinstance(effect, Run):
+            self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
+        if isinstance(effect, Run | Join):
+            return await self._ended()
+        if self._saver.blocking:
+            return await asyncio.wrap_future(self._workers.submit(partial(self._keep, effect)))
+        return self._keep(effect)
+
+    async def _do(self, job: Job) -> str | InterruptionMetadata:
+        if job.tool.agent is not None:
+            driver = job.tool.agent.adriver_inside(self._name, self._saver)
+            return _answer(await driver.outcome(self._child_steps(job.tool.agent, job)))
+        if job.tool.timeout is None:
+            return as_text(await acall_tool(job, self._workers))
+        limit = asyncio.timeout(job.tool.timeout.total_seconds())
+        try:
+            async with limit:
+                return as_text(await acall_tool(job, self._workers))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return too_slow(job.tool.timeout)
+
+    async def _ended(self) -> Ended:
+        try:
+            done, open_still = await asyncio.wait(
+                self._running, timeout=self._renew_every, return_when=asyncio.FIRST_COMPLETED
+            )
+            if done and open_still:
+                done, _ = await asyncio.wait(self._running, timeout=_TOGETHER_S)
+        except asyncio.CancelledError:
+            for task in self._running:
+                task.cancel()
+            raise
+        ended: dict[str, str | InterruptionMetadata] = {}
+        for task in done:
+            job = self._running.pop(task)
+            ended[job.call.id] = _result(job, task.exception()) or task.result()
+        return ended
+
+
+def _result(job: Job, error: BaseException | None) -> str | None:
+    """What the model reads about a tool that raised; what is no fault of the tool goes on up."""
+    if error is None:
+        return None
+    if not isinstance(error, Exception):
+        raise error
+    logger.warning("The tool %s failed: %s", job.call.name, type(error).__name__, exc_info=error)
+    return failure(error)
+
+
+def _answer(outcome: Outcome) -> str | InterruptionMetadata:
+    return outcome.text if isinstance(outcome, AgentResult) else outcome
+
+
+def _outcome(last: Event | None) -> Outcome:
+    if isinstance(last, AgentResult | InterruptionMetadata):
+        return last
+    raise ModelMisbehaved("The agent ended without an outcome.")
+
+
+def _whole(texts: Sequence[str]) -> str:
+    if not texts:
+        raise ModelMisbehaved("The model answered with nothing.")
+    return "".join(texts)

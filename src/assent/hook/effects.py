@@ -1,0 +1,77 @@
+"""What the loop asks its driver to do, and is sent the outcome of."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assent.hook.checkpoint import Checkpoint, Message
+from assent.hook.events import Event, Job, Outcome
+from assent.hook.interruption import InterruptionMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Answered with the newest Kept of the thread, or None."""
+
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Keep the checkpoint; `leased` goes on holding the thread."""
+
+    checkpoint: Checkpoint
+    leased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Keep the checkpoint and hold the thread, if nobody else does."""
+
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Answered with the model's reply to these messages."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Begin these jobs; answered, as Join is, with those that have ended: call -> text or interruption."""
+
+    jobs: Sequence[Job]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Go on waiting for the jobs that have not ended; answered with nothing when the lease needs renewing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Hold the thread longer."""
+
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Forget a thread of an agent inside, which nobody needs any more."""
+
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Tell whoever listens."""
+
+    event: Event
+
+
+Effect = Load | Put | Claim | AskModel | Run | Join | Renew | Release | Emit
+Steps = Generator[Effect, Any, Outcome]
+Part = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
+"""A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""

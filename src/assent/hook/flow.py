@@ -1,0 +1,353 @@
+"""The agent's loop without its world: it yields what is to be done and is sent what came of it.
+
+model → hooks → tools → model. The sync and the async driver in `drive` are the only ones who act.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from assent.errors import CheckpointConflict, ModelMisbehaved, NothingToResume, ThreadBusy, ThreadPaused
+from assent.hook.answers import Feedback, accept, by_default
+from assent.hook.calls import ToolCall
+from assent.hook.checkpoint import Checkpoint
+from assent.hook.effects import (
+    AskModel,
+    Claim,
+    Effect,
+    Emit,
+    Join,
+    Load,
+    Part,
+    Put,
+    Release,
+    Renew,
+    Run,
+    Steps,
+)  # fmt: skip
+from assent.hook.events import AgentResult, Job, ModelReplied, ToolAnswered
+from assent.hook.feedback import Verdict
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.messages import assistant, calls_of, tool_result, user
+from assent.hook.outcomes import CANCELLED, UNKNOWN, as_decided, refusal, told
+from assent.hook.policy import Hook, NewMessage
+from assent.hook.savers.saver import Kept
+from assent.hook.standing import answered, from_inside, stored_outcome, turn_of, waiting_by_id
+from assent.hook.tools import Tool
+from assent.hook.turn import gate_edits, judge_turn
+
+
+class Flow:
+    """One agent's way through its turns."""
+
+    def __init__(
+        self,
+        name: str,
+        tools: Mapping[str, Tool],
+        hooks: Sequence[Hook],
+        *,
+        max_turns: int = 50,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.name = name
+        self.tools = tools
+        self.hooks = hooks
+        self.max_turns = max_turns
+        self.clock = clock
+        self.schemas = {tool.name: tool.schema for tool in tools.values()}
+
+    def invoke(self, thread_id: str, text: str) -> Steps:
+        """Take a message; ends with the result, or with the calls that wait for a person."""
+        kept: Kept | None = yield Load(thread_id)
+        checkpoint = self._own(kept) if kept else Checkpoint(thread_id=thread_id, agent=self.name)
+        if checkpoint.stage == "paused":
+            taken = yield from self._message_while_paused(checkpoint, text)
+            if isinstance(taken, InterruptionMetadata):
+                return taken
+            checkpoint = taken
+        elif kept and checkpoint.stage == "running":
+            recovered = yield from self._recovered(kept)
+            if isinstance(recovered, InterruptionMetadata):
+                raise ThreadPaused
+            checkpoint = recovered
+        messages = (*checkpoint.messages, user(text))
+        return (yield from self._turns(replace(checkpoint, messages=messages)))
+
+    def resume(self, thread_id: str, feedback: Feedback | None = None) -> Steps:
+        """Take answers, or none: then what is over is ended, and what a dead process left is taken up."""
+        while True:
+            kept: Kept | None = yield Load(thread_id)
+            if kept is None:
+                raise NothingToResume
+            checkpoint = self._own(kept)
+            if self._answered_before(checkpoint, feedback):
+                return stored_outcome(checkpoint, feedback)
+            if checkpoint.stage == "running":
+                going = yield from self._recovered(kept)
+            else:
+                try:
+                    going = yield from self._answered(checkpoint, feedback)
+                except CheckpointConflict:
+                    continue
+                if not isinstance(going, InterruptionMetadata):
+                    going = yield from self._run(going)
+            if isinstance(going, InterruptionMetadata):
+                return going
+            return (yield from self._turns(going))
+
+    def inside(self, thread_id: str, text: str, decisions: Mapping[str, object]) -> Steps:
+        """As an agent inside another: begun, taken up or answered, as its thread stands."""
+        kept: Kept | None = yield Load(thread_id)
+        if kept is None:
+            return (yield from self.invoke(thread_id, text))
+        if kept.checkpoint.stage == "ready":
+            return stored_outcome(kept.checkpoint)
+        return (yield from self.resume(thread_id, decisions or None))
+
+    def _turns(self, checkpoint: Checkpoint) -> Steps:
+        for _ in range(self.max_turns):
+            reply = yield from self._reply(checkpoint)
+            message, calls, unreadable = assistant(reply)
+            yield Emit(ModelReplied(message=message))
+            checkpoint = replace(checkpoint, messages=(*checkpoint.messages, message))
+            if not calls:
+                if not checkpoint.queued:
+                    return (yield from self._finished(checkpoint))
+                checkpoint = yield from self._unqueued(checkpoint)
+                continue
+            going = yield from self._called(checkpoint, calls, unreadable)
+            if isinstance(going, InterruptionMetadata):
+                return going
+            checkpoint = going
+        yield Put(checkpoint.next(stage="ready"))
+        raise ModelMisbehaved(f"The model went on calling tools for {self.max_turns} turns.")
+
+    def _reply(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Any]:
+        try:
+            return (yield AskModel(checkpoint.messages))
+        except GeneratorExit:
+            raise
+        except BaseException:
+            # The next resume may take the thread up at once, without waiting for the lease to end.
+            if checkpoint.rev and checkpoint.stage == "running":
+                yield Put(checkpoint.next())
+            raise
+
+    def _called(self, checkpoint: Checkpoint, calls: list[ToolCall], unreadable: Mapping[str, str]) -> Part:
+        refused = self._unusable(calls, unreadable)
+        interruption = judge_turn(
+            self.hooks,
+            [call for call in calls if call.id not in refused],
+            thread_id=checkpoint.thread_id,
+            turn=turn_of(checkpoint),
+            state={"messages": checkpoint.messages},
+            schemas=self.schemas,
+            now=self.clock(),
+        )
+        if interruption is not None:
+            return (yield from self._paused(checkpoint, interruption, results=refused))
+        checkpoint = checkpoint.next(
+            stage="running", interruption=None, started=[call.id for call in calls], results=refused
+        )
+        yield Put(checkpoint, leased=True)
+        return (yield from self._run(checkpoint))
+
+    def _run(self, checkpoint: Checkpoint) -> Part:
+        """Run what is to run in the last message, and put all results, in call order, into the thread."""
+        calls = calls_of(checkpoint.messages[-1])
+        waiting = {} if checkpoint.interruption is None else waiting_by_id(checkpoint.interruption)
+        results, jobs, ran = dict(checkpoint.results), [], {}
+        for call in calls:
+            if call.id in results:
+                continue
+            verdict = checkpoint.verdicts.get(call.id)
+            refused = None if verdict is None else refusal(verdict)
+            if refused is not None:
+                results[call.id] = refused
+                continue
+            ran[call.id] = as_decided(waiting[call.id].call if call.id in waiting else call, verdict)
+            jobs.append(self._job(checkpoint, ran[call.id]))
+        answers, stopped, checkpoint = yield from self._worked_off(replace(checkpoint, results=results), jobs)
+        results |= {
+            call.id: told(call, ran[call.id], answers[call.id]) for call in calls if call.id in answers
+        }
+        if stopped:
+            return (yield from self._paused_inside(replace(checkpoint, results=results), stopped))
+        return (yield from self._told(checkpoint, calls, results))
+
+    def _worked_off(
+        self, checkpoint: Checkpoint, jobs: Sequence[Job]
+    ) -> Generator[Effect, Any, tuple[dict[str, str], dict[str, InterruptionMetadata], Checkpoint]]:
+        answers: dict[str, str] = {}
+        stopped: dict[str, InterruptionMetadata] = {}
+        ended: Mapping[str, str | InterruptionMetadata] = (yield Run(jobs)) if jobs else {}
+        while True:
+            for call_id, result in ended.items():
+                if isinstance(result, InterruptionMetadata):
+                    stopped[call_id] = result
+                else:
+                    answers[call_id] = result
+            if len(answers) + len(stopped) == len(jobs):
+                return answers, stopped, checkpoint
+            if ended:
+                checkpoint = checkpoint.next(results={**checkpoint.results, **answers})
+                yield Put(checkpoint, leased=True)
+            else:
+                yield Renew(checkpoint)
+            ended = yield Join()
+
+    def _told(self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]) -> Part:
+        after = (*checkpoint.messages, *(tool_result(call, results[call.id]) for call in calls))
+        inside = [self._inside(checkpoint, call) for call in calls if self._is_agent(call)]
+        checkpoint = answered(checkpoint, len(after)).next(
+            stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
+            case=None,
+        )  # fmt: skip
+        yield Put(checkpoint, leased=True)
+        for thread_id in inside:
+            yield Release(thread_id)
+        for call in calls:
+            yield Emit(ToolAnswered(call=call, content=results[call.id]))
+        return checkpoint
+
+    def _answered(self, checkpoint: Checkpoint, feedback: Feedback | None) -> Part:
+        """Keep the answers; the thread is claimed when they are complete, otherwise it goes on waiting."""
+        interruption, verdicts = checkpoint.interruption, checkpoint.verdicts
+        if checkpoint.stage != "paused" or interruption is None:
+            raise NothingToResume
+        now = self.clock()
+        if feedback is not None:
+            verdicts = accept(interruption, feedback, decided=verdicts, schemas=self.schemas, now=now)
+        elif (
+            interruption.expires_at is None or now < interruption.expires_at or interruption.default == "hold"
+        ):
+            return interruption.with_verdicts(verdicts)
+        else:
+            verdicts = by_default(interruption, verdicts)
+        again, verdicts = gate_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
+        if len(verdicts) < len(again.tool_feedbacks):
+            case = checkpoint.case if again is interruption else None
+            yield Put(checkpoint.next(interruption=again, verdicts=verdicts, case=case))
+            return again.with_verdicts(verdicts)
+        started = [call.id for call in calls_of(checkpoint.messages[-1])]
+        checkpoint = checkpoint.next(stage="running", interruption=again, verdicts=verdicts, started=started)
+        yield Claim(checkpoint)
+        return checkpoint
+
+    def _paused(
+        self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any
+    ) -> Generator[Effect, Any, InterruptionMetadata]:
+        changes = {"started": (), "case": None, **changes}
+        yield Put(checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes))
+        yield Emit(interruption)
+        return interruption
+
+    def _paused_inside(
+        self, checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
+    ) -> Generator[Effect, Any, InterruptionMetadata]:
+        interruption = from_inside(checkpoint, stopped, now=self.clock())
+        return (
+            yield from self._paused(
+                answered(checkpoint, len(checkpoint.messages)),
+                interruption,
+                results=checkpoint.results,
+            )
+        )
+
+    def _recovered(self, kept: Kept) -> Part:
+        """Take up what a dead process left: a call that may have run is not run again, unless it may be."""
+        if kept.leased_until is not None and kept.leased_until > self.clock():
+            raise ThreadBusy
+        checkpoint = kept.checkpoint
+        calls = calls_of(checkpoint.messages[-1])
+        lost = {
+            call.id: UNKNOWN
+            for call in calls
+            if call.id in checkpoint.started
+            and call.id not in checkpoint.results
+            and not self._may_repeat(call, checkpoint.verdicts.get(call.id))
+        }
+        checkpoint = checkpoint.next(results={**checkpoint.results, **lost})
+        yield Claim(checkpoint)
+        return (yield from self._run(checkpoint)) if calls else checkpoint
+
+    def _may_repeat(self, call: ToolCall, verdict: Verdict | None) -> bool:
+        if verdict is not None and refusal(verdict) is not None:
+            return True
+        decided = as_decided(call, verdict)
+        return self._is_agent(decided) or (decided.name in self.tools and self.tools[decided.name].repeatable)
+
+    def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> Part:
+        choice = self._on_new_message()
+        if checkpoint.interruption is None or choice == "refuse":
+            raise ThreadPaused
+        if choice == "queue":
+            yield Put(checkpoint.next(queued=(*checkpoint.queued, text)))
+            return checkpoint.interruption.with_verdicts(checkpoint.verdicts)
+        calls = calls_of(checkpoint.messages[-1])
+        results = {call.id: checkpoint.results.get(call.id, CANCELLED) for call in calls}
+        return (yield from self._told(checkpoint, calls, results))
+
+    def _on_new_message(self) -> NewMessage:
+        choices: set[NewMessage] = {getattr(hook, "on_new_message", "refuse") for hook in self.hooks}
+        return choices.pop() if len(choices) == 1 else "refuse"
+
+    def _finished(self, checkpoint: Checkpoint) -> Steps:
+        checkpoint = checkpoint.next(stage="ready", interruption=None)
+        yield Put(checkpoint)
+        result = AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
+        yield Emit(result)
+        return result
+
+    def _unqueued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
+        first, *rest = checkpoint.queued
+        messages = (*checkpoint.messages, user(first))
+        checkpoint = checkpoint.next(stage="running", messages=messages, queued=tuple(rest))
+        yield Put(checkpoint, leased=True)
+        return checkpoint
+
+    def _unusable(self, calls: Sequence[ToolCall], unreadable: Mapping[str, str]) -> dict[str, str]:
+        """Calls that no tool could take: nobody is asked, and the model is told what is wrong."""
+        refused: dict[str, str] = {}
+        for call in calls:
+            tool = self.tools.get(call.name)
+            if tool is None:
+                refused[call.id] = f"There is no tool {call.name}. Nothing was run."
+            elif call.id in unreadable:
+                refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
+            elif wrong := tool.misfits(call.arguments):
+                refused[call.id] = f"Nothing was run, since the arguments do not fit: {'; '.join(wrong)}."
+        return refused
+
+    def _job(self, checkpoint: Checkpoint, call: ToolCall) -> Job:
+        return Job(
+            call=call,
+            tool=self.tools[call.name],
+            key=f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
+            thread_id=self._inside(checkpoint, call),
+            decisions={
+                call_id.removeprefix(f"{call.id}/"): verdict.to_dict()
+                for call_id, verdict in checkpoint.verdicts.items()
+                if call_id.startswith(f"{call.id}/")
+            },
+        )
+
+    def _inside(self, checkpoint: Checkpoint, call: ToolCall) -> str:
+        """Where the agent inside this call keeps its thread."""
+        return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
+
+    def _is_agent(self, call: ToolCall) -> bool:
+        return call.name in self.tools and self.tools[call.name].agent is not None
+
+    def _own(self, kept: Kept) -> Checkpoint:
+        if kept.checkpoint.agent != self.name:
+            raise NothingToResume(f"This thread belongs to the agent {kept.checkpoint.agent}.")
+        return kept.checkpoint
+
+    def _answered_before(self, checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
+        if checkpoint.stage == "running":
+            return False
+        if isinstance(feedback, InterruptionMetadata):
+            return feedback.id in checkpoint.resumed
+        return checkpoint.stage == "ready" and bool(checkpoint.resumed)

@@ -1,0 +1,78 @@
+"""The messages of a thread: plain dicts, made here and nowhere else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assent.errors import ModelMisbehaved
+from assent.hook.calls import ToolCall
+from assent.hook.checkpoint import Message
+
+Unreadable = dict[str, str]
+"""Call -> why its arguments could not be read."""
+
+
+def user(text: str) -> Message:
+    """What the person asked for."""
+    return {"role": "user", "content": text}
+
+
+def tool_result(call: ToolCall, text: str) -> Message:
+    """What a call answered."""
+    return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
+
+
+def assistant(reply: Any) -> tuple[Message, list[ToolCall], Unreadable]:
+    """The model's reply, put in order: every call with an id of its own and its arguments as a dict.
+
+    Raises ModelMisbehaved for what is not an assistant message at all. A text alone is one.
+    """
+    if isinstance(reply, str):
+        reply = {"content": reply}
+    if not isinstance(reply, Mapping):
+        raise ModelMisbehaved(f"The model answered with {type(reply).__name__}, not with a message.")
+    asked = reply.get("tool_calls") or ()
+    if not isinstance(asked, list | tuple) or not all(isinstance(call, Mapping) for call in asked):
+        raise ModelMisbehaved("The model's tool_calls are not a list of calls.")
+    calls: list[ToolCall] = []
+    unreadable: Unreadable = {}
+    for number, call in enumerate(asked, 1):
+        calls.append(_call(call, number, {made.id for made in calls}, unreadable))
+    message = {**reply, "role": "assistant", "content": reply.get("content") or ""}
+    message.pop("tool_calls", None)
+    return (
+        (message | {"tool_calls": [call.to_dict() for call in calls]} if calls else message),
+        calls,
+        unreadable,
+    )
+
+
+def calls_of(message: Message) -> list[ToolCall]:
+    """The calls of a kept assistant message."""
+    return [ToolCall(**call) for call in message.get("tool_calls", ())]
+
+
+def _call(asked: Mapping[str, Any], number: int, taken: set[str], unreadable: Unreadable) -> ToolCall:
+    name = asked.get("name")
+    if not isinstance(name, str) or not name:
+        raise ModelMisbehaved("The model asked for a call without a tool's name.")
+    given = asked.get("id")
+    call_id = given if isinstance(given, str) and given else f"call_{number}"
+    while call_id in taken:
+        call_id = f"{call_id}_{number}"
+    arguments, trouble = _arguments(asked.get("arguments"))
+    if trouble is not None:
+        unreadable[call_id] = trouble
+    return ToolCall(id=call_id, name=name, arguments=arguments)
+
+
+def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
+    import json
+
+    if isinstance(given, str):
+        try:
+            given = json.loads(given or "{}")
+        except ValueError as error:
+            return {}, f"the arguments are not JSON ({error})"
+    if given is None:
+        return {}, None
+    return (dict(given), None) if isinstance(given, Mapping) else ({}, "the arguments are not an object")

@@ -1,0 +1,124 @@
+"""A function's signature and docstring as a JSON Schema: what a model needs to call it."""
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+_SIMPLE: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    list: {"type": "array"},
+    tuple: {"type": "array"},
+    dict: {"type": "object"},
+    Any: {},
+    object: {},
+}
+_SECTION = re.compile(r"^\s*(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
+_PARAMETER = re.compile(r"^\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
+
+
+def described(function: Callable[..., Any]) -> str:
+    """The docstring up to its list of parameters."""
+    lines: list[str] = []
+    for line in (inspect.getdoc(function) or "").splitlines():
+        if _SECTION.match(line):
+            break
+        lines.append(line)
+    return "\n".join(lines).strip()
+
+
+def schema_of(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
+    """The parameters as a JSON Schema. Raises ValueError for those a model cannot name, as *args."""
+    hints = get_type_hints(function, include_extras=True)
+    notes = _parameter_notes(inspect.getdoc(function) or "")
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in set(leave_out):
+            continue
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ValueError(f"A model cannot pass {parameter}; give {function.__name__} named parameters.")
+        properties[name] = _parameter(hints.get(name, Any), parameter, notes.get(name))
+        if parameter.default is parameter.empty:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _parameter(hint: Any, parameter: inspect.Parameter, note: str | None) -> dict[str, Any]:
+    schema = schema_for(hint)
+    if note and "description" not in schema:
+        schema["description"] = note
+    if parameter.default is not parameter.empty and isinstance(parameter.default, str | int | float | bool):
+        schema["default"] = parameter.default
+    return schema
+
+
+def schema_for(hint: Any) -> dict[str, Any]:
+    """A type as a JSON Schema; one that JSON cannot tell apart allows anything."""
+    if hint in _SIMPLE:
+        return dict(_SIMPLE[hint])
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _annotated(parts)
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [schema_for(part) for part in parts]}
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [member.value for member in hint]}
+    if is_typeddict(hint):
+        return _typed_dict(hint)
+    return _collection(origin or hint, parts)
+
+
+def _annotated(parts: Sequence[Any]) -> dict[str, Any]:
+    schema = schema_for(parts[0])
+    for note in parts[1:]:
+        if isinstance(note, str):
+            schema["description"] = note
+        elif isinstance(note, Mapping):
+            schema |= note
+    return schema
+
+
+def _typed_dict(hint: Any) -> dict[str, Any]:
+    members = get_type_hints(hint, include_extras=True)
+    return {
+        "type": "object",
+        "properties": {name: schema_for(member) for name, member in members.items()},
+        "required": sorted(hint.__required_keys__),
+        "additionalProperties": False,
+    }
+
+
+def _collection(origin: Any, parts: Sequence[Any]) -> dict[str, Any]:
+    if not isinstance(origin, type):
+        return {}
+    if issubclass(origin, Mapping):
+        return (
+            {"type": "object", "additionalProperties": schema_for(parts[1])} if parts else {"type": "object"}
+        )
+    if issubclass(origin, Iterable) and not issubclass(origin, str | bytes):
+        items = {"items": schema_for(parts[0])} if parts else {}
+        return {"type": "array", **items}
+    return {}
+
+
+def _parameter_notes(text: str) -> dict[str, str]:
+    lines = iter(text.splitlines())
+    for line in lines:
+        if _SECTION.match(line):
+            break
+    notes: dict[str, str] = {}
+    for line in lines:
+        if not line.strip():
+            break
+        if match := _PARAMETER.match(line):
+            notes[match[1]] = match[2].strip()
+    return notes

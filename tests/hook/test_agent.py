@@ -1,0 +1,552 @@
+"""The agent's loop: model, hook, tools, model; each test names what someone would have seen go wrong."""
+
+import asyncio
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from assent.errors import (
+    CheckpointConflict,
+    InvalidFeedback,
+    ModelMisbehaved,
+    NothingToResume,
+    ThreadBusy,
+    ThreadPaused,
+)
+from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig, tool
+from assent.hook.checkpoint import Checkpoint
+from assent.hook.events import ModelReplied, TextDelta, ToolAnswered
+from assent.hook.outcomes import CANCELLED, UNKNOWN
+from tests.hook.scripted import Office, Scripted, call, finished, stopped
+
+GATED = {"write_file": "Writing needs approval", "execute_sql": "SQL needs approval"}
+
+
+def agent(model: Any, office: Office, hook: HumanInTheLoopHook | None = None, **options: Any) -> ReactAgent:
+    return ReactAgent("clerk", model, office.tools, [hook or HumanInTheLoopHook(GATED)], **options)
+
+
+def four_calls() -> Scripted:
+    return Scripted(
+        [
+            call("a", "write_file", path="x.txt"),
+            call("b", "read_data"),
+            call("c", "execute_sql", query="DELETE FROM records"),
+            call("d", "execute_sql", query="DROP TABLE records"),
+        ],
+        "all done",
+    )
+
+
+def test_an_agent_whose_tools_need_nobody_simply_finishes() -> None:
+    office, model = Office(), Scripted([call("a", "read_data")], "three rows")
+    outcome = finished(agent(model, office).invoke("how many rows?", thread_id="t"))
+    assert outcome.text == "three rows"
+    assert [message["role"] for message in outcome.messages] == ["user", "assistant", "tool", "assistant"]
+    assert model.results() == ['{"rows": 3}']
+
+
+def test_nothing_of_a_turn_runs_before_the_person_has_decided() -> None:
+    office = Office()
+    waiting = stopped(agent(four_calls(), office).invoke("clean up", thread_id="t"))
+    assert office.ran == []
+    assert [(one.id, one.name, one.description) for one in waiting.tool_feedbacks] == [
+        ("a", "write_file", "Writing needs approval"),
+        ("c", "execute_sql", "SQL needs approval"),
+        ("d", "execute_sql", "SQL needs approval"),
+    ]
+    assert [one.id for one in waiting.tools_automatically_approved] == ["b"]
+    assert waiting.node == "HITL"
+    assert waiting.state["messages"][0] == {"role": "user", "content": "clean up"}
+    assert waiting.tool_feedbacks[1].arguments == {"query": "DELETE FROM records"}
+
+
+def test_results_come_back_in_the_order_of_the_calls_however_they_were_decided() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("clean up", thread_id="t"))
+    answered = (
+        waiting.approve("a")
+        .edit("c", {"query": "DELETE FROM old_records"})
+        .reject("d", "Archive it instead.")
+    )
+    assert finished(mine.resume("t", answered)).text == "all done"
+    assert model.results() == [
+        "wrote x.txt",
+        '{"rows": 3}',
+        "A person changed this call before it ran; it ran as "
+        'execute_sql({"query": "DELETE FROM old_records"}). Its result: ran DELETE FROM old_records',
+        "A person rejected this call. Their reason: Archive it instead.",
+    ]
+    assert ("execute_sql", "DELETE FROM old_records") in office.ran
+    assert len(office.ran) == 3
+
+
+def test_rejecting_everything_goes_back_to_the_model_and_runs_nothing() -> None:
+    office = Office()
+    model = Scripted([call("a", "execute_sql", query="DROP TABLE t")], "then I will not")
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("drop it", thread_id="t"))
+    assert finished(mine.resume("t", waiting.reject_all("not safe"))).text == "then I will not"
+    assert office.ran == []
+
+
+def test_the_reason_may_be_given_as_the_description() -> None:
+    office, model = Office(), Scripted([call("a", "execute_sql", query="DROP")], "ok")
+    mine = agent(model, office)
+    stopped(mine.invoke("drop it", thread_id="t"))
+    mine.resume("t", {"a": {"decision": "reject", "reason": "use archive"}})
+    assert model.results() == ["A person rejected this call. Their reason: use archive"]
+
+
+def test_editing_one_tool_by_name_approves_the_others() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("clean up", thread_id="t"))
+    mine.resume("t", waiting.edit_tool("execute_sql", '{"query": "SELECT 1"}'))
+    assert office.ran.count(("execute_sql", "SELECT 1")) == 2
+    assert ("write_file", "x.txt", "") in office.ran
+
+
+def test_a_person_may_answer_in_the_tools_place_where_that_is_allowed() -> None:
+    office, model = Office(), Scripted([call("a", "execute_sql", query="SELECT price")], "it is 5")
+    hook = HumanInTheLoopHook({"execute_sql": ToolConfig(allowed_decisions=("approve", "respond"))})
+    mine = agent(model, office, hook)
+    waiting = stopped(mine.invoke("price?", thread_id="t"))
+    with pytest.raises(InvalidFeedback):
+        mine.resume("t", waiting.reject_all("no"))
+    mine.resume("t", waiting.respond("a", "The price is 5."))
+    assert model.results() == ["The price is 5."]
+    assert office.ran == []
+
+
+def test_half_an_answer_waits_for_the_other_half_and_runs_nothing() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("clean up", thread_id="t"))
+    half = stopped(mine.resume("t", {"a": "approve", "c": "approve"}))
+    assert half.id == waiting.id
+    assert [one.id for one in half.undecided] == ["d"]
+    assert office.ran == []
+    finished(mine.resume("t", {"d": "reject"}))
+    assert len(office.ran) == 3
+
+
+def test_a_wrong_answer_is_refused_and_the_thread_can_still_be_answered() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("clean up", thread_id="t"))
+    for wrong in (
+        {"zzz": "approve"},
+        {"a": "yes"},
+        {"a": None},
+        {"c": {"decision": "edit", "arguments": {}}},
+    ):
+        with pytest.raises(InvalidFeedback):
+            mine.resume("t", wrong)
+    finished(mine.resume("t", waiting.approve_all()))
+    assert len(office.ran) == 4
+
+
+def test_a_second_resume_brings_back_the_outcome_and_runs_nothing_twice() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    answered = stopped(mine.invoke("clean up", thread_id="t")).approve_all()
+    first = finished(mine.resume("t", answered))
+    assert mine.resume("t", answered) == first
+    assert mine.resume("t", {"a": "approve", "c": "approve", "d": "approve"}) == first
+    assert len(office.ran) == 4
+
+
+def test_an_old_answer_does_not_answer_the_next_question() -> None:
+    office = Office()
+    model = Scripted(
+        [call("a", "execute_sql", query="one")], [call("a", "execute_sql", query="two")], "both done"
+    )
+    mine = agent(model, office)
+    first = stopped(mine.invoke("go", thread_id="t"))
+    second = stopped(mine.resume("t", first.approve_all()))
+    assert second.id != first.id
+    assert stopped(mine.resume("t", first.approve_all())).id == second.id
+    assert office.ran == [("execute_sql", "one")]
+    finished(mine.resume("t", second.approve_all()))
+    assert office.ran == [("execute_sql", "one"), ("execute_sql", "two")]
+
+
+def test_two_resumes_at_once_run_the_tool_once() -> None:
+    office, entered, leave = Office(), threading.Event(), threading.Event()
+
+    def deploy() -> str:
+        entered.set()
+        assert leave.wait(10)
+        office.ran.append("deploy")
+        return "deployed"
+
+    mine = ReactAgent(
+        "clerk", Scripted([call("a", "deploy")], "done"), [deploy], [HumanInTheLoopHook({"deploy": True})]
+    )
+    answered = stopped(mine.invoke("deploy", thread_id="t")).approve_all()
+    outcomes: list[Any] = []
+    first = threading.Thread(target=lambda: outcomes.append(mine.resume("t", answered)))
+    first.start()
+    assert entered.wait(10)
+    with pytest.raises(ThreadBusy):
+        mine.resume("t", answered)
+    leave.set()
+    first.join(10)
+    assert office.ran == ["deploy"]
+    assert finished(outcomes[0]).text == "done"
+
+
+def test_a_new_message_while_the_person_is_asked_is_refused_unless_chosen_otherwise() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("clean up", thread_id="t"))
+    with pytest.raises(ThreadPaused):
+        mine.invoke("never mind", thread_id="t")
+    finished(mine.resume("t", waiting.approve_all()))
+
+
+def test_a_queued_message_is_taken_up_after_the_calls_were_decided() -> None:
+    office = Office()
+    model = Scripted([call("a", "execute_sql", query="one")], "first done", "second done")
+    mine = agent(model, office, HumanInTheLoopHook(GATED, on_new_message="queue"))
+    waiting = stopped(mine.invoke("first", thread_id="t"))
+    assert stopped(mine.invoke("second", thread_id="t")).id == waiting.id
+    outcome = finished(mine.resume("t", waiting.approve_all()))
+    assert outcome.text == "second done"
+    said = [message["content"] for message in outcome.messages if message["role"] == "user"]
+    assert said == ["first", "second"]
+
+
+def test_cancelling_by_a_new_message_leaves_no_call_unanswered() -> None:
+    office, model = (
+        Office(),
+        Scripted([call("a", "execute_sql", query="one"), call("b", "read_data")], "as you wish"),
+    )
+    mine = agent(model, office, HumanInTheLoopHook(GATED, on_new_message="cancel"))
+    waiting = stopped(mine.invoke("first", thread_id="t"))
+    assert finished(mine.invoke("leave it", thread_id="t")).text == "as you wish"
+    assert model.results() == [CANCELLED, CANCELLED]
+    assert office.ran == []
+    assert finished(mine.resume("t", waiting.approve_all())).text == "as you wish"
+    assert office.ran == [], "an approval that comes after the cancelling runs nothing"
+
+
+def test_time_over_rejects_and_the_model_hears_that_nobody_decided() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    office, model = Office(), Scripted([call("a", "execute_sql", query="one")], "nobody there")
+    hook = HumanInTheLoopHook({"execute_sql": ToolConfig(timeout=timedelta(minutes=5))})
+    mine = agent(model, office, hook, clock=lambda: now[0])
+    waiting = stopped(mine.invoke("go", thread_id="t"))
+    assert waiting.expires_at == now[0] + timedelta(minutes=5)
+    assert stopped(mine.resume("t")).undecided
+    now[0] += timedelta(minutes=5)
+    with pytest.raises(InvalidFeedback):
+        mine.resume("t", waiting.approve_all())
+    assert finished(mine.resume("t")).text == "nobody there"
+    assert model.results() == ["A person rejected this call. Their reason: Nobody decided in time."]
+
+
+def test_calls_that_no_tool_could_take_bother_nobody() -> None:
+    office = Office()
+    model = Scripted(
+        [
+            {"id": "a", "name": "no_such_tool", "arguments": {}},
+            {"id": "b", "name": "execute_sql", "arguments": "{not json"},
+            {"id": "c", "name": "execute_sql", "arguments": {"qery": "x"}},
+            {"id": "d", "name": "execute_sql", "arguments": [1]},
+        ],
+        "sorry",
+    )
+    assert finished(agent(model, office).invoke("go", thread_id="t")).text == "sorry"
+    assert office.ran == []
+    assert all("othing was run" in result for result in model.results())
+
+
+def test_calls_without_ids_or_with_the_same_id_are_told_apart() -> None:
+    office = Office()
+    model = Scripted(
+        [
+            {"name": "write_file", "arguments": '{"path": "1"}'},
+            {"id": "x", "name": "write_file", "arguments": {"path": "2"}},
+            {"id": "x", "name": "write_file", "arguments": {"path": "3"}},
+        ],
+        "done",
+    )
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("go", thread_id="t"))
+    assert len({one.id for one in waiting.tool_feedbacks}) == 3
+    finished(mine.resume("t", waiting.approve_all()))
+    assert sorted(path for _, path, _ in office.ran) == ["1", "2", "3"]
+
+
+def test_calls_of_one_turn_run_side_by_side() -> None:
+    meeting = threading.Barrier(2, timeout=10)
+
+    def left() -> str:
+        meeting.wait()
+        return "left"
+
+    def right() -> str:
+        meeting.wait()
+        return "right"
+
+    model = Scripted([call("a", "left"), call("b", "right")], "met")
+    assert finished(ReactAgent("clerk", model, [left, right]).invoke("go")).text == "met"
+    assert model.results() == ["left", "right"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_tool_that_hangs_does_not_hold_up_the_others(asynchronous: bool) -> None:
+    release = threading.Event()
+
+    @tool(timeout=0.05)
+    def hangs() -> str:
+        release.wait(30)
+        return "too late"
+
+    model = Scripted([call("a", "hangs"), call("b", "quick")], "on we go")
+
+    def quick() -> str:
+        return "quick"
+
+    mine = ReactAgent("clerk", model, [hangs, quick])
+    outcome = asyncio.run(mine.ainvoke("go")) if asynchronous else mine.invoke("go")
+    release.set()
+    assert finished(outcome).text == "on we go"
+    assert "did not finish within 0.05 seconds" in model.results()[0]
+    assert model.results()[1] == "quick"
+
+
+def test_a_tool_that_raises_is_answered_with_its_error() -> None:
+    def breaks() -> str:
+        raise ValueError("no such table")
+
+    model = Scripted([call("a", "breaks")], "I see")
+    finished(ReactAgent("clerk", model, [breaks]).invoke("go"))
+    assert model.results() == ["The tool failed: ValueError: no such table"]
+
+
+def test_an_edit_into_another_gated_tool_asks_again() -> None:
+    office, model = Office(), Scripted([call("a", "execute_sql", query="one")], "written")
+    mine = agent(model, office)
+    waiting = stopped(mine.invoke("go", thread_id="t"))
+    again = stopped(mine.resume("t", waiting.edit("a", {"path": "x"}, name="write_file")))
+    assert [(one.name, one.arguments) for one in again.undecided] == [("write_file", {"path": "x"})]
+    assert office.ran == []
+    finished(mine.resume("t", again.approve_all()))
+    assert office.ran == [("write_file", "x", "")]
+
+
+class Dies(BaseException):
+    """What kill -9 does to a tool, as far as this process can show it."""
+
+
+def test_a_call_whose_process_died_is_reported_as_unknown_and_not_run_again() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    tries: list[str] = []
+    saver = MemorySaver(clock=lambda: now[0])
+
+    def pay() -> str:
+        tries.append("pay")
+        raise Dies
+
+    model = Scripted([call("a", "pay")], "I will check")
+    mine = ReactAgent("clerk", model, [pay], [HumanInTheLoopHook({"pay": True})], saver, clock=lambda: now[0])
+    answered = stopped(mine.invoke("pay", thread_id="t")).approve_all()
+    with pytest.raises(Dies):
+        mine.resume("t", answered)
+    with pytest.raises(ThreadBusy):
+        mine.resume("t", answered)
+    now[0] += timedelta(minutes=6)
+    assert finished(mine.resume("t", answered)).text == "I will check"
+    assert model.results() == [UNKNOWN]
+    assert tries == ["pay"]
+
+
+def test_a_repeatable_call_whose_process_died_runs_again_with_the_same_key() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    keys: list[str] = []
+
+    @tool(repeatable=True)
+    def pay(amount: int, idempotency_key: str) -> str:
+        keys.append(idempotency_key)
+        if len(keys) == 1:
+            raise Dies
+        return f"paid {amount}"
+
+    model = Scripted([call("a", "pay", amount=5)], "paid")
+    saver = MemorySaver(clock=lambda: now[0])
+    mine = ReactAgent("clerk", model, [pay], [HumanInTheLoopHook({"pay": True})], saver, clock=lambda: now[0])
+    answered = stopped(mine.invoke("pay", thread_id="t")).approve_all()
+    with pytest.raises(Dies):
+        mine.resume("t", answered)
+    now[0] += timedelta(minutes=6)
+    finished(mine.resume("t"))
+    assert model.results() == ["paid 5"]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+
+
+def test_a_model_that_fails_after_the_tools_ran_is_asked_again_and_the_tools_are_not() -> None:
+    office = Office()
+    calls_left = [True]
+
+    def flaky(messages: list[dict], tools: list[dict]) -> dict:
+        if messages[-1]["role"] == "user":
+            return {"tool_calls": [call("a", "execute_sql", query="one")]}
+        if calls_left.pop() if calls_left else False:
+            raise ConnectionError("model away")
+        return {"content": "done"}
+
+    mine = agent(flaky, office)
+    answered = stopped(mine.invoke("go", thread_id="t")).approve_all()
+    with pytest.raises(ConnectionError):
+        mine.resume("t", answered)
+    assert finished(mine.resume("t")).text == "done"
+    assert office.ran == [("execute_sql", "one")]
+
+
+def test_a_long_call_keeps_its_thread_while_it_runs() -> None:
+    leave, saver = threading.Event(), MemorySaver()
+
+    def slow() -> str:
+        assert leave.wait(10)
+        return "slow"
+
+    mine = ReactAgent(
+        "clerk", Scripted([call("a", "slow")], "done"), [slow], saver=saver, lease_for=timedelta(seconds=0.15)
+    )
+    outcomes: list[Any] = []
+    running = threading.Thread(target=lambda: outcomes.append(mine.invoke("go", thread_id="t")))
+    running.start()
+    first: datetime | None = None
+    while first is None:
+        kept = saver.get("t")
+        first = None if kept is None else kept.leased_until
+    while (kept := saver.get("t")) is None or kept.leased_until is None or kept.leased_until <= first:
+        time.sleep(0.005)
+    with pytest.raises(ThreadBusy):
+        mine.resume("t")
+    leave.set()
+    running.join(10)
+    assert finished(outcomes[0]).text == "done"
+
+
+def test_what_an_agent_inside_stops_surfaces_with_the_way_to_it() -> None:
+    office = Office()
+    inner_model = Scripted([call("a", "execute_sql", query="one"), call("b", "read_data")], "inner done")
+    inner = ReactAgent("dba", inner_model, office.tools, [HumanInTheLoopHook(GATED)])
+    outer_model = Scripted(
+        [call("x", "dba", task="clean"), call("y", "dba", task="clean more")], "outer done"
+    )
+    saver = MemorySaver()
+    outer = ReactAgent("boss", outer_model, [inner.as_tool("Knows the database.")], saver=saver)
+    waiting = stopped(outer.invoke("go", thread_id="t"))
+    assert [(one.id, one.path, one.name) for one in waiting.tool_feedbacks] == [
+        ("x/a", ("dba",), "execute_sql"),
+        ("y/a", ("dba",), "execute_sql"),
+    ]
+    assert office.ran == []
+    half = stopped(outer.resume("t", {"x/a": "approve"}))
+    assert [one.id for one in half.undecided] == ["y/a"]
+    assert (
+        finished(outer.resume("t", {"y/a": {"decision": "reject", "reason": "enough"}})).text == "outer done"
+    )
+    assert office.ran.count(("execute_sql", "one")) == 1
+    assert outer_model.results() == ["inner done", "inner done"]
+    assert saver.threads("paused") == []
+    assert saver.threads("ready") == ["t"], "the threads inside are forgotten"
+
+
+def test_streaming_shows_replies_results_and_the_interruption() -> None:
+    office, model = Office(), four_calls()
+    mine = agent(model, office)
+    events = list(mine.stream("clean up", thread_id="t"))
+    assert [type(event).__name__ for event in events] == ["ModelReplied", "InterruptionMetadata"]
+    events = list(mine.stream_resume("t", stopped(events[-1]).approve_all()))
+    assert [type(event).__name__ for event in events] == ["ToolAnswered"] * 4 + [
+        "ModelReplied",
+        "AgentResult",
+    ]
+    answered = [event.call.id for event in events if isinstance(event, ToolAnswered)]
+    assert answered == ["a", "b", "c", "d"]
+
+
+def test_a_model_that_speaks_in_pieces_is_heard_in_pieces() -> None:
+    def speaks(messages: list[dict]):
+        yield "Hel"
+        yield "lo"
+
+    async def speaks_and_calls(messages: list[dict]):
+        yield "Hm"
+        yield {"content": "Hm", "tool_calls": []}
+
+    assert [event for event in ReactAgent("clerk", speaks).stream("hi") if isinstance(event, TextDelta)] == [
+        TextDelta(text="Hel"),
+        TextDelta(text="lo"),
+    ]
+    assert finished(ReactAgent("clerk", speaks).invoke("hi")).text == "Hello"
+    assert finished(ReactAgent("clerk", speaks_and_calls).invoke("hi")).text == "Hm"
+
+
+def test_the_same_loop_runs_on_an_event_loop() -> None:
+    office, model = Office(), four_calls()
+
+    async def thinks(messages: list[dict], tools: list[dict]) -> dict:
+        return model(messages, tools)
+
+    async def played() -> None:
+        mine = agent(thinks, office)
+        waiting = stopped(await mine.ainvoke("clean up", thread_id="t"))
+        events = [event async for event in mine.astream_resume("t", waiting.approve_all())]
+        assert finished(events[-1]).text == "all done"
+        assert finished(await mine.aresume("t", waiting.approve_all())).text == "all done"
+        events = [event async for event in mine.astream("again")]
+        assert isinstance(events[0], ModelReplied)
+
+    asyncio.run(played())
+    assert len(office.ran) == 4
+
+
+@pytest.mark.parametrize("reply", [None, 5, [], {"tool_calls": "x"}, {"tool_calls": [{"id": "a"}]}])
+def test_a_reply_that_is_no_message_is_an_error_and_leaves_the_thread_as_it_was(reply: object) -> None:
+    office = Office()
+    mine = agent(lambda messages: reply, office)
+    with pytest.raises(ModelMisbehaved):
+        mine.invoke("go", thread_id="t")
+    assert mine.saver.get("t") is None
+
+
+def test_a_model_that_never_stops_is_stopped() -> None:
+    model = Scripted(*[[call("a", "read_data")]] * 5)
+    with pytest.raises(ModelMisbehaved, match="3 turns"):
+        agent(model, Office(), max_turns=3).invoke("go")
+
+
+def test_threads_that_are_not_ours_or_do_not_exist_are_not_resumed() -> None:
+    office, saver = Office(), MemorySaver()
+    waiting = stopped(agent(four_calls(), office, saver=saver).invoke("go", thread_id="t"))
+    other = ReactAgent("other", four_calls(), office.tools, saver=saver)
+    with pytest.raises(NothingToResume, match="clerk"):
+        other.resume("t", waiting.approve_all())
+    with pytest.raises(NothingToResume):
+        other.resume("no such thread", waiting.approve_all())
+
+
+def test_a_thread_that_someone_else_moved_on_is_not_overwritten() -> None:
+    saver = MemorySaver()
+    saver.put(Checkpoint(thread_id="t", rev=1))
+    with pytest.raises(CheckpointConflict):
+        saver.put(Checkpoint(thread_id="t", rev=1))
+
+
+def test_instructions_reach_the_model_and_not_the_thread() -> None:
+    model = Scripted("hello")
+    outcome = finished(ReactAgent("clerk", model, instructions="Be brief.").invoke("hi"))
+    assert model.saw[0][0] == {"role": "system", "content": "Be brief."}
+    assert outcome.messages[0]["role"] == "user"
