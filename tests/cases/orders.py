@@ -13,10 +13,13 @@ from assent.cases.commands import (
     PassOn,
     Remind,
     Respond,
+    RevokeGrant,
+    UseGrant,
     View,
     Work,
 )
 from assent.cases.events import Event
+from assent.cases.grant import Grant
 from assent.cases.machine import apply
 from assent.protocol.poll import Progress, Result, Status, SubmissionContext
 from assent.testing.clock import DAYBREAK
@@ -32,15 +35,31 @@ DECISION = Decision(
     submission=SubmissionContext(mode="browser_submit"),
 )
 
+GRANT = Grant(
+    id="grant_1",
+    owner="acme",
+    tool="send_email",
+    agent="mailer",
+    patterns={"to": {"glob": "*@acme.example"}},
+    uses=5,
+    granted_at=OPENS_AT,
+    expires_at=ENDS_AT,
+    granted_by="person",
+    case_id="review_1",
+    call_id="call_1",
+)
+
 ORDERS: dict[type[Command], Command] = {
     View: View(actor="person"),
     Work: Work(actor="person", progress=Progress(completed_fields=1, total_fields=4)),
-    Respond: Respond(actor="person", decision=DECISION),
+    Respond: Respond(actor="person", decision=DECISION, grants=(GRANT,)),
     Cancel: Cancel(actor="key:acme", reason="no longer needed"),
     Expire: Expire(actor="system"),
     Remind: Remind(actor="system", reminder_at=REMINDS_AT),
     PassOn: PassOn(actor="person", review_digest="1" * 64, note="yours, I think"),
     Link: Link(actor="key:acme", next_case_id="review_next"),
+    UseGrant: UseGrant(actor="key:acme", grant=GRANT, call={"id": "call_2", "name": "send_email"}),
+    RevokeGrant: RevokeGrant(actor="key:acme", grant=GRANT),
     Erase: Erase(actor="system"),
 }
 assert set(ORDERS) == set(COMMANDS)

@@ -37,6 +37,8 @@ EXPECTED = """
     PassOn  pending      opened       in_progress  409        410      409
     Link    pending      opened       in_progress  completed  expired  cancelled
     Erase   -            -            -            completed  expired  cancelled
+    UseGrant    -        -            -            completed  -        -
+    RevokeGrant -        -            -            completed  -        -
 """
 REFUSALS = {"409": AlreadyClosed, "410": CaseExpired}
 NAMES = {command.__name__: command for command in COMMANDS}
@@ -54,7 +56,7 @@ def expectations() -> list[tuple[Status, type[Command], str]]:
 def test_every_pair_of_status_and_command_has_a_rule_and_an_expectation() -> None:
     pairs = {(status, command) for status, command, _ in expectations()}
     assert pairs == set(product(Status, COMMANDS)) == set(TRANSITIONS)
-    assert len(pairs) == 54
+    assert len(pairs) == 66
 
 
 @pytest.mark.parametrize(("status", "command", "outcome"), expectations())

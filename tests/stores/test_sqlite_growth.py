@@ -11,7 +11,14 @@ from assent.stores.sqlite.migrate import prepare
 from assent.stores.sqlite.queries import QUERIES, named_queries
 
 # Of these there are a handful, or they are only the beginning of a query.
-SMALL = {"select_api_keys", "select_signing_keys", "select_endpoints", "select_deliveries", "select_state"}
+SMALL = {
+    "select_api_keys",
+    "select_signing_keys",
+    "select_endpoints",
+    "select_deliveries",
+    "select_grants",
+    "select_state",
+}
 PLANNED = [
     name for name, sql in QUERIES.items() if re.match(r"(--.*\n)*(SELECT|INSERT|UPDATE|DELETE|WITH)", sql)
 ]

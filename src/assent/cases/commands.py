@@ -1,10 +1,12 @@
 """What can be ordered of a case. Commands order, events report."""
 
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
 from assent.cases.case import Decision
+from assent.cases.grant import Grant
 from assent.protocol.poll import Progress
 
 
@@ -25,9 +27,10 @@ class Work(Command, frozen=True, kw_only=True):
 
 
 class Respond(Command, frozen=True, kw_only=True):
-    """The person answers."""
+    """The person answers, and perhaps allows more of the same."""
 
     decision: Decision
+    grants: tuple[Grant, ...] = ()
 
 
 class Cancel(Command, frozen=True, kw_only=True):
@@ -59,8 +62,33 @@ class Link(Command, frozen=True, kw_only=True):
     next_case_id: str
 
 
+class UseGrant(Command, frozen=True, kw_only=True):
+    """A call runs without asking, because the answer to this case allowed it."""
+
+    grant: Grant
+    call: dict[str, Any]
+
+
+class RevokeGrant(Command, frozen=True, kw_only=True):
+    """What the answer to this case allowed is allowed no longer."""
+
+    grant: Grant
+
+
 class Erase(Command, frozen=True, kw_only=True):
     """Retention is over: content goes, the chain stays."""
 
 
-COMMANDS: tuple[type[Command], ...] = (View, Work, Respond, Cancel, Expire, Remind, PassOn, Link, Erase)
+COMMANDS: tuple[type[Command], ...] = (
+    View,
+    Work,
+    Respond,
+    Cancel,
+    Expire,
+    Remind,
+    PassOn,
+    Link,
+    UseGrant,
+    RevokeGrant,
+    Erase,
+)

@@ -18,8 +18,20 @@ CREATED = "review.created"
 PASSED_ON = "review.passed_on"
 LINKED = "review.linked"
 ERASED = "review.erased"
+GRANT_GIVEN = "grant.given"
+GRANT_USED = "grant.used"
+GRANT_REVOKED = "grant.revoked"
 
-EVENT_TYPES = (CREATED, *sorted(stream.STREAMED), PASSED_ON, LINKED, ERASED)
+EVENT_TYPES = (
+    CREATED,
+    *sorted(stream.STREAMED),
+    PASSED_ON,
+    LINKED,
+    GRANT_GIVEN,
+    GRANT_USED,
+    GRANT_REVOKED,
+    ERASED,
+)
 
 
 class Event(Struct, frozen=True, kw_only=True):

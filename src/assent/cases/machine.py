@@ -24,6 +24,8 @@ from assent.cases.commands import (
     PassOn,
     Remind,
     Respond,
+    RevokeGrant,
+    UseGrant,
     View,
     Work,
 )
@@ -58,6 +60,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (PENDING, Remind): PENDING,
     (PENDING, PassOn): PENDING,
     (PENDING, Link): PENDING,
+    (PENDING, UseGrant): STAY,
+    (PENDING, RevokeGrant): STAY,
     (PENDING, Erase): STAY,
     (OPENED, View): STAY,
     (OPENED, Work): IN_PROGRESS,
@@ -67,6 +71,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (OPENED, Remind): OPENED,
     (OPENED, PassOn): OPENED,
     (OPENED, Link): OPENED,
+    (OPENED, UseGrant): STAY,
+    (OPENED, RevokeGrant): STAY,
     (OPENED, Erase): STAY,
     (IN_PROGRESS, View): STAY,
     (IN_PROGRESS, Work): IN_PROGRESS,
@@ -76,6 +82,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (IN_PROGRESS, Remind): STAY,  # spec 6: reminders go out while pending or opened
     (IN_PROGRESS, PassOn): IN_PROGRESS,
     (IN_PROGRESS, Link): IN_PROGRESS,
+    (IN_PROGRESS, UseGrant): STAY,
+    (IN_PROGRESS, RevokeGrant): STAY,
     (IN_PROGRESS, Erase): STAY,
     (COMPLETED, View): STAY,
     (COMPLETED, Work): CLOSED,
@@ -85,6 +93,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (COMPLETED, Remind): STAY,
     (COMPLETED, PassOn): CLOSED,
     (COMPLETED, Link): COMPLETED,
+    (COMPLETED, UseGrant): COMPLETED,
+    (COMPLETED, RevokeGrant): COMPLETED,
     (COMPLETED, Erase): COMPLETED,
     (EXPIRED, View): STAY,
     (EXPIRED, Work): LATE,
@@ -94,6 +104,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (EXPIRED, Remind): STAY,
     (EXPIRED, PassOn): LATE,
     (EXPIRED, Link): EXPIRED,
+    (EXPIRED, UseGrant): STAY,
+    (EXPIRED, RevokeGrant): STAY,
     (EXPIRED, Erase): EXPIRED,
     (CANCELLED, View): STAY,
     (CANCELLED, Work): CLOSED,
@@ -103,6 +115,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (CANCELLED, Remind): STAY,
     (CANCELLED, PassOn): CLOSED,
     (CANCELLED, Link): CANCELLED,
+    (CANCELLED, UseGrant): STAY,
+    (CANCELLED, RevokeGrant): STAY,
     (CANCELLED, Erase): CANCELLED,
 }
 
@@ -197,7 +211,8 @@ def _work(case: Case, command: Work, now: datetime) -> Effect:
 
 def _respond(case: Case, command: Respond, now: datetime) -> Effect:
     closed = replace(case, decision=command.decision, closed_at=now, progress=None, reminders=())
-    return closed, [(stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
+    given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
+    return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
 def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
@@ -235,6 +250,19 @@ def _link(case: Case, command: Link, now: datetime) -> Effect:
     ]
 
 
+def _use_grant(case: Case, command: UseGrant, now: datetime) -> Effect:
+    if case.erased_at is not None:
+        return case, []
+    grant = command.grant
+    return case, [
+        (log.GRANT_USED, {"grant_id": grant.id, "used_at": now, "used": grant.used, "call": command.call})
+    ]
+
+
+def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> Effect:
+    return case, [(log.GRANT_REVOKED, {"grant_id": command.grant.id, "revoked_at": now})]
+
+
 def _erase(case: Case, command: Command, now: datetime) -> Effect:
     if case.erased_at is not None:
         return case, []
@@ -251,6 +279,8 @@ _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], Effect]] = {
     Remind: _remind,
     PassOn: _pass_on,
     Link: _link,
+    UseGrant: _use_grant,
+    RevokeGrant: _revoke_grant,
     Erase: _erase,
 }
 

@@ -17,6 +17,11 @@ def case_id(now: datetime) -> str:
     return f"review_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
 
 
+def grant_id(now: datetime) -> str:
+    """A new grant's id, made as a case's is."""
+    return f"grant_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
+
+
 def token() -> str:
     """A bearer token: 32 random bytes as 43 base64url characters (ruling 9)."""
     return secrets.token_urlsafe(32)

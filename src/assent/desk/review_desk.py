@@ -8,6 +8,7 @@ from assent.cases.case import Case, Offer, Subject
 from assent.cases.commands import Cancel, Command, Expire, PassOn, Respond, View, Work
 from assent.cases.deadlines import SYSTEM, due_at
 from assent.cases.events import Event
+from assent.cases.grant import Grant
 from assent.cases.kind import ReviewKind
 from assent.cases.machine import Step, apply, require
 from assent.cases.tokens import token_digest
@@ -17,6 +18,7 @@ from assent.desk.addresses import Addresses
 from assent.desk.answer import Answer, check_answer, decide
 from assent.desk.draft import CaseDraft
 from assent.desk.evidence import judge_evidence
+from assent.desk.grants import given_grants
 from assent.desk.limits import Limits
 from assent.desk.owed import owed_deliveries
 from assent.desk.reception import Opened, Reception
@@ -81,9 +83,9 @@ class ReviewDesk:
             observe=observe,
         )
 
-    def kind(self, type: str) -> ReviewKind:
-        """The review kind of this type; custom types share one."""
-        return self._kinds.get(type, self._custom_kind)
+    def kind(self, type: str, context: Mapping[str, Any]) -> ReviewKind:
+        """The review kind of this type that suits the context; custom types share one."""
+        return self._kinds.get(type, self._custom_kind).suited(context)
 
     async def open(
         self,
@@ -234,7 +236,7 @@ class ReviewDesk:
 
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
         require(case, Respond, now=self.now())  # a late or second answer hears that first
-        data = check_answer(answer, offer, self.kind(case.type))
+        data = check_answer(answer, offer, self.kind(case.type, offer.context))
         judgement = await judge_evidence(
             answer.evidence,
             policy=offer.verification_policy,
@@ -249,9 +251,11 @@ class ReviewDesk:
         result = Result(action=answer.action, data=data)
         if self._signatures is not None:
             result = await self._signatures.sign(result, case=case, now=now)
-        command = Respond(actor=answer.actor, decision=decide(answer, result, judgement.result))
+        grants = given_grants(case, offer, answer, data, now=now)
+        decision = decide(answer, result, judgement.result)
+        command = Respond(actor=answer.actor, decision=decision, grants=grants)
         step = apply(case, command, now=now, salt=minting.salt())
-        return await self._commit(case, step, spent_evidence=judgement.spent)
+        return await self._commit(case, step, spent_evidence=judgement.spent, grants=grants)
 
     def _is_repeat(self, case: Case, answer: Answer) -> bool:
         decision = case.decision
@@ -290,13 +294,16 @@ class ReviewDesk:
             raise CaseNotFound()
         return case
 
-    async def _commit(self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = ()) -> Case:
+    async def _commit(
+        self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = (), grants: tuple[Grant, ...] = ()
+    ) -> Case:
         commitment = Commitment(
             step=step,
             due_at=due_at(step.case, keep_for=self.limits.keep_for),
             deliveries=owed_deliveries(step, minting.message_id),
             spent_evidence=spent_evidence,
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
+            grants=grants,
         )
         await self.store.commit(commitment)
         if self.observe is not None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from assent.cases.case import Case, Offer
 from assent.cases.events import Event
+from assent.cases.grant import Grant, GrantUse
 from assent.cases.machine import Step
 from assent.protocol.poll import Status
 
@@ -103,6 +104,8 @@ class Commitment(Struct, frozen=True, kw_only=True):
     deliveries: tuple[Delivery, ...] = ()
     spent_evidence: tuple[str, ...] = ()
     clear_draft: bool = False
+    grants: tuple[Grant, ...] = ()
+    grant_use: GrantUse | None = None
 
 
 class CaseStore(Protocol):
@@ -113,11 +116,14 @@ class CaseStore(Protocol):
         ...
 
     async def commit(self, commitment: Commitment) -> None:
-        """Write a step; raises CaseConflict unless the case is still at the expected version."""
+        """Write a step; raises CaseConflict unless the case is still at the expected version.
+
+        Grants, new or changed, move with their case only: its version guards them too.
+        """
         ...
 
     async def erase(self, commitment: Commitment) -> None:
-        """Write an erasing step and remove content: the offer, event data, drafts, delivery bodies."""
+        """Write an erasing step and remove content: the offer, event data, drafts, bodies, patterns."""
         ...
 
     async def case(self, case_id: str) -> Case | None:
@@ -243,7 +249,29 @@ class KeyStore(Protocol):
         ...
 
 
-class Store(CaseStore, OutboxStore, KeyStore, Protocol):
+class GrantStore(Protocol):
+    """What people allowed in advance; written by `commit`, with the case that it belongs to."""
+
+    async def grant(self, grant_id: str) -> Grant | None:
+        """One grant, whatever became of it."""
+        ...
+
+    async def grants(
+        self, owner: str | None, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Grant]:
+        """Grants of an owner (None: of all), newest first; `before` is the id where the last page ended."""
+        ...
+
+    async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
+        """The owner's grants for this tool that are neither over, revoked nor used up."""
+        ...
+
+    async def grant_use(self, owner: str, key: str) -> GrantUse | None:
+        """The use that was counted under this key."""
+        ...
+
+
+class Store(CaseStore, OutboxStore, KeyStore, GrantStore, Protocol):
     """Everything a server keeps."""
 
     def on_change(self, listener: Callable[[str | None], None]) -> None:
@@ -255,7 +283,7 @@ class Store(CaseStore, OutboxStore, KeyStore, Protocol):
         ...
 
     async def purge(self, now: datetime) -> int:
-        """Forget replays that have run out; returns how many."""
+        """Forget replays and keys of grants that have run out; returns how many replays."""
         ...
 
     async def aclose(self) -> None:

@@ -1,6 +1,7 @@
 """Everything in this process's memory, for tests and try-outs: the same rules, and gone when it ends."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from assent.cases.case import Case, Offer
 from assent.cases.events import Event
+from assent.cases.grant import Grant, GrantUse
 from assent.cases.machine import Step
 from assent.errors import CaseConflict, Unavailable
 from assent.ports.store import ApiKey, Commitment, Delivery, Draft, Endpoint, Filing, Replay
@@ -33,6 +35,8 @@ class MemoryStore:
         self._api_keys: dict[str, ApiKey] = {}
         self._signing_keys: dict[str, str] = {}
         self._secrets: dict[str, str] = {}
+        self._grants: dict[str, Grant] = {}
+        self._grant_uses: dict[tuple[str, str], GrantUse] = {}
         self._listeners: list[Listener] = []
         self._closed = False
 
@@ -62,7 +66,7 @@ class MemoryStore:
         self._announce([commitment.step.case.id])
 
     async def erase(self, commitment: Commitment) -> None:
-        """Write an erasing step and remove content: the offer, event data, drafts, delivery bodies."""
+        """Write an erasing step and remove content: the offer, event data, drafts, bodies, patterns."""
         self._check_open()
         self._guard_commitment(commitment)
         case_id = commitment.step.case.id
@@ -73,6 +77,9 @@ class MemoryStore:
         for delivery in [*self._deliveries.values()]:
             if delivery.case_id == case_id:
                 self._blank_if_settled(delivery)
+        for grant in [*self._grants.values()]:
+            if grant.case_id == case_id:
+                self._grants[grant.id] = dataclasses.replace(grant, patterns=None, granted_by="")
         self._announce([case_id])
 
     async def case(self, case_id: str) -> Case | None:
@@ -255,6 +262,32 @@ class MemoryStore:
         self._check_open()
         return self._secrets.setdefault(name, fresh)
 
+    async def grant(self, grant_id: str) -> Grant | None:
+        """One grant, whatever became of it."""
+        self._check_open()
+        return self._grants.get(grant_id)
+
+    async def grants(
+        self, owner: str | None, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Grant]:
+        """Grants of an owner (None: of all), newest first; `before` is the id where the last page ended."""
+        self._check_open()
+        ids = [*self._grants]
+        end = len(ids) if before is None else ids.index(before) if before in self._grants else 0
+        newest = (self._grants[id] for id in reversed(ids[:end]))
+        return [*islice((grant for grant in newest if owner in (None, grant.owner)), limit)]
+
+    async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
+        """The owner's grants for this tool that are neither over, revoked nor used up."""
+        self._check_open()
+        granted = (grant for grant in self._grants.values() if (grant.owner, grant.tool) == (owner, tool))
+        return [grant for grant in granted if grant.state(now) == "live"]
+
+    async def grant_use(self, owner: str, key: str) -> GrantUse | None:
+        """The use that was counted under this key."""
+        self._check_open()
+        return self._grant_uses.get((owner, key))
+
     def on_change(self, listener: Listener) -> None:
         """Call `listener` with a case's id after it changed."""
         self._listeners.append(listener)
@@ -264,11 +297,12 @@ class MemoryStore:
         self._check_open()
 
     async def purge(self, now: datetime) -> int:
-        """Forget replays that have run out; returns how many."""
+        """Forget replays and keys of grants that have run out; returns how many replays."""
         self._check_open()
         kept = {key: replay for key, replay in self._replays.items() if replay.expires_at > now}
         forgotten = len(self._replays) - len(kept)
         self._replays = kept
+        self._grant_uses = {key: use for key, use in self._grant_uses.items() if use.expires_at > now}
         return forgotten
 
     async def aclose(self) -> None:
@@ -295,6 +329,9 @@ class MemoryStore:
         evidence = commitment.spent_evidence
         if len(set(evidence)) < len(evidence) or not self._spent.isdisjoint(evidence):
             raise CaseConflict()
+        use = commitment.grant_use
+        if use is not None and (use.owner, use.key) in self._grant_uses:
+            raise CaseConflict()
 
     def _guard_step(self, step: Step) -> None:
         case = self._cases.get(step.case.id)
@@ -305,6 +342,9 @@ class MemoryStore:
         self._move(commitment.step, commitment.due_at)
         self._spent.update(commitment.spent_evidence)
         self._deliveries.update((owed.id, owed) for owed in commitment.deliveries)
+        self._grants.update((grant.id, grant) for grant in commitment.grants)
+        if commitment.grant_use is not None:
+            self._grant_uses[commitment.grant_use.owner, commitment.grant_use.key] = commitment.grant_use
         if commitment.clear_draft:
             self._drafts.pop(commitment.step.case.id, None)
 

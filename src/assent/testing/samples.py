@@ -6,6 +6,7 @@ from typing import Any
 
 from assent.cases.case import Case, Decision, Offer, offer_digest
 from assent.cases.commands import Command, Link, Respond
+from assent.cases.grant import Grant
 from assent.cases.machine import Step, apply, begin
 from assent.ports.store import ApiKey, Commitment, Delivery, Endpoint, Filing, Replay
 from assent.protocol.poll import Result, SubmissionContext
@@ -80,13 +81,30 @@ def sample_commitment(
     return Commitment(step=step, **{"due_at": step.case.expires_at} | fields)
 
 
-def approval(actor: str = "person") -> Respond:
-    """The command that approves."""
+def approval(actor: str = "person", *grants: Grant) -> Respond:
+    """The command that approves, and allows more of the same."""
     decision = Decision(
         result=Result(action="approve", data={"note": "gladly"}),
         submission=SubmissionContext(mode="browser_submit"),
     )
-    return Respond(actor=actor, decision=decision)
+    return Respond(actor=actor, decision=decision, grants=grants)
+
+
+def sample_grant(case_id: str, **changes: Any) -> Grant:
+    """Five mails to one company, within a day."""
+    fields: dict[str, Any] = {
+        "id": new_id("grant"),
+        "owner": "acme",
+        "tool": "send_email",
+        "agent": "mailer",
+        "patterns": {"to": {"glob": "*@acme.example"}, "copies": {"exact": 1}},
+        "uses": 5,
+        "granted_at": DAYBREAK,
+        "expires_at": DAYBREAK + DAY,
+        "granted_by": "ada@acme.example",
+        "call_id": "call_1",
+    }
+    return Grant(case_id=case_id, **fields | changes)
 
 
 def linking(earlier: Case, next_case_id: str) -> Step:

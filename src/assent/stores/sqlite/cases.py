@@ -62,7 +62,7 @@ class SqliteCaseStore:
             self._recent.keep(case.id, Row(case.version, state, known.offer))
 
     async def erase(self, commitment: Commitment) -> None:
-        """Write an erasing step and remove content: the offer, event data, drafts, delivery bodies."""
+        """Write an erasing step and remove content: the offer, event data, drafts, bodies, patterns."""
         self._recent.drop(commitment.step.case.id)
         await self._writer.submit(erasure_operation(commitment, rows.encode(commitment.step.case)))
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from assent.cases.events import Event
 from assent.ports.store import Commitment, Delivery, Filing
 from assent.stores.sqlite import rows
+from assent.stores.sqlite.grants import grant_row, use_row
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.rows import Params, encode, micros
 
@@ -26,6 +27,9 @@ DELETE_DRAFT = QUERIES["delete_draft"]
 SETTLE_DELIVERY = QUERIES["settle_delivery"]
 BLANK_DELIVERY = QUERIES["blank_delivery_of_erased_case"]
 DISABLE_ENDPOINT = QUERIES["disable_endpoint"]
+INSERT_GRANT = QUERIES["insert_grant"]
+INSERT_GRANT_USE = QUERIES["insert_grant_use"]
+BLANK_GRANTS = QUERIES["blank_grants"]
 
 Statement = tuple[str, Params]
 
@@ -70,8 +74,11 @@ def commitment_operation(commitment: Commitment, state: bytes) -> Operation:
     )
     guards: list[Statement] = [(UPDATE_CASE, version)]
     guards.extend((INSERT_SPENT_EVIDENCE, (digest,)) for digest in commitment.spent_evidence)
+    if commitment.grant_use is not None:
+        guards.append((INSERT_GRANT_USE, use_row(commitment.grant_use)))
     statements = [*_appended(step.events)]
     statements.extend((INSERT_DELIVERY, rows.delivery_row(owed)) for owed in commitment.deliveries)
+    statements.extend((INSERT_GRANT, grant_row(grant)) for grant in commitment.grants)
     if commitment.clear_draft:
         statements.append((DELETE_DRAFT, (case.id,)))
     return Operation(tuple(guards), tuple(statements), (case.id,))
@@ -85,6 +92,7 @@ def erasure_operation(commitment: Commitment, state: bytes) -> Operation:
         (BLANK_DELIVERIES, (step.case.id,)),
         (DELETE_OFFER, (step.case.id,)),
         (DELETE_DRAFT, (step.case.id,)),
+        (BLANK_GRANTS, (step.case.id,)),
     )
     return Operation(moved.guards, (*moved.statements, *content), moved.changed)
 

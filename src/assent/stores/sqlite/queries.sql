@@ -210,5 +210,37 @@ INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING
 -- name: select_secret
 SELECT value FROM secrets WHERE name = ?1
 
+-- name: insert_grant
+INSERT INTO grants (
+  id, case_number, owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id,
+  revoked_at, revoked_by, open_until
+) SELECT ?1, number, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM cases WHERE id = ?2
+ON CONFLICT (id) DO UPDATE SET
+  used = excluded.used, revoked_at = excluded.revoked_at, revoked_by = excluded.revoked_by,
+  open_until = excluded.open_until
+
+-- name: select_grants
+SELECT
+  grants.id, cases.id, grants.owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id,
+  revoked_at, revoked_by
+FROM grants JOIN cases ON cases.number = case_number
+
+-- name: select_grant_number
+SELECT number FROM grants WHERE id = ?1
+
+-- name: blank_grants
+UPDATE grants SET patterns = NULL, granted_by = '', open_until = NULL
+WHERE case_number = (SELECT number FROM cases WHERE id = ?1)
+
+-- name: insert_grant_use
+INSERT INTO grant_uses (owner, key, grant_id, call_digest, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (owner, key) DO NOTHING
+
+-- name: select_grant_use
+SELECT grant_id, call_digest, expires_at FROM grant_uses WHERE owner = ?1 AND key = ?2
+
+-- name: delete_grant_uses
+DELETE FROM grant_uses WHERE expires_at <= ?1
+
 -- name: select_nothing
 SELECT number FROM cases WHERE number = 0

@@ -8,9 +8,10 @@ from typing import Self
 
 from assent.stores.sqlite.cases import SqliteCaseStore
 from assent.stores.sqlite.connection import connect_writer
+from assent.stores.sqlite.grants import SqliteGrantStore
 from assent.stores.sqlite.keys import SqliteKeyStore
 from assent.stores.sqlite.migrate import prepare
-from assent.stores.sqlite.operation import Operation, single
+from assent.stores.sqlite.operation import Operation
 from assent.stores.sqlite.outbox import SqliteOutboxStore
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.reader import Reader
@@ -20,10 +21,11 @@ from assent.stores.sqlite.writer import Writer
 
 LOOK_AROUND_S = 0.5
 DELETE_REPLAYS = QUERIES["delete_replays"]
+DELETE_GRANT_USES = QUERIES["delete_grant_uses"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
 
-class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore):
+class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGrantStore):
     """Everything a server keeps, in one file; other processes may read and write it at the same time."""
 
     def __init__(self, reader: Reader, writer: Writer) -> None:
@@ -55,8 +57,10 @@ class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore):
         await self._writer.submit(Operation())
 
     async def purge(self, now: datetime) -> int:
-        """Forget replays that have run out; returns how many."""
-        return len(await self._writer.submit(single(DELETE_REPLAYS, (micros(now),))))
+        """Forget replays and keys of grants that have run out; returns how many replays."""
+        over = (micros(now),)
+        both = Operation(statements=((DELETE_GRANT_USES, over), (DELETE_REPLAYS, over)))
+        return len(await self._writer.submit(both))
 
     async def aclose(self) -> None:
         """Finish what was accepted and close."""

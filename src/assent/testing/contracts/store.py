@@ -9,13 +9,16 @@ from assent.errors import CaseConflict, Unavailable
 from assent.ports.store import Store
 from assent.testing.contracts.case_store import CaseStoreContract, opened
 from assent.testing.contracts.erasure import ErasureContract, answered, erasure
+from assent.testing.contracts.grant_store import GrantStoreContract
 from assent.testing.contracts.key_store import KeyStoreContract
 from assent.testing.contracts.outbox_store import OutboxStoreContract
 from assent.testing.samples import approval, linking, sample_commitment, sample_filing
 
 
 @pytest.mark.anyio
-class StoreContract(CaseStoreContract, ErasureContract, OutboxStoreContract, KeyStoreContract):
+class StoreContract(
+    CaseStoreContract, ErasureContract, OutboxStoreContract, KeyStoreContract, GrantStoreContract
+):
     """The whole contract, over an empty and open `store` that the fixture closes."""
 
     async def test_listeners_hear_of_every_change_once_it_can_be_read(self, store: Store) -> None:

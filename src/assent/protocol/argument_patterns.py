@@ -1,0 +1,198 @@
+"""Which values of an argument a person allowed: `{"exact": …}`, `{"glob": "…"}` or `{"from": …, "to": …}`.
+
+What is not certainly allowed is not allowed: another type, an odd pattern and a value too long to look at all
+fit nothing. Matching takes time in proportion to the text, whatever the pattern.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from assent.protocol.characters import is_storable
+from assent.protocol.wording import Amount, Message, message
+
+LONGEST_GLOB = 500
+LONGEST_TEXT = 10_000
+DEEPEST = 32
+LARGEST_NUMBER = 2**53 - 1
+FEWEST_LETTERS = 3
+"""A glob with fewer characters of its own in a row says next to nothing."""
+
+NAME_SIGNS = frozenset("_-.~+")
+"""What one star stands for besides letters and digits: it never leaves a name, a folder or an address."""
+STAR, ESCAPE = "*", "\\"
+
+
+def fits(pattern: Any, value: Any) -> bool:
+    """Whether this value of an argument is allowed."""
+    if misshapen(pattern) is not None:
+        return False
+    if "exact" in pattern:
+        return identical(pattern["exact"], value)
+    if "glob" in pattern:
+        return type(value) is str and matches(pattern["glob"], value)
+    return _within(pattern["from"], pattern["to"], value)
+
+
+def misshapen(pattern: Any) -> Message | None:
+    """What is wrong with a pattern, or None."""
+    if not isinstance(pattern, Mapping):
+        return message("A pattern is an object.")
+    if pattern.keys() == {"exact"}:
+        return None if is_json(pattern["exact"]) else message("The exact value is not JSON.")
+    if pattern.keys() == {"glob"}:
+        return _misshapen_glob(pattern["glob"])
+    if pattern.keys() == {"from", "to"}:
+        return _misshapen_range(pattern["from"], pattern["to"])
+    return message("A pattern has either exact, or glob, or from and to.")
+
+
+def says_nothing(pattern: Mapping[str, Any]) -> bool:
+    """Whether a pattern lets nearly any text pass."""
+    if "glob" not in pattern:
+        return False
+    runs = groupby(_read(pattern["glob"]), key=lambda token: token.literal is not None)
+    return max((len([*run]) for own, run in runs if own), default=0) < FEWEST_LETTERS
+
+
+def identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
+    """Whether two JSON values are the same, types included: 1, 1.0, true and "1" are four values."""
+    if type(one) is not type(other) or depth < 0:
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            type(name) is str and identical(part, other[name], depth=depth - 1) for name, part in one.items()
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(
+            identical(part, twin, depth=depth - 1) for part, twin in zip(one, other, strict=True)
+        )
+    return isinstance(one, str | int | float | None) and bool(one == other)
+
+
+def is_json(value: Any, *, depth: int = DEEPEST) -> bool:
+    """Whether this is plain JSON that is kept exactly wherever it travels."""
+    if depth < 0:
+        return False
+    if isinstance(value, dict):
+        return all(
+            isinstance(name, str) and is_storable(name) and is_json(part, depth=depth - 1)
+            for name, part in value.items()
+        )
+    if isinstance(value, list):
+        return all(is_json(part, depth=depth - 1) for part in value)
+    if isinstance(value, str):
+        return is_storable(value)
+    return value is None or isinstance(value, bool) or _is_number(value)
+
+
+def as_glob(text: str) -> str:
+    """The glob that fits this text and nothing else, to begin widening from."""
+    return text.replace(ESCAPE, ESCAPE * 2).replace(STAR, ESCAPE + STAR)
+
+
+def matches(glob: str, text: str) -> bool:
+    """Whether the whole text fits: `*` is letters, digits and `_-.~+`, `**` any text, a backslash escapes.
+
+    Steps upwards (`..` between slashes) fit only if the glob itself has as many.
+    """
+    if len(text) > LONGEST_TEXT or _climbs(text) > _climbs(glob):
+        return False
+    machine = _machine(glob)
+    places = machine.start
+    for character in text:
+        stay = machine.anything | (machine.names if _in_a_name(character) else 0)
+        places = (places & stay) | (places & machine.literals.get(character, 0)) << 1
+        places |= (places & machine.stars) << 1
+        if not places:
+            return False
+    return bool(places & machine.end)
+
+
+class _Token(NamedTuple):
+    literal: str | None
+    anything: bool = False
+
+
+class _Machine(NamedTuple):
+    """Bit n of a set of places: the first n tokens are behind us."""
+
+    start: int
+    end: int
+    stars: int
+    names: int
+    anything: int
+    literals: Mapping[str, int]
+
+
+@lru_cache(maxsize=256)
+def _machine(glob: str) -> _Machine:
+    tokens = _read(glob)
+    literals: dict[str, int] = defaultdict(int)
+    names = anything = 0
+    for place, token in enumerate(tokens):
+        if token.literal is not None:
+            literals[token.literal] |= 1 << place
+        elif token.anything:
+            anything |= 1 << place
+        else:
+            names |= 1 << place
+    stars = names | anything
+    return _Machine(1 | (stars & 1) << 1, 1 << len(tokens), stars, names, anything, dict(literals))
+
+
+def _read(glob: str) -> list[_Token]:
+    """The tokens, with no two stars side by side: then one step leads past any of them."""
+    tokens: list[_Token] = []
+    for token in _split(glob):
+        if token.literal is None and tokens and tokens[-1].literal is None:
+            tokens[-1] = _Token(None, anything=True)
+        else:
+            tokens.append(token)
+    return tokens
+
+
+def _split(glob: str) -> list[_Token]:
+    tokens, characters = [], iter(glob)
+    for character in characters:
+        if character == ESCAPE:
+            tokens.append(_Token(next(characters, ESCAPE)))
+        else:
+            tokens.append(_Token(None) if character == STAR else _Token(character))
+    return tokens
+
+
+def _in_a_name(character: str) -> bool:
+    return character.isalnum() or character in NAME_SIGNS
+
+
+def _climbs(text: str) -> int:
+    return text.replace(ESCAPE, "/").split("/").count("..")
+
+
+def _within(low: float, high: float, value: Any) -> bool:
+    if not _is_number(value) or (isinstance(value, float) and type(low) is type(high) is int):
+        return False
+    return bool(low <= value <= high)
+
+
+def _misshapen_glob(glob: Any) -> Message | None:
+    if not isinstance(glob, str) or not glob:
+        return message("A glob is text, with * for what may differ.")
+    if len(glob) > LONGEST_GLOB:
+        return message("A glob has at most {most} characters.", most=Amount(LONGEST_GLOB))
+    return None if is_storable(glob) else message("A glob has no control characters.")
+
+
+def _misshapen_range(low: Any, high: Any) -> Message | None:
+    if not (_is_number(low) and _is_number(high)):
+        return message("A range goes from a number to a number.")
+    return None if low <= high else message("A range goes from the smaller number to the larger.")
+
+
+def _is_number(value: Any) -> bool:
+    if type(value) not in (int, float):
+        return False
+    return bool(-LARGEST_NUMBER <= value <= LARGEST_NUMBER)

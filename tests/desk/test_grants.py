@@ -1,0 +1,353 @@
+"""Grants: made with the answer or not at all, spent once per call, revoked for good, and all on record."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.cases.events import broken_link
+from assent.cases.grant import Grant
+from assent.desk.answer import Answer
+from assent.errors import (
+    AlreadyClosed,
+    CaseNotFound,
+    InvalidSubmission,
+    Unavailable,
+    ValidationFailed,
+)
+from assent.ports.identity import Principal
+from assent.ports.store import Commitment, Store
+from assent.protocol.poll import RespondedBy, Status
+from assent.stores.memory import MemoryStore
+from assent.testing.clock import FakeClock
+from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from tests.desk.granting import (
+    CONTEXT,
+    MAIL,
+    Believing,
+    answer_with,
+    asking,
+    call,
+    granted,
+    grants_of,
+    standing,
+)
+
+pytestmark = pytest.mark.anyio
+ADMIN = Principal(name="boss", scopes=frozenset({"admin"}))
+TICK = timedelta(microseconds=1)
+
+
+@pytest.fixture
+def kit(store: Store) -> DeskForTests:
+    return desk_for_tests(store=store, kinds={"approval": Believing()})
+
+
+async def told(kit: DeskForTests, grant: Grant) -> list[tuple[str, str, dict[str, Any]]]:
+    events = await kit.store.events(grant.case_id)
+    assert broken_link(events, head=(await standing(kit, grant)).chain) is None
+    return [(one.type, one.actor, msgspec.json.decode(one.data or b"{}")) for one in events]
+
+
+async def test_an_answer_on_the_page_gives_a_grant_and_says_who_gave_it(kit: DeskForTests) -> None:
+    opened = await asking(kit)
+    human = kit.human(opened)
+    _, link = await kit.desk.admit(opened.id, human.token)
+    answer = Answer(
+        action="approve",
+        data=answer_with(),
+        path="browser_submit",
+        actor=f"link:{link[:12]}",
+        responded_by=RespondedBy(name="Ada", email="ada@acme.example"),
+    )
+    await kit.desk.answer(opened.id, answer)
+    (grant,) = await kit.store.grants("acme")
+    assert (grant.tool, grant.agent, grant.call_id, grant.uses) == ("send_email", "mailer", "call_1", 5)
+    assert grant.expires_at == kit.clock() + timedelta(hours=1)
+    assert grant.granted_by == "ada@acme.example"
+    *_, given, completed = await told(kit, grant)
+    assert given[:2] == ("grant.given", f"link:{link[:12]}")
+    assert given[2]["grant"]["granted_by"] == "ada@acme.example"
+    assert given[2]["grant"]["patterns"] == grant.patterns
+    assert completed[0] == "review.completed"
+    assert completed[2]["result"]["data"]["grants"] == answer_with()["grants"]
+
+
+async def test_someone_the_server_does_not_know_is_named_by_their_link(kit: DeskForTests) -> None:
+    assert (await granted(kit)).granted_by.startswith("link:")
+
+
+async def test_a_refused_answer_gives_nothing(kit: DeskForTests) -> None:
+    opened = await asking(kit)
+    human = kit.human(opened)
+    with pytest.raises(InvalidSubmission):
+        await human.answer("approve", answer_with(uses=0))
+    with pytest.raises(InvalidSubmission, match="high risk"):
+        await human.answer("approve", answer_with(call_id="call_2", patterns={"table": {"exact": "users"}}))
+    assert (await kit.poll(opened.id))["status"] == "pending"
+    await human.answer("approve", {"decisions": {}})
+    with pytest.raises(AlreadyClosed):
+        await human.answer("approve", answer_with())
+    assert list(await kit.store.grants(None)) == []
+
+
+async def test_a_button_cannot_give_a_grant_nor_can_the_agent_behind_it(kit: DeskForTests) -> None:
+    opened = await asking(kit)
+    with pytest.raises(InvalidSubmission, match="review page only"):
+        await kit.human(opened).press("approve", answer_with())
+    assert (await kit.poll(opened.id))["status"] == "pending"
+    assert list(await kit.store.grants(None)) == []
+
+
+async def test_a_case_about_something_else_gives_none(kit: DeskForTests) -> None:
+    opened = await kit.open(context={"draft": "Hello"})
+    await kit.human(opened).answer("approve", answer_with())
+    assert list(await kit.store.grants(None)) == []
+
+
+async def test_a_grant_covers_so_many_calls_and_then_no_more(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit, uses=2), grants_of(kit)
+    left = [await grants.use(call(number), ACME) for number in (1, 2, 3)]
+    assert [one and (one.id, one.uses_left) for one in left] == [(grant.id, 1), (grant.id, 0), None]
+    kept = await kit.store.grant(grant.id)
+    assert kept is not None
+    assert kept.state(kit.clock()) == "used_up"
+
+
+async def test_every_use_stands_in_the_log_with_its_call(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit), grants_of(kit)
+    await grants.use(call(7), ACME)
+    name, actor, data = (await told(kit, grant))[-1]
+    assert (name, actor, data["grant_id"], data["used"]) == ("grant.used", "key:acme", grant.id, 1)
+    assert data["call"]["arguments"] == MAIL
+    assert (data["call"]["id"], data["call"]["tool"]) == ("call_7", "send_email")
+    assert (data["call"]["agent"], data["call"]["thread_id"]) == ("mailer", "thread")
+    assert (await standing(kit, grant)).status is Status.COMPLETED
+
+
+async def test_large_arguments_stand_in_the_log_by_their_digest(kit: DeskForTests) -> None:
+    text = "x" * 5000
+    context = {**CONTEXT, "tool_calls": [{"id": "call_1", "name": "print", "arguments": {"text": text}}]}
+    opened = await kit.open(context=context)
+    asked = answer_with(patterns={"text": {"glob": "**xxx"}})
+    with pytest.raises(InvalidSubmission, match="nearly"):
+        await kit.human(opened).answer("approve", answer_with(patterns={"text": {"glob": "**"}}))
+    await kit.human(opened).answer("approve", asked)
+    (grant,) = await kit.store.grants("acme")
+    assert await grants_of(kit).use(call(tool="print", arguments={"text": text}), ACME) is not None
+    logged = (await told(kit, grant))[-1][2]["call"]
+    assert "arguments" not in logged
+    assert len(logged["digest"]) == 64
+
+
+async def test_the_same_call_asked_for_again_is_not_counted_again(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit, uses=1), grants_of(kit)
+    first = await grants.use(call(), ACME)
+    again = await grants.use(call(), ACME)
+    assert first == again
+    assert again is not None
+    assert again.id == grant.id
+    assert await grants.use(call(2), ACME) is None
+
+
+async def test_a_key_names_one_call_only(kit: DeskForTests) -> None:
+    await granted(kit)
+    grants = grants_of(kit)
+    await grants.use(call(), ACME)
+    for other in ({"arguments": MAIL | {"to": "eve@acme.example"}}, {"id": "call_9"}, {"agent": "x"}):
+        with pytest.raises(ValidationFailed, match="names another call"):
+            await grants.use(call(**other), ACME)
+
+
+async def test_a_counted_use_no_longer_holds_once_the_grant_is_revoked_or_over(kit: DeskForTests) -> None:
+    grants = grants_of(kit)
+    revoked = await granted(kit)
+    await grants.use(call(1), ACME)
+    await grants.revoke(revoked.id, ACME)
+    assert await grants.use(call(1), ACME) is None
+    await granted(kit)
+    await grants.use(call(2), ACME)
+    kit.clock.advance(timedelta(hours=1))
+    assert await grants.use(call(2), ACME) is None
+
+
+async def test_a_grant_ends_at_its_moment(kit: DeskForTests) -> None:
+    await granted(kit)
+    grants = grants_of(kit)
+    kit.clock.advance(timedelta(hours=1) - TICK)
+    assert await grants.use(call(1), ACME) is not None
+    kit.clock.advance(TICK)
+    assert await grants.use(call(2), ACME) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tool": "send_mail"},
+        {"agent": None},
+        {"agent": "other"},
+        {"arguments": {"to": "eve@evil.example", "copies": 1}},
+        {"arguments": MAIL | {"copies": True}},
+        {"arguments": MAIL | {"copies": 1.0}},
+        {"arguments": MAIL | {"bcc": "eve@evil.example"}},
+        {"arguments": {"to": {"$glob": "*"}, "copies": 1}},
+        {"arguments": {}},
+    ],
+)
+async def test_anything_else_is_not_covered(kit: DeskForTests, changes: dict[str, Any]) -> None:
+    grant = await granted(kit)
+    before = await standing(kit, grant)
+    assert await grants_of(kit).use(call(**changes), ACME) is None
+    assert await standing(kit, grant) == before
+
+
+async def test_nobody_elses_grant_can_be_used_seen_or_revoked(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit), grants_of(kit)
+    for stranger in (OTHER, ANONYMOUS):
+        assert await grants.use(call(), stranger) is None
+        assert list(await grants.listed(stranger, before=None, limit=50)) == []
+        with pytest.raises(CaseNotFound):
+            await grants.owned(grant.id, stranger)
+        with pytest.raises(CaseNotFound):
+            await grants.revoke(grant.id, stranger)
+    assert await grants.use(call(), ADMIN) is None
+
+
+async def test_an_administrator_sees_and_revokes_everyones(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit), grants_of(kit)
+    assert [one.id for one in await grants.listed(ADMIN, before=None, limit=50)] == [grant.id]
+    assert (await grants.revoke(grant.id, ADMIN)).revoked_by == "key:boss"
+
+
+async def test_what_is_over_remains_listed(kit: DeskForTests) -> None:
+    grants = grants_of(kit)
+    used_up, revoked, _ = await granted(kit, uses=1), await granted(kit), await granted(kit)
+    await grants.revoke(revoked.id, ACME)
+    assert (await grants.use(call(), ACME)) is not None
+    kit.clock.advance(timedelta(hours=2))
+    listed = await grants.listed(ACME, before=None, limit=50)
+    assert [one.state(kit.clock()) for one in listed] == ["expired", "revoked", "used_up"]
+    assert used_up.id == listed[-1].id
+
+
+async def test_a_revocation_stands_in_the_log_once(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit), grants_of(kit)
+    first = await grants.revoke(grant.id, ACME)
+    assert await grants.revoke(grant.id, ACME) == first
+    assert await grants.revoke_as(grant.id, "operator") == first
+    revocations = [event for event in await told(kit, grant) if event[0] == "grant.revoked"]
+    assert [(actor, data["grant_id"]) for _, actor, data in revocations] == [("key:acme", grant.id)]
+    with pytest.raises(CaseNotFound):
+        await grants.revoke_as("grant_unknown", "operator")
+
+
+async def test_of_many_calls_at_once_only_so_many_as_are_left_win(kit: DeskForTests) -> None:
+    grant = await granted(kit, uses=5)
+    desks = [grants_of(kit), grants_of(kit)]  # two desks on one store are two processes
+    async with asyncio.timeout(60):
+        won = await asyncio.gather(
+            *(desks[n % 2].use(call(n), ACME) for n in range(64)), return_exceptions=True
+        )
+    covered = [one for one in won if isinstance(one, Grant)]
+    assert len(covered) == 5
+    assert sorted(one.uses_left for one in covered) == [0, 1, 2, 3, 4]
+    assert all(one is None or isinstance(one, Grant | Unavailable) for one in won)
+    kept = await kit.store.grant(grant.id)
+    assert kept is not None
+    assert kept.used == 5
+    assert [event[0] for event in await told(kit, grant)].count("grant.used") == 5
+
+
+async def test_one_call_asked_for_by_many_at_once_counts_once(kit: DeskForTests) -> None:
+    grant = await granted(kit, uses=5)
+    desks = [grants_of(kit), grants_of(kit)]
+    async with asyncio.timeout(60):
+        won = await asyncio.gather(*(desks[n % 2].use(call(), ACME) for n in range(16)))
+    assert {one and one.id for one in won} == {grant.id}
+    kept = await kit.store.grant(grant.id)
+    assert kept is not None
+    assert kept.used == 1
+
+
+async def test_a_revocation_in_between_wins(store: Store) -> None:
+    kit = desk_for_tests(store=store, kinds={"approval": Believing()})
+    grant, grants = await granted(kit), grants_of(kit)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(grants.use(call(n), ACME) for n in range(3)), grants.revoke(grant.id, ACME))
+    assert await grants.use(call(9), ACME) is None
+    names = [event[0] for event in await told(kit, grant)]
+    assert "grant.used" not in names[names.index("grant.revoked") :]
+
+
+class SlowToRead(MemoryStore):
+    """Someone else revokes between looking and spending."""
+
+    revoke: Any = None
+
+    async def usable_grants(self, owner: str, tool: str, now: Any) -> Any:
+        found = await super().usable_grants(owner, tool, now)
+        if found and self.revoke is not None:
+            hurry, self.revoke = self.revoke, None
+            await hurry(found[0].id)
+        return found
+
+
+async def test_a_grant_revoked_between_looking_and_spending_is_not_spent() -> None:
+    store = SlowToRead()
+    kit = desk_for_tests(store=store, kinds={"approval": Believing()})
+    await granted(kit)
+    grants, other = grants_of(kit), grants_of(kit)
+    store.revoke = lambda grant_id: other.revoke_as(grant_id, "operator")
+    assert await grants.use(call(), ACME) is None
+
+
+async def test_a_grant_that_ends_between_looking_and_spending_is_not_spent() -> None:
+    clock = FakeClock()
+    store = SlowToRead()
+    kit = desk_for_tests(store=store, clock=clock, kinds={"approval": Believing()})
+    await granted(kit)
+
+    async def dawdle(grant_id: str) -> None:
+        clock.advance(timedelta(hours=1))
+
+    store.revoke = dawdle
+    assert await grants_of(kit).use(call(), ACME) is None
+
+
+class NeverAgrees(MemoryStore):
+    """Every write of a use is refused."""
+
+    async def commit(self, commitment: Commitment) -> None:
+        if commitment.grant_use is not None:
+            raise Unavailable()
+        await super().commit(commitment)
+
+
+async def test_a_store_that_fails_covers_nothing() -> None:
+    kit = desk_for_tests(store=NeverAgrees(), kinds={"approval": Believing()})
+    grant = await granted(kit)
+    with pytest.raises(Unavailable):
+        await grants_of(kit).use(call(), ACME)
+    kept = await kit.store.grant(grant.id)
+    assert kept is not None
+    assert kept.used == 0
+
+
+async def test_the_end_of_retention_ends_a_grant_and_erases_what_it_allowed(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit, **{"for": "7d"}), grants_of(kit)
+    await grants.use(call(), ACME)
+    kit.clock.advance(kit.desk.limits.keep_for)
+    await kit.sweep.once()
+    kept = await kit.store.grant(grant.id)
+    assert kept is not None
+    assert (kept.patterns, kept.granted_by) == (None, "")
+    assert all("arguments" not in event[2] for event in await told(kit, grant))
+
+
+async def test_the_demo_has_grants_of_its_own(kit: DeskForTests) -> None:
+    grant = await granted(kit, principal=ANONYMOUS)
+    assert (await grants_of(kit).use(call(), ANONYMOUS)) is not None
+    assert await grants_of(kit).use(call(2), ACME) is None
+    assert grant.owner == ""
