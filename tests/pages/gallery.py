@@ -83,6 +83,7 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
         "decline_url": "/review/x/decline",
         "pass_on_url": "/review/x/pass-on",
         "opened_url": "/review/x/opened",
+        "language_url": "/review/x/language",
         "values": typed,
         "undo": undo_of(offer.context),
     }

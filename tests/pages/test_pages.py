@@ -300,9 +300,13 @@ def test_a_long_message_waits_until_the_stakes_are_told() -> None:
 def test_a_language_can_be_chosen_on_every_page_that_can_be_seen_again() -> None:
     for name, html in PAGES.items():
         links = [link for link in Markup(html).all("a") if "hreflang" in link]
+        buttons = [button for button in Markup(html).all("button") if "data-tongue" in button]
         again = name not in ("docs", "pass-on", "home-empty")
-        assert [link["hreflang"] for link in links] == (["de", "es", "fr", "zh", "ar"] if again else []), name
+        ways = [*links, *buttons]
+        assert [way["lang"] for way in ways] == (["de", "es", "fr", "zh", "ar"] if again else []), name
         assert all(str(link["href"]).endswith(f"?lang={link['lang']}") for link in links)
+        assert all(str(one["formaction"]).endswith(f"?lang={one['lang']}") for one in buttons)
+        assert all(one["form"] == "answer" for one in buttons)
 
 
 def test_the_clock_of_a_page_is_given_to_it() -> None:

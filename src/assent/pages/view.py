@@ -67,6 +67,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     pass_on_url: str | None = None
     opened_url: str | None = None
     draft_url: str | None = None
+    language_url: str | None = None
     step: int = 0
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}

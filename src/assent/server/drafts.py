@@ -17,8 +17,9 @@ from assent.errors import AssentError
 from assent.pages.language import Language
 from assent.protocol.poll import Progress
 from assent.reviews import BaseKind
+from assent.reviews.turn import Turn
 from assent.server.public import json_response
-from assent.server.visits import Visits
+from assent.server.visits import Visit, Visits
 from assent.server.wire import describe_error
 
 Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]
@@ -63,6 +64,13 @@ class Drafts:
 
     async def _keep(self, request: Request) -> dict[str, Any]:
         visit = await self._visits.visit(request)
+        turn = await self.save(visit)
+        say = self._language(request).say
+        problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
+        return {"asked": turn.asked, "problems": problems}
+
+    async def save(self, visit: Visit) -> Turn:
+        """Keep what was typed; what it comes to."""
         async with self.alone(visit.case.id):
             saved, step = await self._saved(visit.case, visit.offer)
             turn = self._kind(visit.case.type).typing(visit.offer, visit.typed, saved)
@@ -74,9 +82,7 @@ class Drafts:
                 step=step,
                 progress=_at_step(turn.progress, step),
             )
-        say = self._language(request).say
-        problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
-        return {"asked": turn.asked, "problems": problems}
+        return turn
 
 
 def _at_step(progress: Progress | None, step: int) -> Progress | None:

@@ -78,6 +78,7 @@ class PageViews:
             pass_on_url=f"{page}/pass-on",
             opened_url=f"{page}/opened",
             draft_url=f"{page}/draft",
+            language_url=f"{page}/language",
             step=filled.step,
             values=dict(filled.values),
             problems=dict(filled.problems),

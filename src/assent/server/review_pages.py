@@ -49,7 +49,7 @@ from assent.server.wire import Disconnected, bearer_token, decode, describe_erro
 
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
-POSTED = ("respond", "decline", "pass-on")
+POSTED = ("respond", "decline", "pass-on", "language")
 Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
@@ -103,6 +103,7 @@ class ReviewPages:
             Route("/review/{case_id}/opened", self._guarded(self.opened), methods=["POST"]),
             Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
             Route("/review/{case_id}/pass-on", self._guarded(self.pass_on), methods=["POST"]),
+            Route("/review/{case_id}/language", self._guarded(self.change_language), methods=["POST"]),
             *self._drafts.routes,
             Route("/review", self._guarded(self.astray)),
             Route("/review/{rest:path}", self._guarded(self.astray)),
@@ -195,6 +196,16 @@ class ReviewPages:
         reason = "\n\n".join(part.strip() for part in parts if part.strip())[:LONGEST_NOTE]
         await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
         return self._replies.go(visit.case.id)
+
+    async def change_language(self, request: Request) -> Response:
+        """The same page in another language, with what was typed so far; a closed one has nothing to keep."""
+        visit = await self._visits.visit(request)
+        try:
+            turn = await self._drafts.save(visit)
+        except (AlreadyClosed, CaseExpired):
+            return self._replies.go(visit.case.id)
+        place = self._kind(visit.case.type).place(visit.offer, turn.values, turn.step)
+        return self._replies.go(visit.case.id, place)
 
     async def pass_on(self, request: Request) -> Response:
         """A new link for a colleague, shown once."""

@@ -107,6 +107,7 @@ export default function sendHere(form) {
   }
 
   form.addEventListener("submit", (event) => {
+    if (event.submitter?.matches("[data-tongue]")) return;
     event.preventDefault();
     if (document.body.dataset.sending || isClosed()) return;
     pressed = event.submitter;
