@@ -129,6 +129,28 @@ def test_an_edit_into_another_gated_tool_waits_for_its_own_approval() -> None:
     )
 
 
+def test_the_same_edit_into_a_gated_tool_delivered_twice_is_not_its_approval() -> None:
+    mine = gate(both())
+    first = mine.stop("k", [SQL], schemas=SCHEMAS)
+    assert first is not None
+    edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
+    objects = [first.tool_feedbacks[0].edit({"to": "x@example.com"}, name="send_email")]
+    mine.answer("k", edit)
+    for again in (edit, objects, first.edit("c1", {"to": "x@example.com"}, name="send_email")):
+        with pytest.raises(InvalidFeedback):
+            mine.answer("k", again)
+    assert [waiting.result for waiting in mine.waiting("k").tool_feedbacks] == [None]  # type: ignore[union-attr]
+
+
+def test_a_call_that_waits_for_something_itself_is_begun_anew() -> None:
+    mine = gate(both())
+    mine.stop("k", [SQL, MAIL])
+    mine.answer("k", {"c1": "approve", "c2": "approve"})
+    assert mine.begin("k", "c1").run
+    mine.set_aside("k", "c1")
+    assert mine.run_once("k", "c1", lambda: "done") == "done"
+
+
 def test_when_time_is_over_the_calls_are_rejected_and_late_answers_refused() -> None:
     now = Now()
     mine = gate(HumanInTheLoopHook({"execute_sql": ToolConfig(timeout=60)}), now)

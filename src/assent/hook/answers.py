@@ -12,6 +12,8 @@ Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
 """An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
 Verdicts = dict[str, Verdict]
 NOBODY = "Nobody decided in time."
+NO_EDIT = "this edit changes nothing, so the decision must be approve"
+"""An edit into a reviewed tool waits for its own approval; the same edit delivered twice must not give it."""
 
 
 def accept(
@@ -91,6 +93,8 @@ def _verdict(
         changed = (answered.name, answered.arguments) != (original.name, original.arguments)
         if changed and not edited:
             wrong.append(f"{answered.id}: its call was changed, so the decision must be edit")
+        if edited and not changed:
+            wrong.append(f"{answered.id}: {NO_EDIT}")
         if (
             result is FeedbackResult.REJECTED
             and reason is None
@@ -129,6 +133,8 @@ def _misfitting_edit(
         if verdict.name not in schemas:
             return [f"there is no tool {verdict.name}"]
         schema = schemas[verdict.name]
+    elif verdict.name is not None and verdict.arguments == waiting.arguments:
+        return [NO_EDIT]
     if schema is None:
         return []
     try:

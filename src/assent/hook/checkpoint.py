@@ -30,6 +30,8 @@ class Checkpoint:
     """The calls of this turn that may have begun to run."""
     results: Mapping[str, str] = field(default_factory=dict)
     """What the calls of this turn have answered so far."""
+    tools: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """The tools that an edit may lead to, where the one who answers does not know them: name -> schema."""
     queued: tuple[str, ...] = ()
     """Messages that came while the thread waited."""
     resumed: Mapping[str, int] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class Checkpoint:
             "verdicts": {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()},
             "started": self.started,
             "results": self.results,
+            "tools": self.tools,
             "queued": self.queued,
             "resumed": self.resumed,
             "case": self.case,

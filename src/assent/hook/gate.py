@@ -77,7 +77,11 @@ class ApprovalGate:
         if interruption is None:
             return None
         try:
-            self._saver.put(Checkpoint(thread_id=key, rev=1, stage="paused", interruption=interruption))
+            self._saver.put(
+                Checkpoint(
+                    thread_id=key, rev=1, stage="paused", interruption=interruption, tools=schemas or {}
+                )
+            )
         except CheckpointConflict:
             return self.waiting(key)
         return interruption
@@ -94,15 +98,17 @@ class ApprovalGate:
 
         Without feedback, calls whose time is over are rejected. The first decision of a call stands. An edit
         into another tool that is gated itself waits again: the interruption that comes back is a new one.
+        `schemas` are the tools it may lead to, by default those known when the turn was stopped.
         """
         while True:
             checkpoint = self._kept(key).checkpoint
             interruption = _interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
-            verdicts = self._decided(checkpoint, feedback, schemas)
+            known = checkpoint.tools if schemas is None else schemas
+            verdicts = self._decided(checkpoint, feedback, known)
             interruption, verdicts = gate_edits(
-                self._hooks, interruption, verdicts, schemas=schemas or {}, now=self._clock()
+                self._hooks, interruption, verdicts, schemas=known, now=self._clock()
             )
             stage = "running" if len(verdicts) == len(interruption.tool_feedbacks) else "paused"
             try:
@@ -155,6 +161,20 @@ class ApprovalGate:
                 continue
             return result
 
+    def set_aside(self, key: str, call_id: str) -> None:
+        """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""
+        while True:
+            checkpoint = self._kept(key).checkpoint
+            started = tuple(each for each in checkpoint.started if each != call_id)
+            open_calls = set(started) - set(checkpoint.results)
+            try:
+                self._saver.put(
+                    checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None
+                )
+            except CheckpointConflict:
+                continue
+            return
+
     def run_once(self, key: str, call_id: str, run: Callable[[], str], *, repeatable: bool = False) -> str:
         """What the call answers, having run it unless it ran before. What it raises is kept as its answer."""
         begun = self.begin(key, call_id, repeatable=repeatable)
@@ -188,7 +208,7 @@ class ApprovalGate:
         return await asyncio.to_thread(method, *args, **named)
 
     def _decided(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, schemas: Schemas | None
+        self, checkpoint: Checkpoint, feedback: Feedback | None, schemas: Schemas
     ) -> Mapping[str, Verdict]:
         interruption, now = _interruption(checkpoint), self._clock()
         late = interruption.expires_at is not None and now >= interruption.expires_at
