@@ -157,7 +157,7 @@ def test_longer_texts_and_globs_fit_nothing() -> None:
 
 
 def test_only_text_fits_a_glob() -> None:
-    for value in (1, None, True, ["a"], {"a": 1}):
+    for value in (1, None, True, ["a"], {"a": 1}, "\x1b[2J", "\x00", "\ud800"):
         assert not fits({"glob": "**"}, value)
 
 

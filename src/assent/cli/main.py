@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "settings": ("assent.cli.settings", "Show the effective settings and where each came from."),
     "key": ("assent.cli.keys", "API keys: create, list, revoke."),
     "case": ("assent.cli.cases", "Cases: show one with its events, and check its chain."),
+    "grant": ("assent.cli.grants", "Grants: what people allowed in advance: list, show, revoke."),
     "deliveries": ("assent.cli.deliveries", "Callbacks: what was sent where, and how it went."),
     "migrate": ("assent.cli.migrate", "Bring the database's schema up to date."),
     "signing": ("assent.cli.signing", "The keys that sign results: list, rotate."),

@@ -32,7 +32,7 @@ def fits(pattern: Any, value: Any) -> bool:
     if "exact" in pattern:
         return identical(pattern["exact"], value)
     if "glob" in pattern:
-        return type(value) is str and matches(pattern["glob"], value)
+        return type(value) is str and is_storable(value) and matches(pattern["glob"], value)
     return _within(pattern["from"], pattern["to"], value)
 
 

@@ -1,4 +1,4 @@
-"""The API's quieter routes: listing cases, callback addresses and deliveries."""
+"""The API's quieter routes: listing cases, callback addresses, deliveries and grants."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,12 +6,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from assent.desk.grants import Grants
 from assent.desk.outbox import Outbox
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import CaseNotFound
 from assent.ports.identity import Principal
 from assent.server.case_api import CaseApi, require_caller
 from assent.server.endpoint_api import EndpointApi, delivery_view
+from assent.server.grant_api import GrantApi
 from assent.server.public import json_response
 from assent.server.wire import Scope, read_body
 
@@ -32,6 +34,9 @@ class RestApi:
         self._cases = cases
         self._endpoints = EndpointApi(desk)
         self._outbox = outbox
+        self._grants = GrantApi(
+            Grants(store=desk.store, clock=desk.now, keep_for=desk.limits.keep_for, observe=desk.observe)
+        )
 
     @property
     def routes(self) -> list[Route]:
@@ -41,6 +46,10 @@ class RestApi:
             Route("/v1/callbacks", self.callbacks, methods=["GET", "POST"]),
             Route("/v1/deliveries", self.list_deliveries),
             Route("/v1/deliveries/{delivery_id}/replay", self.replay_delivery, methods=["POST"]),
+            Route("/v1/grants", self.list_grants),
+            Route("/v1/grants/use", self.use_grant, methods=["POST"]),
+            Route("/v1/grants/{grant_id}", self.show_grant),
+            Route("/v1/grants/{grant_id}/revoke", self.revoke_grant, methods=["POST"]),
         ]
 
     async def list_cases(self, request: Request) -> Response:
@@ -75,3 +84,24 @@ class RestApi:
         if delivery is None or delivery.owner != (principal.name or ""):
             raise CaseNotFound("There is no such delivery for you.")
         return json_response(delivery_view(await self._outbox.replay(delivery.id)), status=202)
+
+    async def list_grants(self, request: Request) -> Response:
+        """What people allowed the caller in advance."""
+        principal = await self._authenticate(request.scope)
+        return json_response(await self._grants.list(request.query_params, principal))
+
+    async def use_grant(self, request: Request) -> Response:
+        """Spend one use of a grant on a call."""
+        principal = await self._authenticate(request.scope)
+        body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
+        return json_response(await self._grants.use(body, principal))
+
+    async def show_grant(self, request: Request) -> Response:
+        """One grant."""
+        principal = await self._authenticate(request.scope)
+        return json_response(await self._grants.show(request.path_params["grant_id"], principal))
+
+    async def revoke_grant(self, request: Request) -> Response:
+        """End a grant."""
+        principal = await self._authenticate(request.scope)
+        return json_response(await self._grants.revoke(request.path_params["grant_id"], principal))

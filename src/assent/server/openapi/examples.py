@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assent.cases.tokens import TOKEN_LENGTH
 from assent.protocol.event_data import EventData
@@ -15,6 +16,7 @@ from assent.protocol.review_callback import ReviewCallback
 from assent.reviews import BUILT_IN
 from assent.server.case_api import CancelRequest, CaseList, CaseSummary
 from assent.server.endpoint_api import DeliveryList, DeliveryView, EndpointList, EndpointRequest, EndpointView
+from assent.server.grant_api import GrantList, GrantView, UseReply, UseRequest
 from assent.server.openapi.models import StreamedEvent
 
 CASE = "review_5f0c1a9e7b3d4c2f8a6e1d0b9c8f7a6e"
@@ -83,6 +85,23 @@ _DELIVERY = DeliveryView(
     settled_at=ANSWERED_AT,
 )
 
+_GRANT = GrantView(
+    id="grant_019e1f3a5b7cd1e2f3a4b5c6d7e8f9",
+    state="live",
+    tool="send_email",
+    agent="mailer",
+    patterns={"to": {"glob": "*@acme.example"}, "template": {"exact": "weekly-report"}},
+    uses=20,
+    uses_left=19,
+    granted_at=ANSWERED_AT,
+    expires_at=ENDS_AT,
+    granted_by="mara@acme.example",
+    owner="reports",
+    case_id=CASE,
+    call_id="call_7d1",
+)
+_ENDED = replace(_GRANT, state="revoked", revoked_at=ENDS_AT, revoked_by="key:reports")
+
 
 def _plain(**examples: Any) -> Mapping[str, Any]:
     return {name: msgspec.json.decode(msgspec.json.encode(value)) for name, value in examples.items()}
@@ -109,6 +128,20 @@ ENDPOINT = _plain(registered=_ENDPOINT)
 ENDPOINTS = _plain(one=EndpointList(callbacks=(_ENDPOINT,)))
 DELIVERY = _plain(again=_DELIVERY)
 DELIVERIES = _plain(one=DeliveryList(deliveries=(_DELIVERY,)))
+GRANT = _plain(live=_GRANT)
+ENDED = _plain(revoked=_ENDED)
+GRANTS = _plain(two=GrantList(grants=(_GRANT, _ENDED)))
+USE = _plain(
+    call=UseRequest(
+        key="thread-12/3/call_9f2",
+        call_id="call_9f2",
+        tool="send_email",
+        arguments={"to": "ola@acme.example", "template": "weekly-report"},
+        agent="mailer",
+        thread_id="thread-12",
+    )
+)
+USED = _plain(covered=UseReply(grant=_GRANT), not_covered=UseReply(grant=None))
 CALLBACK = _plain(
     completed=ReviewCallback(
         event="review.completed",

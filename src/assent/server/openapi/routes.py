@@ -2,6 +2,7 @@
 
 from assent.server.openapi.callback_routes import CALLBACK_ROUTES, CALLBACKS
 from assent.server.openapi.case_routes import ANSWERS, CASE_ROUTES, CASES
+from assent.server.openapi.grant_routes import GRANT_ROUTES, GRANTS
 from assent.server.openapi.public_routes import PUBLIC_ROUTES, SERVER
 from assent.server.openapi.route import Route
 
@@ -9,6 +10,7 @@ TAGS = {
     CASES: "Ask a person, and learn what they decided.",
     ANSWERS: "Answer for a person who pressed a button in a messenger.",
     CALLBACKS: "Be told instead of asking: addresses of yours that receive outcomes.",
+    GRANTS: "What people allowed in advance: so many calls of one tool, for so long.",
     SERVER: "What this server can do, and how it is doing.",
 }
-ROUTES: tuple[Route, ...] = (*CASE_ROUTES, *CALLBACK_ROUTES, *PUBLIC_ROUTES)
+ROUTES: tuple[Route, ...] = (*CASE_ROUTES, *CALLBACK_ROUTES, *GRANT_ROUTES, *PUBLIC_ROUTES)
