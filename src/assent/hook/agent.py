@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from assent.hook.answers import Feedback
@@ -15,6 +16,9 @@ from assent.hook.savers.saver import Saver
 from assent.hook.tools import Tool, by_name
 from assent.hook.workers import Workers
 
+if TYPE_CHECKING:
+    from assent.hook.reviews import Reviews
+
 
 class ReactAgent:
     """Calls the model, has its tools run, and goes on until the model needs none, or a person is needed.
@@ -22,7 +26,8 @@ class ReactAgent:
     `invoke` and `resume` return an AgentResult, or an InterruptionMetadata that waits for answers. The thread
     is kept in `saver` at every step: any process that has it can resume. Every call runs at most once, or,
     for a tool marked repeatable, at least once with the same key. `lease_for` is how long a process may be
-    silent before another may take its thread for dead.
+    silent before another may take its thread for dead. With `reviews`, every interruption opens a case where
+    people decide it, and `resume` without feedback takes up what they decided.
     """
 
     def __init__(
@@ -33,6 +38,7 @@ class ReactAgent:
         hooks: Sequence[Hook] = (),
         saver: Saver | None = None,
         *,
+        reviews: "Reviews | None" = None,
         instructions: str = "",
         max_turns: int = 50,
         lease_for: timedelta = LEASE,
@@ -42,6 +48,7 @@ class ReactAgent:
             raise ValueError("An agent needs a name: its threads are found by it.")
         self.name = name
         self.saver = saver or MemorySaver()
+        self._reviews = reviews
         self._model = model
         self._tools = by_name(tools)
         self._hooks = tuple(hooks)
@@ -50,7 +57,7 @@ class ReactAgent:
         self._lease_for = lease_for
         self._clock = clock
         self._workers = Workers()
-        self._flow = self._flow_named(name)
+        self._flow = self._flow_named(name, asks=reviews is not None)
         self._schemas = [tool.as_schema() for tool in self._tools.values()]
 
     def invoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
@@ -121,8 +128,8 @@ class ReactAgent:
         """As `driver_inside`, on an event loop."""
         return self._adriver(f"{outer}>{self.name}", saver)
 
-    def _flow_named(self, name: str) -> Flow:
-        return Flow(name, self._tools, self._hooks, max_turns=self._max_turns, clock=self._clock)
+    def _flow_named(self, name: str, *, asks: bool = False) -> Flow:
+        return Flow(name, self._tools, self._hooks, asks=asks, max_turns=self._max_turns, clock=self._clock)
 
     def _driver(self, name: str | None = None, saver: Saver | None = None) -> SyncDriver:
         return SyncDriver(**self._parts(name, saver))
@@ -139,6 +146,7 @@ class ReactAgent:
             "saver": saver or self.saver,
             "lease_for": self._lease_for,
             "workers": self._workers,
+            "reviews": self._reviews if name is None else None,
         }
 
 

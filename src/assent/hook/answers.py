@@ -50,9 +50,11 @@ def accept(
     return kept
 
 
-def by_default(interruption: InterruptionMetadata, decided: Mapping[str, Verdict]) -> Verdicts:
+def by_default(
+    interruption: InterruptionMetadata, decided: Mapping[str, Verdict], *, reason: str = NOBODY
+) -> Verdicts:
     """What becomes of the calls nobody decided: they are rejected. No default ever runs one."""
-    refused = Verdict(decision=FeedbackResult.REJECTED, reason=NOBODY)
+    refused = Verdict(decision=FeedbackResult.REJECTED, reason=reason)
     return {**{waiting.id: refused for waiting in interruption.tool_feedbacks}, **decided}
 
 

@@ -1,30 +1,35 @@
 """The two drivers of the loop: they do what it asks, and nothing else. One waits, the other awaits."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from assent.errors import ModelMisbehaved
+from assent.errors import AssentError, HookError, ModelMisbehaved
 from assent.hook.calling import Tools, acall_tool, apieces, call_tool, pieces, with_tools
 from assent.hook.checkpoint import Message
 from assent.hook.effects import (
+    Ask,
     AskModel,
     Claim,
     Effect,
     Emit,
     Join,
     Load,
+    Look,
     Put,
     Release,
     Renew,
     Run,
     Steps,
-)  # fmt: skip
+    Withdraw,
+)
 from assent.hook.events import AgentResult, Event, Job, Model, Outcome, TextDelta
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
@@ -33,6 +38,7 @@ from assent.hook.workers import Workers
 
 if TYPE_CHECKING:
     from assent.hook.agent import ReactAgent
+    from assent.hook.reviews import Reviews
 
 logger = logging.getLogger(__name__)
 Ended = Mapping[str, str | InterruptionMetadata]
@@ -51,6 +57,7 @@ class _Driver:
         saver: Saver,
         lease_for: timedelta,
         workers: Workers,
+        reviews: "Reviews | None",
     ) -> None:
         self._name = name
         self._model = with_tools(model)
@@ -58,6 +65,7 @@ class _Driver:
         self._before: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
         self._saver = saver
         self._workers = workers
+        self._reviews = reviews
         self._lease_for = lease_for
         self._renew_every = lease_for.total_seconds() / 3
 
@@ -76,6 +84,20 @@ class _Driver:
                 return self._saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
             case Release(thread_id):
                 return self._saver.release(thread_id)
+            case _:
+                raise TypeError(f"The loop asked for {effect!r}.")
+
+    def _with_people(self, effect: Effect) -> Any:
+        """What the reviews answer; it may have to be awaited."""
+        if self._reviews is None:
+            return None
+        match effect:
+            case Ask(interruption, attempt):
+                return self._reviews.ask(interruption, agent=self._name, attempt=attempt)
+            case Look(case):
+                return self._reviews.look(case)
+            case Withdraw(case):
+                return self._reviews.withdraw(case, "The calls were decided elsewhere.")
             case _:
                 raise TypeError(f"The loop asked for {effect!r}.")
 
@@ -141,6 +163,13 @@ class SyncDriver(_Driver):
                 self._running[self._workers.submit(partial(self._do, job))] = (job, limit)
         if isinstance(effect, Run | Join):
             return self._ended()
+        if isinstance(effect, Ask | Look | Withdraw):
+            with _unheard(effect):
+                answer = self._with_people(effect)
+                if inspect.isawaitable(answer):
+                    raise HookError("These reviews live on an event loop: use ainvoke and aresume.")
+                return answer
+            return None
         return self._keep(effect)
 
     def _do(self, job: Job) -> str | InterruptionMetadata:
@@ -219,6 +248,11 @@ class AsyncDriver(_Driver):
             self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
         if isinstance(effect, Run | Join):
             return await self._ended()
+        if isinstance(effect, Ask | Look | Withdraw):
+            with _unheard(effect):
+                asked = await asyncio.wrap_future(self._workers.submit(partial(self._with_people, effect)))
+                return await asked if inspect.isawaitable(asked) else asked
+            return None
         if self._saver.blocking:
             return await asyncio.wrap_future(self._workers.submit(partial(self._keep, effect)))
         return self._keep(effect)
@@ -254,6 +288,17 @@ class AsyncDriver(_Driver):
             job = self._running.pop(task)
             ended[job.call.id] = _result(job, task.exception()) or task.result()
         return ended
+
+
+@contextmanager
+def _unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
+    """Nobody could be asked, or told: the thread waits all the same, and the next resume tries again."""
+    try:
+        yield
+    except (AssentError, OSError) as error:
+        if isinstance(effect, Look) or type(error) is HookError:
+            raise
+        logger.warning("%s failed; the calls go on waiting.", type(effect).__name__, exc_info=error)
 
 
 def _result(job: Job, error: BaseException | None) -> str | None:

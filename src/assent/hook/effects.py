@@ -1,12 +1,14 @@
 """What the loop asks its driver to do, and is sent the outcome of."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assent.hook.checkpoint import Checkpoint, Message
 from assent.hook.events import Event, Job, Outcome
 from assent.hook.interruption import InterruptionMetadata
+
+Case = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,35 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Open the case for an interruption; answered with the case, or None where nobody could be asked."""
+
+    interruption: InterruptionMetadata
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Answered with the Ruling of a case, or None while it waits."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """The calls of this case were decided elsewhere."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Tell whoever listens."""
 
     event: Event
 
 
-Effect = Load | Put | Claim | AskModel | Run | Join | Renew | Release | Emit
+Effect = Load | Put | Claim | AskModel | Run | Join | Renew | Release | Ask | Look | Withdraw | Emit
 Steps = Generator[Effect, Any, Outcome]
 Part = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""

@@ -13,25 +13,29 @@ from assent.hook.answers import Feedback, accept, by_default
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.effects import (
+    Ask,
     AskModel,
     Claim,
     Effect,
     Emit,
     Join,
     Load,
+    Look,
     Part,
     Put,
     Release,
     Renew,
     Run,
     Steps,
-)  # fmt: skip
+    Withdraw,
+)
 from assent.hook.events import AgentResult, Job, ModelReplied, ToolAnswered
 from assent.hook.feedback import Verdict
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.messages import assistant, calls_of, tool_result, user
 from assent.hook.outcomes import CANCELLED, UNKNOWN, as_decided, refusal, told
 from assent.hook.policy import Hook, NewMessage
+from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
 from assent.hook.standing import answered, from_inside, stored_outcome, turn_of, waiting_by_id
 from assent.hook.tools import Tool
@@ -47,12 +51,14 @@ class Flow:
         tools: Mapping[str, Tool],
         hooks: Sequence[Hook],
         *,
+        asks: bool = False,
         max_turns: int = 50,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.name = name
         self.tools = tools
         self.hooks = hooks
+        self.asks = asks
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
@@ -213,33 +219,70 @@ class Flow:
 
     def _answered(self, checkpoint: Checkpoint, feedback: Feedback | None) -> Part:
         """Keep the answers; the thread is claimed when they are complete, otherwise it goes on waiting."""
-        interruption, verdicts = checkpoint.interruption, checkpoint.verdicts
+        interruption = checkpoint.interruption
         if checkpoint.stage != "paused" or interruption is None:
             raise NothingToResume
+        ruling: Ruling | None = None
+        if feedback is None and checkpoint.case is not None:
+            ruling = yield Look(checkpoint.case)
+            if ruling is not None and ruling.how == "expired" and interruption.default == "hold":
+                again_from = checkpoint.case["attempt"] + 1
+                return (yield from self._asked(replace(checkpoint, case=None), attempt=again_from))
+        verdicts = self._decided(checkpoint, interruption, feedback, ruling)
+        if verdicts is None:
+            return (yield from self._asked(checkpoint))
         now = self.clock()
-        if feedback is not None:
-            verdicts = accept(interruption, feedback, decided=verdicts, schemas=self.schemas, now=now)
-        elif (
-            interruption.expires_at is None or now < interruption.expires_at or interruption.default == "hold"
-        ):
-            return interruption.with_verdicts(verdicts)
-        else:
-            verdicts = by_default(interruption, verdicts)
         again, verdicts = gate_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
         if len(verdicts) < len(again.tool_feedbacks):
-            case = checkpoint.case if again is interruption else None
-            yield Put(checkpoint.next(interruption=again, verdicts=verdicts, case=case))
-            return again.with_verdicts(verdicts)
+            changed = again is not interruption
+            checkpoint = checkpoint.next(
+                interruption=again, verdicts=verdicts, case=None if changed else checkpoint.case
+            )
+            yield Put(checkpoint)
+            return (yield from self._asked(checkpoint))
         started = [call.id for call in calls_of(checkpoint.messages[-1])]
         checkpoint = checkpoint.next(stage="running", interruption=again, verdicts=verdicts, started=started)
         yield Claim(checkpoint)
+        if checkpoint.case is not None and feedback is not None:
+            yield Withdraw(checkpoint.case)
         return checkpoint
+
+    def _decided(
+        self,
+        checkpoint: Checkpoint,
+        interruption: InterruptionMetadata,
+        feedback: Feedback | None,
+        ruling: Ruling | None,
+    ) -> Mapping[str, Verdict] | None:
+        """All decisions so far, or None if there is nothing new. Where a case was opened, its clock rules."""
+        kept, now = checkpoint.verdicts, self.clock()
+        if feedback is not None:
+            return accept(interruption, feedback, decided=kept, schemas=self.schemas, now=now)
+        if checkpoint.case is not None:
+            return None if ruling is None else ruling.verdicts(interruption, kept, self.schemas)
+        late = interruption.expires_at is not None and now >= interruption.expires_at
+        return by_default(interruption, kept) if late and interruption.default == "reject" else None
+
+    def _asked(
+        self, checkpoint: Checkpoint, *, attempt: int = 0
+    ) -> Generator[Effect, Any, InterruptionMetadata]:
+        """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
+        interruption, case = checkpoint.interruption, checkpoint.case
+        if interruption is None:
+            raise NothingToResume
+        interruption = interruption.with_verdicts(checkpoint.verdicts)
+        if self.asks and case is None and (opened := (yield Ask(interruption, attempt))) is not None:
+            case = {**opened, "attempt": attempt}
+            yield Put(checkpoint.next(case=case))
+        return replace(interruption, case=case)
 
     def _paused(
         self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any
     ) -> Generator[Effect, Any, InterruptionMetadata]:
         changes = {"started": (), "case": None, **changes}
-        yield Put(checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes))
+        checkpoint = checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes)
+        yield Put(checkpoint)
+        interruption = yield from self._asked(checkpoint)
         yield Emit(interruption)
         return interruption
 

@@ -36,6 +36,8 @@ class InterruptionMetadata:
     expires_at: datetime | None = None
     default: str = "reject"
     """What becomes of the calls when nobody answers in time: "reject", or "hold" to go on waiting."""
+    case: Mapping[str, Any] | None = None
+    """Where a person can decide the calls: `case_id`, `review_url` and `expires_at` of the case."""
 
     @property
     def undecided(self) -> tuple[ToolFeedback, ...]:

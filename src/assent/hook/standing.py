@@ -33,15 +33,15 @@ def from_inside(
     checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata], *, now: datetime
 ) -> InterruptionMetadata:
     """What agents inside have stopped, as one interruption: every call named by the way to it."""
-    tools = {call.id: call.name for call in calls_of(checkpoint.messages[-1])}
+    inside = [call for call in calls_of(checkpoint.messages[-1]) if call.id in stopped]
     ends = [inner.expires_at for inner in stopped.values() if inner.expires_at is not None]
     return interrupt(
         thread_id=checkpoint.thread_id,
         turn=turn_of(checkpoint),
         feedbacks=[
-            replace(waiting, id=f"{call_id}/{waiting.id}", path=(tools[call_id], *waiting.path))
-            for call_id, inner in stopped.items()
-            for waiting in inner.undecided
+            replace(waiting, id=f"{call.id}/{waiting.id}", path=(call.name, *waiting.path))
+            for call in inside
+            for waiting in stopped[call.id].undecided
         ],
         automatic=[],
         now=now,

@@ -1,0 +1,57 @@
+"""How a case about stopped calls ended, and what that means for the calls."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from assent.errors import InvalidFeedback
+from assent.hook.answers import NOBODY, Verdicts, accept, by_default
+from assent.hook.feedback import Verdict
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.turn import Schemas
+
+WITHDRAWN = "The review was withdrawn."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ruling:
+    """The end of a case: decided call by call, or not at all; then `reason` says why."""
+
+    how: Literal["decided", "expired", "withdrawn"]
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+    decided_by: str | None = None
+    reason: str = NOBODY
+
+    def verdicts(
+        self, interruption: InterruptionMetadata, decided: Mapping[str, Verdict], schemas: Schemas
+    ) -> Verdicts:
+        """The decisions it brings. The case kept its own time, so none of them is late here."""
+        if self.how != "decided":
+            return by_default(interruption, decided, reason=self.reason)
+        named = {call_id: self._named(said) for call_id, said in self.decisions.items()}
+        return accept(interruption, named, decided=decided, schemas=schemas)
+
+    def _named(self, said: Any) -> Any:
+        if self.decided_by is None or not isinstance(said, Mapping):
+            return said
+        return {**said, "decided_by": self.decided_by}
+
+
+def read_ruling(status: Mapping[str, Any]) -> Ruling | None:
+    """A poll's answer as a ruling, None while the case waits; InvalidFeedback if it decides nothing."""
+    match status.get("status"):
+        case "completed":
+            data = (status.get("result") or {}).get("data") or {}
+            who = status.get("responded_by") or {}
+            if not isinstance(data.get("decisions"), Mapping):
+                raise InvalidFeedback("The case was answered without decisions about its calls.")
+            return Ruling(
+                how="decided", decisions=data["decisions"], decided_by=who.get("name") or who.get("email")
+            )
+        case "expired":
+            return Ruling(how="expired")
+        case "cancelled":
+            said = status.get("reason")
+            return Ruling(how="withdrawn", reason=f"{WITHDRAWN} {said}" if said else WITHDRAWN)
+        case _:
+            return None
