@@ -1,7 +1,4 @@
-"""A stage for tool approval: scripted turns, tools that leave a trace, and a harness for each framework.
-
-Run as a module, it resumes a thread in a process of its own.
-"""
+"""A stage for tool approval: scripted turns, tools that leave a trace, and a harness for each framework."""
 
 import importlib
 import json
@@ -180,7 +177,9 @@ def resume_elsewhere(
 ) -> "subprocess.Popen[str]":
     """Resume a thread in a new process; `outcome_of` waits for it."""
     where = f"{harness.__module__}:{harness.__qualname__}"
-    command = [sys.executable, "-m", __name__, where, str(folder), scene.to_json(), thread_id]
+    # Not as -m: the module would be there twice, and its scenes would not be the harness's scenes.
+    start = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
+    command = [sys.executable, "-c", start, where, str(folder), scene.to_json(), thread_id]
     return subprocess.Popen(  # noqa: S603 - our own module
         [*command, json.dumps(feedback)],
         stdout=subprocess.PIPE,
@@ -211,7 +210,3 @@ def main(where: str, folder: str, scene: str, thread_id: str, feedback: str) -> 
         print(error.code)  # noqa: T201
     finally:
         made.close()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
