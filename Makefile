@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # UV_PYTHON would outrank the virtual environment.
 unexport UV_PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs gallery languages bench faults lock clean setup-base setup-test browser load-generator
+.PHONY: help demo test lint format docs gallery languages bench faults lock clean setup-base setup-test browser redis load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -18,7 +18,7 @@ help: ## Show this list
 demo: setup-base ## Run the service with a case waiting for your answer
 	$(BIN)/assent demo
 
-test: setup-test browser lint ## Run every check; PYTHON=python3.12 picks the interpreter
+test: setup-test browser redis lint ## Run every check; PYTHON=python3.12 picks the interpreter
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: setup-test ## Check style, types and layers
@@ -64,6 +64,9 @@ setup-test:
 
 browser: setup-test
 	@$(BIN)/python -m scripts.browser
+
+redis: setup-test
+	@$(BIN)/python -m scripts.redis_server
 
 load-generator: setup-test
 	@$(BIN)/python -m scripts.wrk

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 _EXPORTS: dict[str, str] = {
     "AgentResult": "assent.hook.events",
     "FeedbackResult": "assent.hook.feedback",
+    "FileSaver": "assent.hook.savers.file",
     "HumanInTheLoopHook": "assent.hook.policy",
     "InterruptionMetadata": "assent.hook.interruption",
+    "LangGraphSaver": "assent.hook.savers.langgraph",
     "MemorySaver": "assent.hook.savers.memory",
+    "PostgresSaver": "assent.hook.savers.postgres",
     "ReactAgent": "assent.hook.agent",
+    "RedisSaver": "assent.hook.savers.redis",
+    "Retention": "assent.hook.savers.saver",
+    "Saver": "assent.hook.savers.saver",
+    "SqliteSaver": "assent.hook.savers.sqlite",
     "Tool": "assent.hook.tools",
     "ToolCall": "assent.hook.calls",
     "ToolConfig": "assent.hook.policy",
@@ -29,7 +36,14 @@ if TYPE_CHECKING:
     from assent.hook.interruption import InterruptionMetadata as InterruptionMetadata
     from assent.hook.policy import HumanInTheLoopHook as HumanInTheLoopHook
     from assent.hook.policy import ToolConfig as ToolConfig
+    from assent.hook.savers.file import FileSaver as FileSaver
+    from assent.hook.savers.langgraph import LangGraphSaver as LangGraphSaver
     from assent.hook.savers.memory import MemorySaver as MemorySaver
+    from assent.hook.savers.postgres import PostgresSaver as PostgresSaver
+    from assent.hook.savers.redis import RedisSaver as RedisSaver
+    from assent.hook.savers.saver import Retention as Retention
+    from assent.hook.savers.saver import Saver as Saver
+    from assent.hook.savers.sqlite import SqliteSaver as SqliteSaver
     from assent.hook.tools import Tool as Tool
     from assent.hook.tools import tool as tool
 else:

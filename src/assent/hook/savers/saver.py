@@ -11,6 +11,8 @@ from typing import ClassVar
 
 from assent.hook.checkpoint import Checkpoint, Stage
 
+NAMELESS = "A thread needs a name that is not empty."
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retention:
@@ -28,7 +30,7 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A checkpoint as it was kept."""
+    """A checkpoint as it was kept; a lease is the thread's and shows on its newest checkpoint alone."""
 
     checkpoint: Checkpoint
     saved_at: datetime
@@ -36,7 +38,10 @@ class Kept:
 
 
 class Saver(ABC):
-    """Keeps threads. Raises CheckpointConflict when someone else was faster, Unavailable when it cannot."""
+    """Keeps threads. Raises CheckpointConflict when someone else was faster, Unavailable when it cannot.
+
+    A thread's id is any text but the empty one. Whatever is raised, a checkpoint is kept whole or not at all.
+    """
 
     blocking: ClassVar[bool] = True
     """Whether a call may wait for a disk or a network."""

@@ -9,6 +9,7 @@ pytest.register_assert_rewrite(
     "assent.testing.contracts.grant_store",
     "assent.testing.contracts.key_store",
     "assent.testing.contracts.outbox_store",
+    "assent.testing.contracts.saver",
     "assent.testing.contracts.store",
     "assent.testing.contracts.tool_approval",
 )

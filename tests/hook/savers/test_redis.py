@@ -1,0 +1,108 @@
+"""RedisSaver keeps the contract, against a real server, and says so when that server is gone."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+
+import pytest
+import redis
+
+from assent.errors import CheckpointConflict, Unavailable
+from assent.hook.savers.redis import RedisSaver
+from assent.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
+from tests.hook.savers.servers import RedisProcess, running_redis
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as process:
+        yield process
+
+
+@pytest.fixture
+def client(server: RedisProcess) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(server.url) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def open_saver(server: RedisProcess, client: redis.Redis) -> OpenSaver:
+    return partial(RedisSaver, server.url)
+
+
+class TestRedisSaver(SharedSaverContract):
+    pass
+
+
+def test_a_server_without_memory_takes_nothing_and_keeps_what_it_had(
+    open_saver: OpenSaver, client: redis.Redis
+) -> None:
+    saver = open_saver()
+    checkpoint = standing(saver, 2)
+    before = saver.list("thread")
+    client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(Unavailable, match="nothing was recorded"):
+            saver.put(checkpoint.next(stage="paused"))
+        with pytest.raises(Unavailable):
+            saver.renew("thread", 2, lease_for=HOUR)
+        assert saver.list("thread") == before
+    finally:
+        client.config_set("maxmemory", "0")
+    saver.put(checkpoint.next(stage="paused"))
+    saver.close()
+
+
+def test_what_was_kept_survives_the_death_of_the_server(open_saver: OpenSaver, server: RedisProcess) -> None:
+    saver = open_saver(patience=timedelta(seconds=1))
+    checkpoint = standing(saver, 3)
+    before = saver.list("thread")
+    server.kill()
+    with pytest.raises(Unavailable):
+        saver.get("thread")
+    with pytest.raises(Unavailable):
+        saver.put(checkpoint.next())
+    server.start()
+    assert saver.list("thread") == before
+    saver.put(checkpoint.next())
+    saver.close()
+
+
+def test_a_write_that_is_sent_again_is_kept_once(open_saver: OpenSaver, client: redis.Redis) -> None:
+    saver = open_saver()
+    standing(saver, 1)
+    keys = [b"{assent}:thread:thread", b"{assent}:texts:thread", b"{assent}:stage:ready"]
+    given = [b"thread", 2, "ready", "{}", "token", -1, 0, 3, -1]
+    script = saver._append_script  # type: ignore[attr-defined]
+    assert [script(keys=keys, args=given) for _ in range(2)] == [b"kept", b"kept"]
+    assert [one.checkpoint.rev for one in saver.list("thread")] == [2, 1]
+    saver.close()
+
+
+def test_savers_with_different_prefixes_do_not_meet(open_saver: OpenSaver) -> None:
+    ours, theirs = open_saver(), open_saver(prefix="theirs")
+    standing(ours, 1)
+    assert theirs.get("thread") is None
+    standing(theirs, 2)
+    with pytest.raises(CheckpointConflict):
+        standing(ours, 1)
+    ours.close()
+    theirs.close()
+
+
+def test_a_client_of_ones_own_is_used_and_left_open(client: redis.Redis) -> None:
+    saver = RedisSaver(client)
+    standing(saver, 1)
+    saver.close()
+    with pytest.raises(Unavailable):
+        saver.get("thread")
+    assert client.ping()
+
+
+def test_a_client_that_gives_text_is_refused(server: RedisProcess) -> None:
+    with (
+        redis.Redis.from_url(server.url, decode_responses=True) as client,
+        pytest.raises(ValueError, match="decode_responses"),
+    ):
+        RedisSaver(client)

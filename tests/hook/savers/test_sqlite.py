@@ -1,0 +1,15 @@
+"""SqliteSaver keeps the contract."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.contracts.saver import OpenSaver, SharedSaverContract
+
+
+class TestSqliteSaver(SharedSaverContract):
+    @pytest.fixture
+    def open_saver(self, tmp_path: Path) -> OpenSaver:
+        return partial(SqliteSaver, tmp_path / "threads.db")
