@@ -37,16 +37,22 @@ def pieces(reply: Any) -> Iterator[Any]:
         yield reply
 
 
-async def apieces(reply: Any) -> AsyncIterator[Any]:
-    """As `pieces`, on an event loop."""
+async def apieces(reply: Any, workers: Workers) -> AsyncIterator[Any]:
+    """As `pieces`, on an event loop; a generator that blocks goes on in a thread of the workers."""
     if inspect.isasyncgen(reply):
         async for piece in reply:
             yield piece
     elif inspect.isgenerator(reply):
-        for piece in reply:
+        while (piece := await asyncio.wrap_future(workers.submit(partial(next, reply, None)))) is not None:
             yield piece
     else:
         yield await reply if inspect.isawaitable(reply) else reply
+
+
+def waits_itself(function: Callable[..., Any]) -> bool:
+    """Whether calling it never blocks: it is async, or an object whose call is."""
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - the method itself is looked at
+    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)
 
 
 def call_tool(job: Job) -> Any:
@@ -65,7 +71,7 @@ async def acall_tool(job: Job, workers: Workers) -> Any:
 
 
 async def _collected(reply: Any) -> list[Any]:
-    return [piece async for piece in apieces(reply)]
+    return [piece async for piece in apieces(reply, Workers())]
 
 
 async def _awaited(answer: Any) -> Any:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assent.errors import AssentError, HookError, ModelMisbehaved
-from assent.hook.calling import Tools, acall_tool, apieces, call_tool, pieces, with_tools
+from assent.hook.calling import Tools, acall_tool, apieces, call_tool, pieces, waits_itself, with_tools
 from assent.hook.checkpoint import Message
 from assent.hook.effects import (
     Ask,
@@ -61,6 +61,7 @@ class _Driver:
     ) -> None:
         self._name = name
         self._model = with_tools(model)
+        self._never_blocks = waits_itself(model)
         self._tools = tools
         self._before: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
         self._saver = saver
@@ -222,7 +223,8 @@ class AsyncDriver(_Driver):
                 elif isinstance(effect, AskModel):
                     texts: list[str] = []
                     answer = None
-                    async for piece in apieces(self._reply(effect.messages)):
+                    reply = await self._areply(effect.messages)
+                    async for piece in apieces(reply, self._workers):
                         if not isinstance(piece, str):
                             answer = piece
                             break
@@ -235,6 +237,11 @@ class AsyncDriver(_Driver):
                 raise
             except BaseException as raised:
                 error = raised
+
+    async def _areply(self, messages: Sequence[Message]) -> Any:
+        if self._never_blocks:
+            return self._reply(messages)
+        return await asyncio.wrap_future(self._workers.submit(partial(self._reply, messages)))
 
     async def outcome(self, steps: Steps) -> Outcome:
         """What it all ends with."""

@@ -1,0 +1,172 @@
+"""An agent on a chat endpoint: a loopback server, read and written by OpenAI's own types."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from pydantic import TypeAdapter
+
+from assent.errors import ModelMisbehaved, SettingsError, Unavailable
+from assent.hook import HumanInTheLoopHook, ReactAgent
+from assent.hook.events import TextDelta
+from assent.hook.models.openai_chat import AsyncOpenAIChat, OpenAIChat, StreamingOpenAIChat
+from tests.hook.scripted import Office, finished, stopped
+
+CALLS = [
+    {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "execute_sql", "arguments": '{"query": "SELECT 1"}'},
+    }
+]
+
+
+class Endpoint:
+    """Replies in order; every request is kept, as far as OpenAI's types can read it."""
+
+    def __init__(self, replies: list[Any]) -> None:
+        self.replies = replies
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.url = ""
+
+    def answer(self, body: dict[str, Any]) -> tuple[int, str, bytes]:
+        TypeAdapter(CompletionCreateParamsNonStreaming).validate_python({**body, "stream": False})
+        self.requests.append(body)
+        reply = self.replies[len(self.requests) - 1]
+        if isinstance(reply, tuple):
+            return reply[0], "application/json", reply[1]
+        if body.get("stream"):
+            return 200, "text/event-stream", b"".join(_pieces(reply))
+        return 200, "application/json", _completion(reply).model_dump_json().encode()
+
+
+def _completion(message: dict[str, Any]) -> ChatCompletion:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    return ChatCompletion.model_validate(
+        {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    )
+
+
+def _pieces(message: dict[str, Any]) -> Iterator[bytes]:
+    deltas: list[dict[str, Any]] = [{"content": letter} for letter in message.get("content") or ""]
+    for index, call in enumerate(message.get("tool_calls", ())):
+        function = call["function"]
+        half = len(function["arguments"]) // 2
+        first = {"name": function["name"], "arguments": function["arguments"][:half]}
+        deltas.append(
+            {"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": first}]}
+        )
+        rest = {"arguments": function["arguments"][half:]}
+        deltas.append({"tool_calls": [{"index": index, "function": rest}]})
+    for delta in deltas:
+        chunk = ChatCompletionChunk.model_validate(
+            {
+                "id": "x",
+                "object": "chat.completion.chunk",
+                "created": 0,
+                "model": "m",
+                "choices": [{"index": 0, "delta": delta}],
+            }
+        )
+        yield b"data: " + chunk.model_dump_json(exclude_none=True).encode() + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+@contextmanager
+def serving(*replies: Any) -> Iterator[Endpoint]:
+    endpoint = Endpoint(list(replies))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/chat/completions"
+            endpoint.keys.append(self.headers.get("Authorization"))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, kind, answer = endpoint.answer(body)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    endpoint.url = f"http://127.0.0.1:{server.server_port}/v1"
+    try:
+        yield endpoint
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_an_agent_on_a_chat_endpoint_is_stopped_and_resumed() -> None:
+    office = Office()
+    with serving({"tool_calls": CALLS}, {"content": "one row"}) as endpoint:
+        model = OpenAIChat("any-model", base_url=endpoint.url, api_key="secret", temperature=0)
+        agent = ReactAgent(
+            "clerk",
+            model,
+            office.tools,
+            [HumanInTheLoopHook({"execute_sql": True})],
+            instructions="Be brief.",
+        )
+        waiting = stopped(agent.invoke("how many?", thread_id="t"))
+        assert waiting.tool_feedbacks[0].arguments == {"query": "SELECT 1"}
+        assert finished(agent.resume("t", waiting.approve_all())).text == "one row"
+        first, second = endpoint.requests
+    assert endpoint.keys == ["Bearer secret"] * 2
+    assert first["temperature"] == 0
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["write_file", "execute_sql", "read_data"]
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "tool"]
+    assert second["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "ran SELECT 1"}
+
+
+def test_the_same_on_an_event_loop() -> None:
+    with serving({"content": "hello"}) as endpoint:
+        agent = ReactAgent("clerk", AsyncOpenAIChat("any-model", base_url=endpoint.url))
+        assert finished(asyncio.run(agent.ainvoke("hi"))).text == "hello"
+
+
+def test_a_reply_is_heard_while_it_is_written() -> None:
+    office = Office()
+    with serving({"content": "Hm", "tool_calls": CALLS}, {"content": "ok"}) as endpoint:
+        agent = ReactAgent("clerk", StreamingOpenAIChat("any-model", base_url=endpoint.url), office.tools)
+        events = list(agent.stream("go"))
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["H", "m", "o", "k"]
+    assert office.ran == [("execute_sql", "SELECT 1")]
+
+    async def heard() -> list[str]:
+        agent = ReactAgent("clerk", StreamingOpenAIChat("any-model", base_url=endpoint.url))
+        return [event.text async for event in agent.astream("go") if isinstance(event, TextDelta)]
+
+    with serving({"content": "async"}) as endpoint:
+        assert asyncio.run(heard()) == list("async")
+
+
+@pytest.mark.parametrize("kind", [OpenAIChat, StreamingOpenAIChat])
+def test_an_endpoint_that_is_away_or_odd_is_a_clear_error(kind: Any) -> None:
+    with serving((500, b"oops")) as endpoint:
+        with pytest.raises(Unavailable, match="500"):
+            ReactAgent("clerk", kind("any-model", base_url=endpoint.url)).invoke("hi")
+        gone = endpoint.url
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        ReactAgent("clerk", kind("any-model", base_url=gone)).invoke("hi")
+    with serving((200, b"data: {}\n\n")) as endpoint, pytest.raises(ModelMisbehaved):
+        ReactAgent("clerk", kind("any-model", base_url=endpoint.url)).invoke("hi")
+
+
+def test_a_key_is_not_sent_in_the_clear() -> None:
+    with pytest.raises(SettingsError, match="https"):
+        OpenAIChat("any-model", base_url="http://models.example.com/v1", api_key="secret")
