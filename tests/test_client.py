@@ -131,6 +131,10 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
         def log_message(self, format: str, *arguments: Any) -> None:
             pass
 

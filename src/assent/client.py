@@ -81,6 +81,36 @@ class AssentClient:
         """Withdraw the case."""
         return self._call("POST", f"/v1/reviews/{quote(case_id, safe='')}/cancel", json={"reason": reason})
 
+    def use_grant(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        key: str,
+        call_id: str,
+        agent: str | None = None,
+        thread_id: str | None = None,
+    ) -> dict[str, Any] | None:
+        """The grant under which this call may run without asking, with one use spent; None: ask a person.
+
+        `key` names this one call: a retry under it is not counted again.
+        """
+        asked = {"key": key, "call_id": call_id, "tool": tool, "arguments": arguments}
+        answer = self._call("POST", "/v1/grants/use", json={**asked, "agent": agent, "thread_id": thread_id})
+        grant = answer.get("grant")
+        if grant is not None and not (isinstance(grant, dict) and isinstance(grant.get("id"), str)):
+            raise Unavailable(f"The server at {self._base} answered with no grant that can be read.")
+        return grant
+
+    def grants(self, *, before: str | None = None, limit: int = 50) -> dict[str, Any]:
+        """A page of what people allowed you, newest first; `next` is the `before` of the page after it."""
+        params = {"limit": str(limit), **({"before": before} if before else {})}
+        return self._call("GET", "/v1/grants", params=params)
+
+    def revoke_grant(self, grant_id: str) -> dict[str, Any]:
+        """End a grant; again changes nothing."""
+        return self._call("POST", f"/v1/grants/{quote(grant_id, safe='')}/revoke")
+
     def close(self) -> None:
         """Close connections."""
         self._http.close()

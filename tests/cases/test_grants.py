@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assent.cases.grant import covering
+from assent.cases.grant import agent_of, covering
 from assent.cases.grant_terms import LARGEST_PATTERNS, MOST_GRANTS, grantable, read_terms
 from assent.errors import InvalidSubmission
 from assent.testing.clock import DAYBREAK
@@ -97,13 +97,15 @@ def read(asked: dict[str, Any] | None = None, **changes: Any) -> Any:
 def test_what_is_asked_for_is_what_is_granted() -> None:
     terms = read()
     assert terms.tool == "send_email"
-    assert terms.agent is None
     assert terms.lasts_for == timedelta(hours=1)
     assert terms.to_dict() == ASKED
 
 
 def test_the_agent_inside_others_is_the_one_that_is_allowed() -> None:
-    assert read(call={"path": ("outer", "inner")}).agent == "inner"
+    path = read(call={"path": ("writer", "checker")}).path
+    assert agent_of("editor", path) == "editor>writer>checker"
+    assert agent_of("editor") == "editor"
+    assert agent_of(None, path) is None
 
 
 def test_an_edited_call_is_granted_as_it_was_edited() -> None:

@@ -87,6 +87,11 @@ class GrantUse:
     """When the grant ends; nobody needs to know the key after that."""
 
 
+def agent_of(agent: Any, path: Iterable[str] = ()) -> str | None:
+    """The name that a grant knows an agent by: an agent inside others is another one than by itself."""
+    return ">".join([agent, *path]) if isinstance(agent, str) and agent else None
+
+
 def call_fits(patterns: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> bool:
     """Whether the call has exactly the arguments that are named, and each fits."""
     return patterns.keys() == arguments.keys() and all(

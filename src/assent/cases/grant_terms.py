@@ -30,8 +30,8 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     call_id: str
     tool: str
-    agent: str | None
-    """The agent inside others that asks, where it is not the one that was called."""
+    path: tuple[str, ...] = ()
+    """The agents between the one that was called and the one that asks, outermost first."""
     patterns: dict[str, dict[str, Any]]
     uses: int
     lasts_for: timedelta
@@ -95,7 +95,7 @@ def _terms(given: Any, calls: Mapping[str, Call], decisions: Mapping[str, Mappin
     return Terms(
         call_id=call_id,
         tool=call["name"],
-        agent=next(reversed(call.get("path") or ()), None),
+        path=tuple(call.get("path") or ()),
         patterns={name: dict(pattern) for name, pattern in given["patterns"].items()},
         uses=_uses(call_id, given["uses"]),
         lasts_for=_lasts_for(call_id, given["for"]),

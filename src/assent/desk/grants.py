@@ -13,7 +13,7 @@ from msgspec import Struct
 from assent.cases.case import Case, Offer
 from assent.cases.commands import Command, RevokeGrant, UseGrant
 from assent.cases.deadlines import due_at
-from assent.cases.grant import Grant, GrantUse, covering
+from assent.cases.grant import Grant, GrantUse, agent_of, covering
 from assent.cases.grant_terms import read_terms
 from assent.cases.machine import apply
 from assent.desk import minting
@@ -60,7 +60,7 @@ def given_grants(
             id=minting.grant_id(now),
             owner=case.owner or "",
             tool=terms.tool,
-            agent=terms.agent or _text(offer.context.get("agent")),
+            agent=agent_of(offer.context.get("agent"), terms.path),
             patterns=terms.patterns,
             uses=terms.uses,
             granted_at=now,
@@ -191,10 +191,6 @@ class Grants:
     def _turn(self, case_id: str) -> asyncio.Lock:
         """Uses in this process take turns; between processes the case's version decides."""
         return self._turns.setdefault(case_id, asyncio.Lock())
-
-
-def _text(said: Any) -> str | None:
-    return said if isinstance(said, str) else None
 
 
 def _person(answer: Answer) -> str:

@@ -18,7 +18,7 @@ from assent.desk.addresses import Addresses
 from assent.desk.answer import Answer, check_answer, decide
 from assent.desk.draft import CaseDraft
 from assent.desk.evidence import judge_evidence
-from assent.desk.grants import given_grants
+from assent.desk.grants import Grants, given_grants
 from assent.desk.limits import Limits
 from assent.desk.owed import owed_deliveries
 from assent.desk.reception import Opened, Reception
@@ -69,6 +69,7 @@ class ReviewDesk:
         self.verifier = verifier
         self.now = clock
         self.observe = observe
+        self.grants = Grants(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
         self._kinds = kinds
         self._custom_kind = custom_kind
         self._reception = Reception(

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from assent.desk.grants import Grants
 from assent.desk.outbox import Outbox
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import CaseNotFound
@@ -34,9 +33,7 @@ class RestApi:
         self._cases = cases
         self._endpoints = EndpointApi(desk)
         self._outbox = outbox
-        self._grants = GrantApi(
-            Grants(store=desk.store, clock=desk.now, keep_for=desk.limits.keep_for, observe=desk.observe)
-        )
+        self._grants = GrantApi(desk.grants)
 
     @property
     def routes(self) -> list[Route]:

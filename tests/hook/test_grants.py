@@ -1,0 +1,239 @@
+"""What a person allowed runs without asking; whatever goes wrong on the way, a person is asked."""
+
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent import Assent, AssentClient
+from assent.errors import CaseNotFound, InvalidSubmission
+from assent.hook.calls import ToolCall
+from assent.hook.grants import (
+    EmbeddedGrants,
+    MemoryGrants,
+    ServerGrants,
+    acovered,
+    candidates,
+    covered,
+    use_key,
+)
+from assent.hook.policy import HumanInTheLoopHook, ToolConfig
+from assent.testing.clock import FakeClock
+from assent.testing.contracts.grant_store import granted
+from assent.testing.samples import new_id, sample_grant
+from tests.server.running import RunningServer, running
+from tests.test_client import answering
+
+MAIL = {"to": "ada@acme.example", "copies": 1}
+HOUR = timedelta(hours=1)
+THREAD: dict[str, Any] = {"agent": "mailer", "thread_id": "thread", "turn": 1}
+
+
+def call(number: int = 1, name: str = "send_email", **arguments: Any) -> ToolCall:
+    return ToolCall(id=f"call_{number}", name=name, arguments=MAIL | arguments)
+
+
+def allowed(clock: FakeClock | None = None, **terms: Any) -> MemoryGrants:
+    book = MemoryGrants(clock=clock or FakeClock())
+    fields: dict[str, Any] = {"agent": "mailer", "uses": 2, "lasts_for": HOUR, "granted_by": "ada"}
+    book.add(call(), widened={"to": {"glob": "*@acme.example"}}, **fields | terms)
+    return book
+
+
+def test_gated_calls_are_offered_and_those_of_high_risk_never() -> None:
+    risky = ToolConfig(high_risk=True)
+    hook = HumanInTheLoopHook({"send_*": True, "drop_table": risky, "read_*": False})
+    calls = [call(1), call(2, "drop_table"), call(3, "read_file"), call(4, "send_sms")]
+    gates = {one.id: gate for one in calls if (gate := hook.judge(one, {})) is not None}
+    assert [one.id for one in candidates(calls, gates)] == ["call_1", "call_4"]
+
+
+def test_covered_calls_are_named_with_their_grant_until_none_is_left() -> None:
+    book = allowed()
+    (grant,) = book.list()
+    calls = [call(1), call(2, to="eve@acme.example"), call(3), call(4, to="eve@evil.example")]
+    assert covered(book, calls, **THREAD) == {"call_1": grant.id, "call_2": grant.id}
+    assert book.list()[0].state(FakeClock()()) == "used_up"
+
+
+def test_a_turn_judged_again_counts_once_and_a_later_turn_counts_again() -> None:
+    book = allowed()
+    for _ in range(3):
+        assert covered(book, [call()], **THREAD).keys() == {"call_1"}
+    assert book.list()[0].used == 1
+    assert covered(book, [call()], **THREAD | {"turn": 2}).keys() == {"call_1"}
+    assert covered(book, [call()], **THREAD | {"turn": 3}) == {}
+    assert use_key("t", 1, call(23)) != use_key("t", 12, call(3))
+
+
+def test_the_same_key_for_another_call_covers_nothing() -> None:
+    book = allowed()
+    covered(book, [call()], **THREAD)
+    assert covered(book, [call(to="eve@acme.example")], **THREAD) == {}
+    assert covered(book, [call()], **THREAD | {"agent": "other"}) == {}
+
+
+def test_a_revoked_or_ended_grant_covers_nothing_even_again() -> None:
+    clock = FakeClock()
+    book = allowed(clock)
+    (grant,) = book.list()
+    covered(book, [call()], **THREAD)
+    assert book.revoke(grant.id, by="ada").revoked_by == "ada"
+    assert book.revoke(grant.id, by="eve").revoked_by == "ada"
+    assert covered(book, [call(1), call(2)], **THREAD) == {}
+    with pytest.raises(CaseNotFound):
+        book.revoke("grant_unknown")
+    book = allowed(clock)
+    clock.advance(HOUR)
+    assert covered(book, [call()], **THREAD) == {}
+
+
+def test_what_may_not_be_granted_is_refused() -> None:
+    for terms in ({"uses": 0}, {"uses": 1001}, {"lasts_for": timedelta(days=8)}):
+        with pytest.raises(InvalidSubmission):
+            allowed(**terms)
+    with pytest.raises(InvalidSubmission):
+        MemoryGrants().add(
+            ToolCall(id="c", name="sh", arguments={"command": "ls"}),
+            agent="a",
+            uses=1,
+            lasts_for=HOUR,
+            granted_by="ada",
+            widened={"command": {"glob": "**"}},
+        )
+
+
+def test_many_threads_share_what_is_left() -> None:
+    book = allowed(uses=5)
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda number: covered(book, [call(number)], **THREAD), range(64)))
+    assert sum(map(len, found)) == 5
+
+
+class Odd:
+    """A book that answers as it was told."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("answer", [True, 1, "", [], {"id": "g"}, object(), b"g", RuntimeError("gone"), None])
+async def test_an_odd_or_failing_book_covers_nothing(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    assert covered(Odd(answer), [call()], **THREAD) == {}
+    assert await acovered(Odd(answer), [call()], **THREAD) == {}
+    assert ("a person is asked" in caplog.text) is isinstance(answer, Exception)
+
+
+class Async:
+    """A book that must be awaited."""
+
+    async def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
+        return "grant_1"
+
+
+@pytest.mark.anyio
+async def test_a_book_that_must_be_awaited_covers_on_an_event_loop_only() -> None:
+    assert await acovered(Async(), [call()], **THREAD) == {"call_1": "grant_1"}
+    assert covered(Async(), [call()], **THREAD) == {}
+
+
+# With a server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("grants")) as server:
+        yield server
+
+
+@pytest.fixture
+def owner() -> str:
+    return new_id("owner")
+
+
+@pytest.fixture
+def client(server: RunningServer, owner: str) -> Iterator[AssentClient]:
+    with AssentClient(server.url, server.create_key(owner)) as client:
+        yield client
+
+
+def given(server: RunningServer, owner: str, **changes: Any) -> str:
+    now = server.clock()
+    grant = sample_grant("", owner=owner, granted_at=now, expires_at=now + HOUR, **changes)
+    server.run(granted(server.parts.store, grant))
+    return grant.id
+
+
+@pytest.mark.anyio
+async def test_a_server_keeps_the_book(server: RunningServer, client: AssentClient, owner: str) -> None:
+    grant_id = given(server, owner, uses=3)
+    book = ServerGrants(client)
+    calls = [call(1), call(2, to="eve@evil.example")]
+    assert covered(book, calls, **THREAD) == {"call_1": grant_id}
+    assert await acovered(book, calls, **THREAD) == {"call_1": grant_id}
+    (listed,) = book.list()
+    assert (listed["id"], listed["uses_left"]) == (grant_id, 2)
+    assert book.revoke(grant_id)["state"] == "revoked"
+    assert covered(book, [call(3)], **THREAD) == {}
+
+
+def test_a_server_that_is_gone_or_refuses_covers_nothing(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with AssentClient("http://127.0.0.1:9", "assent_x") as gone:
+        assert covered(ServerGrants(gone), [call()], **THREAD) == {}
+    with AssentClient(server.url, "assent_wrong") as stranger:
+        assert covered(ServerGrants(stranger), [call()], **THREAD) == {}
+    assert caplog.text.count("a person is asked") == 2
+    assert "assent_wrong" not in caplog.text
+
+
+def test_an_older_server_or_an_odd_one_covers_nothing() -> None:
+    for body in (b"[]", b"{}", b'{"grant": true}', b'{"grant": {"id": 7}}', b'{"grant": "yes"}', b"<html>"):
+        with answering(200, body) as url, AssentClient(url, "assent_x") as odd:
+            assert covered(ServerGrants(odd), [call()], **THREAD) == {}
+    with answering(404, b'{"error": "not_found"}') as url, AssentClient(url, "assent_x") as old:
+        assert covered(ServerGrants(old), [call()], **THREAD) == {}
+
+
+# In the same process
+
+
+@pytest.fixture
+async def assent(tmp_path: Path) -> AsyncIterator[Assent]:
+    embedded = Assent(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"))
+    async with embedded.lifespan():
+        yield embedded
+
+
+@pytest.mark.anyio
+async def test_an_embedded_desk_keeps_the_book(assent: Assent) -> None:
+    now = datetime.now(UTC)
+    grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR)
+    await granted((await assent.parts()).store, grant)
+    book = EmbeddedGrants(assent)
+    assert await acovered(book, [call()], **THREAD) == {"call_1": grant.id}
+    assert [one.uses_left for one in await book.list()] == [4]
+    assert (await book.revoke(grant.id)).revoked_by == "key:in-house"
+    assert await acovered(book, [call(2)], **THREAD) == {}
+    assert await acovered(EmbeddedGrants(assent, owner="other"), [call(3)], **THREAD) == {}
+
+
+def test_grants_need_no_other_package_to_be_asked() -> None:
+    code = "import sys; import assent.hook.grants; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    loaded = {name.partition(".")[0] for name in run.stdout.split()}
+    assert not loaded & {"httpx", "msgspec", "starlette", "jinja2"}
