@@ -24,7 +24,7 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
-from assent.reviews import BUILT_IN, CUSTOM
+from assent.reviews import BUILT_IN, CUSTOM, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
 from assent.server.clockwork import Clockwork
@@ -139,7 +139,7 @@ class Parts:
             desk=self.desk,
             renderer=renderer,
             sessions=CaseSessions(self._secret),
-            kind=lambda type: BUILT_IN.get(type, CUSTOM),
+            kind=kind_of,
             prefill=Prefill(self.http, self._now),
             replies=self.replies,
             streams=self.streams,

@@ -23,7 +23,7 @@ from assent.pages.language import ENGLISH, Language
 from assent.pages.view import undo_of
 from assent.pages.words import MESSAGES, NOTICES
 from assent.protocol.poll import RespondedBy, Result, Status, SubmissionContext
-from assent.reviews import BUILT_IN, CUSTOM, BaseKind
+from assent.reviews import BUILT_IN, CUSTOM, TOOL_CALLS, kind_of
 from tests.pages import bodies
 from tests.pages.api_sample import OPENAPI
 
@@ -34,12 +34,8 @@ DEFAULTS = {"approval": "reject", "confirmation": "abort", "escalation": "abort"
 View = ReviewView | ClosedView | MessageView | PassOnView | HomeView
 
 
-def kind_of(type: str) -> BaseKind:
-    return BUILT_IN.get(type, CUSTOM)
-
-
 def offer_of(body: dict[str, Any]) -> Offer:
-    kind = kind_of(body["type"])
+    kind = BUILT_IN.get(body["type"], CUSTOM).suited(body["context"])
     return Offer(
         type=body["type"],
         prompt=body["prompt"],
@@ -68,7 +64,7 @@ def case_of(offer: Offer, **changes: Any) -> Case:
 
 def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any) -> ReviewView:
     typed = values or {}
-    kind = kind_of(offer.type)
+    kind = kind_of(offer)
     given: dict[str, Any] = {
         "case": case_of(offer, default_action=DEFAULTS.get(offer.type, "skip")),
         "offer": offer,
@@ -106,25 +102,34 @@ def answered(
     decision = Decision(
         result=Result(action=action, data=data), submission=SubmissionContext(mode=path), responded_by=by
     )
-    kind = kind_of(offer.type)
+    kind = kind_of(offer)
     shown = kind.replaced(offer)
     recap = tuple(
         (name, compare({key: shown[name][key] for key in value}, value) if name in shown else value)
         for name, value in kind.recap(offer, data)
     )
-    return closed_view(offer, Status.COMPLETED, recap=recap, case={"decision": decision})
+    said = kind.outcome(action)
+    return closed_view(offer, Status.COMPLETED, recap=recap, outcome=said, case={"decision": decision})
+
+
+def decided(offer: Offer, pairs: list[tuple[str, str]], move: str = "edit") -> ClosedView:
+    """What became of tool calls once the page's form was sent."""
+    turn = kind_of(offer).turn(offer, move, pairs, {})
+    assert turn.action is not None
+    return answered(offer, turn.action, kind_of(offer).check(offer, turn.action, turn.data or {}))
 
 
 def turned(
     offer: Offer, move: str, pairs: list[tuple[str, str]], saved: dict[str, Any] | None = None
 ) -> ReviewView:
-    turn = kind_of(offer.type).turn(offer, move, pairs, saved or {})
+    turn = kind_of(offer).turn(offer, move, pairs, saved or {})
     notice = "more_asked" if turn.more_asked else None
     return review_view(offer, turn.values, step=turn.step, problems=turn.problems, notice=notice)
 
 
 def examples() -> dict[str, Offer]:
-    return {kind.name.removesuffix("-"): offer_of(kind.example()) for kind in (*BUILT_IN.values(), CUSTOM)}
+    named = {kind.name.removesuffix("-"): kind for kind in (*BUILT_IN.values(), CUSTOM)}
+    return {name: offer_of(kind.example()) for name, kind in {**named, "tool-calls": TOOL_CALLS}.items()}
 
 
 def every_page(language: Language = ENGLISH) -> dict[str, str]:
@@ -142,7 +147,8 @@ def heavy_pages(language: Language = ENGLISH) -> dict[str, str]:
 
 
 def every_view() -> dict[str, View]:
-    return {**open_views(), **wizard_views(), **troubled_views(), **closed_views(), **other_views()}
+    views = {**open_views(), **wizard_views(), **tool_call_views(), **troubled_views()}
+    return {**views, **closed_views(), **other_views()}
 
 
 def rendered(view: View, language: Language = ENGLISH) -> str:
@@ -216,6 +222,30 @@ def wizard_views() -> dict[str, View]:
     }
 
 
+FOUR_WAYS = [
+    ("decision.1", "edit"),
+    ("edit.1.subject", "Invoice 2026-118: four crates too many"),
+    ("edit.1.to", "accounts@pressworks.example\noffice@pressworks.example"),
+    ("decision.2", "reject"),
+    ("reason.2", "Wait until the barrels have come."),
+    ("note", "I am at the press until four."),
+]
+
+
+def tool_call_views() -> dict[str, View]:
+    """Decisions half made, wrong, and all kinds of them."""
+    offer = examples()["tool-calls"]
+    wrong = [*FOUR_WAYS, ("edit.1.to", "nobody\n" * 21), ("edit.1.subject", ""), ("decision.2", "edit")]
+    wrong += [("edit.2.amount", "a lot"), ("edit.2.pin", "0815")]
+    answering = [("decision.1", "respond"), ("answer.1", "I have written to them myself.")]
+    return {
+        "calls-half-decided": turned(offer, "x-preview", FOUR_WAYS),
+        "calls-problems": turned(offer, "edit", wrong),
+        "calls-answered-in-place": turned(offer, "x-preview", answering),
+        "calls-contradiction": turned(offer, "approve", FOUR_WAYS),
+    }
+
+
 TRIED: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "approval": ("approval", "approve", {"edits": {"subject": "Soon"}}),
     "approval-empty": ("approval", "edit", {}),
@@ -237,7 +267,7 @@ def troubled_views() -> dict[str, View]:
 def refused(offer: Offer, action: str, data: dict[str, Any]) -> dict[str, str]:
     """What is said about an answer that does not fit."""
     try:
-        kind_of(offer.type).check(offer, action, data)
+        kind_of(offer).check(offer, action, data)
     except BadRequest as refusal:
         found: dict[str, str] = refusal.details["fields"]
         return found
@@ -260,6 +290,8 @@ def closed_views() -> dict[str, View]:
         "escalation": answered(offers["escalation"], "retry", {"modified_params": {"batch_size": 20}}),
         "escalation-abort": answered(offers["escalation"], "abort", {"reason": "Call the supplier."}),
         "x": answered(offers["x"], "allow_once", {}),
+        "calls": decided(offers["tool-calls"], [*FOUR_WAYS, ("decision.3", "approve")]),
+        "calls-rejected": decided(offers["tool-calls"], [("note", "Not today.")], "reject"),
         "expired": closed_view(approval, Status.EXPIRED, rounds=(EARLIER,)),
         "expired-as-yes": closed_view(approval, Status.EXPIRED, case={"default_action": "approve"}),
         "cancelled": closed_view(approval, Status.CANCELLED, case={"reason": "Sorted out by phone."}),

@@ -12,6 +12,12 @@ class ReviewKind(Protocol):
     name: str
     actions: tuple[str, ...]
     inline_actions: tuple[str, ...]
+    silence_is_no: bool
+    """Whether no answer in time may never count as a yes."""
+
+    def suited(self, context: Mapping[str, Any]) -> "ReviewKind":
+        """The kind of this type that is made for such a context; mostly this one."""
+        ...
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """The actions that a button may take for this context; never more than `inline_actions`."""

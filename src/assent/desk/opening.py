@@ -45,6 +45,8 @@ def prepare_offer(
     """What will be shown; raises ValidationFailed or InvalidForm naming what cannot be asked."""
     if not draft.prompt.strip():
         raise ValidationFailed("prompt is blank; say in one sentence what the person decides.")
+    if kind.silence_is_no and draft.default_action == "approve":
+        raise ValidationFailed("default_action approve is never offered for tool calls: silence is no.")
     _check_texts(draft)
     _check_context(draft.context, limits)
     context = kind.prepare(draft.context)

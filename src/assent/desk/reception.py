@@ -1,7 +1,8 @@
 """Where questions come in: a draft is checked, becomes a case, and is filed in one transaction."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -46,7 +47,7 @@ class Reception:
         self,
         *,
         store: Store,
-        kind: Callable[[str], ReviewKind],
+        kind: Callable[[str, Mapping[str, Any]], ReviewKind],
         addresses: Addresses,
         clock: Callable[[], datetime],
         limits: Limits,
@@ -122,7 +123,7 @@ class Reception:
 
     def _case(self, draft: CaseDraft, principal: Principal, subject: Subject) -> tuple[Case, Offer, Minted]:
         check_policy(draft.verification_policy, self._verifiable)
-        kind = self._kind(draft.type)
+        kind = self._kind(draft.type, draft.context)
         offer = prepare_offer(
             draft, kind, limits=self._limits, service=self._service_name, salt=minting.salt()
         )

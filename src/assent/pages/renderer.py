@@ -26,7 +26,7 @@ from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
 from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
 from assent.pages.visible import is_plain, visible
-from assent.protocol.wording import Title
+from assent.protocol.wording import Message, Title
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Each kind keeps its page beside its rules; pages know the folder, not the kinds.
@@ -153,6 +153,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         plain=is_plain,
         compared=lambda value: isinstance(value, Comparison),
         title=lambda name: isinstance(name, Title),
+        said=lambda text: isinstance(text, Message),
     )
     content = environment.globals["content"] = Values(language)
     environment.filters["marked"] = content.marked
@@ -167,7 +168,7 @@ def _problem_list(view: ReviewView) -> list[dict[str, str | None]]:
     """Each problem with what its field is called on the page, and where it stands if it does."""
     steps = view.substance.get("steps", ())
     fields = {field["key"]: field["label"] for step in steps for field in step["fields"]}
-    labels = {**words.FIELDS, **fields}
+    labels = {**words.FIELDS, **fields, **view.substance.get("labels", {})}
     return [
         {"label": labels.get(name, name), "message": message, "place": name if name in labels else None}
         for name, message in view.problems.items()

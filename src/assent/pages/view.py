@@ -87,6 +87,7 @@ class ClosedView(Struct, frozen=True, kw_only=True):
     now: datetime
     static_url: str
     recap: Recap = ()
+    outcome: str | None = None
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH
     page_url: str | None = None

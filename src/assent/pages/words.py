@@ -52,6 +52,9 @@ ANSWERED: Mapping[str, str] = {
     "retry": phrase("To be tried again"),
     "skip": phrase("Step left out"),
     "abort": phrase("Stopped"),
+    "approve_calls": phrase("Approved"),
+    "reject_calls": phrase("Rejected"),
+    "decide_calls": phrase("Decided call by call"),
 }
 AFTERWARDS: Mapping[str, str] = {
     "approve": phrase("It goes ahead exactly as it was shown."),
@@ -64,6 +67,9 @@ AFTERWARDS: Mapping[str, str] = {
     "retry": phrase("It is tried again."),
     "skip": phrase("The step is left out, and the rest goes on."),
     "abort": phrase("The work stops here."),
+    "approve_calls": phrase("The agent runs these calls exactly as they were shown."),
+    "reject_calls": phrase("The agent runs none of these calls."),
+    "decide_calls": phrase("The agent does with each call what was decided, and nothing else."),
 }
 
 FIELDS: Mapping[str, str] = {
@@ -75,6 +81,7 @@ FIELDS: Mapping[str, str] = {
     "modified_params": message("Changed parameters"),
     "reason": message("Reason"),
     "note": message("Note"),
+    "decisions": message("Decisions"),
     "answer": message("Your answer"),
 }
 
@@ -84,6 +91,7 @@ TYPES: Mapping[str, str] = {
     "input": phrase("Input"),
     "confirmation": phrase("Confirmation"),
     "escalation": phrase("Escalation"),
+    "tool_calls": phrase("Tool calls"),
 }
 
 # Why somebody may not want to decide, by the name that the form sends.

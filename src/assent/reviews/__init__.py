@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from assent.cases.case import Offer
 from assent.reviews.approval.kind import Approval
 from assent.reviews.base import BaseKind
 from assent.reviews.confirmation.kind import Confirmation
@@ -9,10 +10,18 @@ from assent.reviews.custom import Custom
 from assent.reviews.escalation.kind import Escalation
 from assent.reviews.input.kind import Input
 from assent.reviews.selection.kind import Selection
+from assent.reviews.tool_calls.kind import ToolCalls
 
+TOOL_CALLS: BaseKind = ToolCalls()
 BUILT_IN: Mapping[str, BaseKind] = {
-    kind.name: kind for kind in (Approval(), Selection(), Input(), Confirmation(), Escalation())
+    kind.name: kind for kind in (Approval(TOOL_CALLS), Selection(), Input(), Confirmation(), Escalation())
 }
 CUSTOM: BaseKind = Custom()
 
-__all__ = ["BUILT_IN", "CUSTOM", "BaseKind"]
+
+def kind_of(offer: Offer) -> BaseKind:
+    """The kind that reviews what is offered."""
+    return BUILT_IN.get(offer.type, CUSTOM).suited(offer.context)
+
+
+__all__ = ["BUILT_IN", "CUSTOM", "TOOL_CALLS", "BaseKind", "kind_of"]

@@ -25,6 +25,19 @@ class BaseKind(ABC):
     actions: tuple[str, ...] = ()
     inline_actions: tuple[str, ...] = ()
     never_saved: frozenset[str] = frozenset()
+    silence_is_no: bool = False
+
+    def __init__(self, *special: "BaseKind") -> None:
+        """`special` kinds have the same type and take over the contexts that they recognise."""
+        self._special = special
+
+    def suited(self, context: Mapping[str, Any]) -> "BaseKind":
+        """The kind that reviews this context: one that recognises it, else this one."""
+        return next((kind for kind in self._special if kind.recognises(context)), self)
+
+    def recognises(self, context: Mapping[str, Any]) -> bool:
+        """Whether this kind is made for such a context; only special kinds are asked."""
+        return False
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """The actions that may be taken inline for this context."""
@@ -69,6 +82,10 @@ class BaseKind(ABC):
     def place(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
         """Which step to show when this one is asked for; None where a page has no steps."""
         return None
+
+    def outcome(self, action: str) -> str:
+        """The name under which the pages have words for what became of it."""
+        return action
 
     def comparable(self, offer: Offer) -> dict[str, Any]:
         """What a person is shown, for comparing one round of a chain with the next."""

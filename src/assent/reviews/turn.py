@@ -12,7 +12,8 @@ NEXT, BACK = "x-next", "x-back"
 class Turn(Struct, frozen=True, kw_only=True):
     """What to keep, which step to show, and what to say there; once `ready`, the values are the answer.
 
-    `asked` are the questions on that step that these values leave open to the person.
+    `asked` are the questions on that step that these values leave open to the person. Where what stands in
+    the page is not the answer itself, `action` and `data` say what it comes to.
     """
 
     values: dict[str, Any]
@@ -22,3 +23,5 @@ class Turn(Struct, frozen=True, kw_only=True):
     more_asked: bool = False
     progress: Progress | None = None
     asked: tuple[str, ...] = ()
+    action: str | None = None
+    data: dict[str, Any] | None = None

@@ -33,7 +33,7 @@ class Drafts:
         *,
         desk: ReviewDesk,
         visits: Visits,
-        kind: Callable[[str], BaseKind],
+        kind: Callable[[Offer], BaseKind],
         saved: Saved,
         language: Callable[[Request], Language],
     ) -> None:
@@ -73,7 +73,7 @@ class Drafts:
         """Keep what was typed; what it comes to."""
         async with self.alone(visit.case.id):
             saved, step = await self._saved(visit.case, visit.offer)
-            turn = self._kind(visit.case.type).typing(visit.offer, visit.typed, saved)
+            turn = self._kind(visit.offer).typing(visit.offer, visit.typed, saved)
             # Only a press moves a person on: a save that was overtaken by one must not take them back.
             await self._desk.work(
                 visit.case.id,

@@ -17,7 +17,7 @@ MOST_BYTES = 4_000_000
 QUICK_BYTES = 40_000
 
 Asked = tuple[Case, Offer]
-KindOf = Callable[[str], BaseKind]
+KindOf = Callable[[Offer], BaseKind]
 
 
 async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offer) -> tuple[Round, ...]:
@@ -27,7 +27,7 @@ async def earlier_rounds(desk: ReviewDesk, kind: KindOf, case: Case, offer: Offe
     chain = await desk.rounds(case)
     earlier = chain[: [one.id for one in chain].index(case.id)]
     asked = [await desk.shown(one.id) for one in earlier if one.erased_at is None]
-    compared = await _compared([kind(one.type).comparable(shown) for one, shown in [*asked, (case, offer)]])
+    compared = await _compared([kind(shown).comparable(shown) for _, shown in [*asked, (case, offer)]])
     return tuple([await _round(kind, one, changes) for one, changes in zip(asked, compared, strict=True)])
 
 
@@ -35,7 +35,7 @@ async def recap_of(kind: KindOf, case: Case, offer: Offer) -> Recap:
     """What was answered, for a person to read: changes of what was shown as such."""
     if case.decision is None:
         return ()
-    rules = kind(case.type)
+    rules = kind(offer)
     shown = rules.replaced(offer)
     return tuple(
         [
@@ -55,7 +55,7 @@ async def _round(kind: KindOf, asked: Asked, changes: Comparison | None) -> Roun
     return Round(
         asked_at=case.created_at,
         prompt=offer.prompt,
-        action=case.decision.result.action if case.decision else None,
+        action=kind(offer).outcome(case.decision.result.action) if case.decision else None,
         recap=await recap_of(kind, case, offer),
         changes=changes,
     )

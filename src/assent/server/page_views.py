@@ -41,7 +41,7 @@ class PageViews:
         *,
         desk: ReviewDesk,
         renderer: PageRenderer,
-        kind: Callable[[str], BaseKind],
+        kind: Callable[[Offer], BaseKind],
         replies: PageReplies,
     ) -> None:
         self._desk = desk
@@ -60,7 +60,7 @@ class PageViews:
         status: int = 200,
     ) -> Response:
         """The question with the form that answers it."""
-        kind = self._kind(case.type)
+        kind = self._kind(offer)
         page = self._replies.address(case.id)
         rounds = await earlier_rounds(self._desk, self._kind, case, offer)
         await asyncio.sleep(0)  # a heavy question took a while to be read
@@ -117,11 +117,16 @@ class PageViews:
             now=self._desk.now(),
             static_url=self._replies.static_url,
             recap=await recap_of(self._kind, case, offer) if offer else (),
+            outcome=self._outcome(case, offer),
             rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
             language=language,
             page_url=self._replies.address(case.id),
         )
         return await self._replies.drawn(self._renderer.closed_parts(view), status=status, language=language)
+
+    def _outcome(self, case: Case, offer: Offer | None) -> str | None:
+        action = case.decision.result.action if case.decision else None
+        return self._kind(offer).outcome(action) if offer and action else action
 
     def pass_on(self, case: Case, link: str, language: Language) -> Response:
         """The link for a colleague."""

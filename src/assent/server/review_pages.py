@@ -74,7 +74,7 @@ class ReviewPages:
         desk: ReviewDesk,
         renderer: PageRenderer,
         sessions: CaseSessions,
-        kind: Callable[[str], BaseKind],
+        kind: Callable[[Offer], BaseKind],
         prefill: Prefill,
         replies: PageReplies,
         streams: EventStreams,
@@ -133,7 +133,7 @@ class ReviewPages:
         saved, step = await self._saved(case, offer)
         asked = request.query_params.get("step", "")
         wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
-        place = self._kind(case.type).place(offer, saved, wanted)
+        place = self._kind(offer).place(offer, saved, wanted)
         return await self._views.open(case, offer, session, Filled(values=saved, step=place or 0), language)
 
     async def _resumed(self, case: Case) -> int | None:
@@ -141,7 +141,7 @@ class ReviewPages:
         _, offer = await self._desk.shown(case.id)
         draft = await self._desk.store.draft(case.id)
         values, step = (draft.values, draft.step) if draft else ({}, 0)
-        return self._kind(case.type).place(offer, values, step) if case.live else None
+        return self._kind(offer).place(offer, values, step) if case.live else None
 
     async def events(self, request: Request) -> Response:
         """What becomes of the question, for the page that has it open: that it closed and how, no more."""
@@ -166,7 +166,7 @@ class ReviewPages:
     async def _respond(self, request: Request, visit: Visit) -> Response:
         move = visit.value("action") or ""
         saved, _ = await self._saved(visit.case, visit.offer)
-        turn = self._kind(visit.case.type).turn(visit.offer, move, visit.typed, saved)
+        turn = self._kind(visit.offer).turn(visit.offer, move, visit.typed, saved)
         if turn.ready:
             return await self._answer(request, visit, move, turn)
         await self._desk.work(
@@ -204,7 +204,7 @@ class ReviewPages:
             turn = await self._drafts.save(visit)
         except (AlreadyClosed, CaseExpired):
             return self._replies.go(visit.case.id)
-        place = self._kind(visit.case.type).place(visit.offer, turn.values, turn.step)
+        place = self._kind(visit.offer).place(visit.offer, turn.values, turn.step)
         return self._replies.go(visit.case.id, place)
 
     async def pass_on(self, request: Request) -> Response:
@@ -219,8 +219,8 @@ class ReviewPages:
     async def _answer(self, request: Request, visit: Visit, action: str, turn: Turn) -> Response:
         key = visit.value("idempotency_key")
         answer = Answer(
-            action=action,
-            data=turn.values,
+            action=turn.action or action,
+            data=turn.values if turn.data is None else turn.data,
             path="browser_submit",
             actor=visit.session.actor,
             responded_by=await self._person(request),

@@ -9,6 +9,7 @@ const MODULES = {
   "[data-word]": "./word.js",
   "template[data-finds]": "./search.js",
   "#f-edits[data-words]": "./edit.js",
+  "[data-calls]": "./tool-calls.js",
   ".presets": "./presets.js",
   "[data-live]": "./live.js",
   "[data-away]": "./countdown.js",

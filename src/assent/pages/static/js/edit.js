@@ -21,7 +21,7 @@ function drawn([sign, text], words) {
   return mark;
 }
 
-function follow(place, words, changed) {
+export function follow(place, words, changed) {
   const control = document.getElementById(place.dataset.edits);
   const told = place.querySelector(".told");
   const shown = place.querySelector(".diff");

@@ -1,0 +1,22 @@
+// Calls decided one by one: what was changed shows while one types, and how many are decided while one reads.
+import { follow } from "./edit.js";
+import "./diff.js"; // named here too, so that the page asks for it at once
+
+export default function decide(box) {
+  const calls = [...box.querySelectorAll(".call")];
+  const told = document.createElement("p");
+  told.className = "decided";
+  told.setAttribute("role", "status");
+  if (calls.length > 1) box.append(told);
+
+  function tell() {
+    const count = calls.filter((call) => call.querySelector(".verdicts :checked")).length;
+    told.textContent = box.dataset.tally.replace("{count}", count.toLocaleString(document.documentElement.dataset.locale));
+  }
+
+  box.querySelectorAll("[data-edits]").forEach((place) => follow(place, box.dataset, () => {}));
+  box.querySelectorAll(".pair:has([value=x-preview])").forEach((pair) => (pair.hidden = true));
+  box.addEventListener("change", ({ target }) => target.closest(".verdicts") && tell());
+  addEventListener("pageshow", tell);
+  tell();
+}

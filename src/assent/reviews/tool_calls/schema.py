@@ -1,0 +1,125 @@
+"""What a tool's JSON Schema says about one argument, as far as a form needs to know. It judges nothing."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+MOST_READ = 200
+MOST_STEPS = 32
+_EITHER = ("allOf", "anyOf", "oneOf")
+_SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+class Said:
+    """All that the schema says about one place: directly, by reference, and in each of its alternatives."""
+
+    def __init__(self, schemas: Iterable[Any], root: Mapping[str, Any]) -> None:
+        self._root = root
+        self.words = list(_read(schemas, root))
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types it names; without any, those of the values that it lists."""
+        named = [kind for word in self.words for kind in _listed(word.get("type"))]
+        values = [_type_of(value) for value in self.choices or ()]
+        return frozenset(kind for kind in named or values if isinstance(kind, str))
+
+    @property
+    def choices(self) -> list[Any] | None:
+        """The only values it allows, if it lists them in all its alternatives; null may stand beside them."""
+        leaves = [word for word in self.words if not word.keys() & {"$ref", *_EITHER}]
+        lists = [_choices(word) for word in leaves if word.get("type") != "null"]
+        if not lists or any(values is None for values in lists):
+            return None
+        return [value for values in lists for value in values or ()]
+
+    @property
+    def secret(self) -> bool:
+        """Whether it marks a secret, as password fields are marked."""
+        return any(word.get("writeOnly") is True or word.get("format") == "password" for word in self.words)
+
+    @property
+    def description(self) -> str:
+        """What it tells a person about the place."""
+        told = (word.get("description") for word in self.words)
+        return next((text for text in told if isinstance(text, str) and text.strip()), "")
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The properties that must be there."""
+        return frozenset(
+            name for word in self.words for name in _listed(word.get("required")) if isinstance(name, str)
+        )
+
+    @property
+    def properties(self) -> list[str]:
+        """The properties it knows, in its order."""
+        return list(dict.fromkeys(name for word in self.words for name in _object(word.get("properties"))))
+
+    def of(self, name: str) -> "Said":
+        """What it says about one property."""
+        named = [
+            _object(word["properties"])[name]
+            for word in self.words
+            if name in _object(word.get("properties"))
+        ]
+        return Said(named or self._others(), self._root)
+
+    @property
+    def items(self) -> "Said":
+        """What it says about the entries of a list."""
+        every = [word.get("items") for word in self.words]
+        first = [one for word in self.words for one in _listed(word.get("prefixItems"))]
+        return Said([*every, *first], self._root)
+
+    def _others(self) -> list[Any]:
+        """What it says about properties that it does not name."""
+        patterned = [one for word in self.words for one in _object(word.get("patternProperties")).values()]
+        return [*patterned, *(word.get("additionalProperties") for word in self.words)]
+
+
+def said_by(schema: Mapping[str, Any] | None) -> Said:
+    """What a tool's schema says about its arguments; nothing, if there is none."""
+    return Said([schema], schema or {})
+
+
+def _read(schemas: Iterable[Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    waiting, seen = list(schemas), set[int]()
+    while waiting and len(seen) < MOST_READ:
+        word = waiting.pop(0)
+        if not isinstance(word, Mapping) or id(word) in seen:
+            continue
+        seen.add(id(word))
+        yield word
+        waiting.append(_target(word.get("$ref"), root))
+        waiting.extend(one for name in _EITHER for one in _listed(word.get(name)))
+        waiting.extend((word.get("then"), word.get("else")))
+
+
+def _target(reference: object, root: Mapping[str, Any]) -> Any:
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    found: Any = root
+    for step in reference.removeprefix("#").split("/", MOST_STEPS)[1:]:
+        found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
+    return found
+
+
+def _choices(word: Mapping[str, Any]) -> Sequence[Any] | None:
+    if "const" in word:
+        return [word["const"]]
+    listed = word.get("enum")
+    return listed if isinstance(listed, list | tuple) else None
+
+
+def _type_of(value: object) -> str:
+    return "null" if value is None else _SCALARS.get(type(value), "other")
+
+
+def _listed(value: object) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return () if value is None else (value,)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
