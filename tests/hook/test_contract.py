@@ -1,0 +1,13 @@
+"""Our own loop under the contract of every framework."""
+
+from typing import ClassVar
+
+from assent.testing.approvals import Harness
+from assent.testing.contracts.tool_approval import ToolApprovalContract
+from tests.hook.own_loop import OwnLoop
+
+
+class TestOwnLoop(ToolApprovalContract):
+    """The contract, driven by our own agent."""
+
+    harness: ClassVar[type[Harness]] = OwnLoop
