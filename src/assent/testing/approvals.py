@@ -21,7 +21,7 @@ Clock = Callable[[], datetime]
 RUNS, HOLD, FLIPPED = "runs.jsonl", "hold", "flipped"
 LAST_WORDS = "done"
 CHILD_LIMIT_S = 60.0
-HOLD_LIMIT_S = 20.0
+HOLD_LIMIT_S = 60.0
 LOOK_AGAIN_S = 0.005
 
 

@@ -37,6 +37,7 @@ HOSTILE = (
     "'; DROP TABLE x; -- </script><img onerror=1> {{7*7}} \u202e\u0000\x1b[31m \U0001f468\u200d\U0001f469"
 )
 RAN_SQL = ("execute_sql", SQL.arguments)
+WROTE = ("write_file", WRITE.arguments)
 
 Make = Callable[..., Harness]
 
@@ -52,8 +53,8 @@ def names(stopped: InterruptionMetadata | None) -> list[str]:
     return [feedback.name for feedback in waiting(stopped).undecided]
 
 
-class ToolApprovalContract:
-    """Set `harness` to the class that drives your framework."""
+class InOneProcessContract:
+    """What shows without leaving this process: for a second way to call the same adapter."""
 
     harness: ClassVar[type[Harness]]
 
@@ -280,27 +281,6 @@ class ToolApprovalContract:
         assert set(ended) <= {"finished", "thread_busy", "checkpoint_conflict"}
         assert runs_in(tmp_path) == [RAN_SQL]
 
-    def test_a_new_process_goes_on_where_the_old_one_stopped(self, make: Make, tmp_path: Path) -> None:
-        mine = make(BATCH)
-        mine.start("t")
-        edit = {"decision": "edit", "arguments": {"query": "SELECT 1"}}
-        said = {"c0": "approve", "c1": edit, "c2": {"decision": "reject", "reason": "no"}}
-        assert outcome_of(resume_elsewhere(self.harness, tmp_path, BATCH, "t", said)) == "finished"
-        ran = sorted(runs_in(tmp_path), key=str)
-        assert ran == [("execute_sql", edit["arguments"]), ("read_data", {}), ("write_file", WRITE.arguments)]
-        assert [call_id for call_id, _ in make(BATCH).told("t")] == ["c0", "c1", "c2", "c3"]
-
-    def test_two_new_processes_at_once_run_the_call_once(self, make: Make, tmp_path: Path) -> None:
-        make(ONE).start("t")
-        (tmp_path / HOLD).touch()
-        both = [resume_elsewhere(self.harness, tmp_path, ONE, "t", {"c1": "approve"}) for _ in range(2)]
-        try:
-            wait_until(lambda: runs_in(tmp_path) != [] or all(each.poll() is not None for each in both))
-        finally:
-            (tmp_path / HOLD).unlink()
-        assert "finished" in [outcome_of(each) for each in both]
-        assert runs_in(tmp_path) == [RAN_SQL]
-
     def test_an_edit_into_another_reviewed_tool_is_reviewed_again(self, make: Make, tmp_path: Path) -> None:
         mine = make(ONE)
         edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
@@ -375,3 +355,24 @@ class ToolApprovalContract:
         assert mine.resume("b", {"c1": "approve"}) is None
         assert runs_in(tmp_path) == [RAN_SQL]
         assert mine.told("b") == [("c1", "rows of DELETE FROM records")]
+
+
+class ToolApprovalContract(InOneProcessContract):
+    """Set `harness` to the class that drives your framework; a new process must be able to import it."""
+
+    def test_of_two_new_processes_one_goes_on_where_the_old_one_stopped(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        make(BATCH).start("t")
+        edit = {"decision": "edit", "arguments": {"query": "SELECT 1"}}
+        said = {"c0": "approve", "c1": edit, "c2": {"decision": "reject", "reason": "no"}}
+        (tmp_path / HOLD).touch()
+        both = [resume_elsewhere(self.harness, tmp_path, BATCH, "t", said) for _ in range(2)]
+        try:
+            wait_until(lambda: WROTE in runs_in(tmp_path) or all(each.poll() is not None for each in both))
+        finally:
+            (tmp_path / HOLD).unlink()
+        assert "finished" in [outcome_of(each) for each in both]
+        ran = sorted(runs_in(tmp_path), key=str)
+        assert ran == [("execute_sql", edit["arguments"]), ("read_data", {}), WROTE]
+        assert [call_id for call_id, _ in make(BATCH).told("t")] == ["c0", "c1", "c2", "c3"]

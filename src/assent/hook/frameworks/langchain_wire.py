@@ -1,0 +1,180 @@
+"""How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain.agents.middleware import ExtendedModelResponse, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command, Interrupt
+from pydantic import BaseModel
+
+from assent.errors import InvalidFeedback
+from assent.hook.answers import Feedback
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import refusal, told
+
+SAID = ("result", "reason", "answer", "decided_by")
+SERDE = JsonPlusSerializer()
+KEPT = "msgpack:"
+
+
+def encoded(interruption: InterruptionMetadata, path: Sequence[str] = ()) -> dict[str, Any]:
+    """An interruption with its decisions as plain JSON: what LangGraph shows and keeps."""
+    calls = [{**each.to_dict(), "path": [*path, *each.path]} for each in interruption.tool_feedbacks]
+    said = {each.id: _said(each) for each in interruption.tool_feedbacks if each.result is not None}
+    return {**interruption.to_dict(), "tool_feedbacks": calls, "said": said}
+
+
+def decoded(value: Mapping[str, Any]) -> InterruptionMetadata:
+    """What `encoded` wrote."""
+    kept = {name: part for name, part in value.items() if name != "said"}
+    interruption = InterruptionMetadata.from_dict(kept)
+    said = value.get("said", {})
+    calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
+    return replace(interruption, tool_feedbacks=calls)
+
+
+def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:
+    """Answers as plain JSON."""
+    if isinstance(feedback, InterruptionMetadata):
+        return {"interruption": encoded(feedback)}
+    if feedback is None or isinstance(feedback, Mapping):
+        return {"decisions": feedback if feedback is None else dict(feedback)}
+    answered = list(feedback)
+    if not all(isinstance(each, ToolFeedback) for each in answered):
+        raise InvalidFeedback("Answers are ToolFeedback objects, or decisions by call id.")
+    return {"tool_feedbacks": [{**each.to_dict(), **_said(each)} for each in answered]}
+
+
+def decoded_answer(answer: Any) -> Feedback | None:
+    """Answers as the gate takes them: what `encoded_answer` wrote, or decisions by call id."""
+    if not isinstance(answer, Mapping):
+        raise InvalidFeedback("Answer with decisions by call id.")
+    try:
+        match dict(answer):
+            case {"interruption": Mapping() as value, **rest} if not rest:
+                return decoded(value)
+            case {"tool_feedbacks": list() as calls, **rest} if not rest:
+                return [ToolFeedback.from_dict(each) for each in calls]
+            case {"decisions": None | Mapping() as said, **rest} if not rest:
+                return said
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidFeedback("These answers cannot be read; nothing was stored.") from error
+    return answer
+
+
+def interrupts_in(result: Any) -> list[Interrupt[Any]]:
+    """Those of our interrupts that an agent's result, a chunk of its stream or a snapshot shows."""
+    if isinstance(result, tuple) and not hasattr(result, "interrupts"):
+        result = result[-1] if result else None
+    if isinstance(result, Mapping) and "__interrupt__" not in result:
+        result = result.get("data", result)
+    found = result.get("__interrupt__") if isinstance(result, Mapping) else getattr(result, "interrupts", ())
+    return [each for each in found or () if isinstance(each.value, Mapping) and "digest" in each.value]
+
+
+def turn_of(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:
+    """The model's last reply, if it calls tools; or the last that made this call."""
+    replies = (message for message in reversed(messages) if isinstance(message, AIMessage))
+    if call_id is not None:
+        replies = (reply for reply in replies if any(call["id"] == call_id for call in reply.tool_calls))
+    reply = next(replies, None)
+    return reply if reply is not None and reply.tool_calls else None
+
+
+def call_of(call: Mapping[str, Any]) -> ToolCall:
+    """LangChain's tool call as ours."""
+    return ToolCall(id=call["id"] or "", name=call["name"], arguments=dict(call["args"]))
+
+
+def schema_of(tool: BaseTool) -> Mapping[str, Any] | None:
+    """What the model is told about the tool's arguments."""
+    schema = tool.tool_call_schema
+    if isinstance(schema, dict):
+        return schema
+    return schema.model_json_schema() if issubclass(schema, BaseModel) else None
+
+
+def refused(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
+    """What the model reads in place of a result, if the call is not to run."""
+    if decided is None or decided.result is None:
+        return None
+    verdict = Verdict(decision=decided.result, reason=decided.reason, answer=decided.answer)
+    text = refusal(verdict)
+    return None if text is None else message(call, text, ok=decided.result is FeedbackResult.RESPONDED)
+
+
+def as_decided(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCallRequest | ToolMessage:
+    """The call exactly as it was approved, whatever other middleware has made of it since."""
+    if decided is None or decided.call == call_of(request.tool_call):
+        return request
+    changed: Any = {**request.tool_call, "name": decided.name, "args": decided.arguments}
+    if decided.name == request.tool_call["name"]:
+        return request.override(tool_call=changed)
+    tool = next((each for each in request.runtime.tools if each.name == decided.name), None)
+    if tool is None:
+        return message(request.tool_call, f"There is no tool {decided.name} any more; nothing was run.")
+    return request.override(tool_call=changed, tool=tool)
+
+
+def message(call: Mapping[str, Any], text: str, *, ok: bool = False) -> ToolMessage:
+    """An answer to a call that no tool gave."""
+    status = "success" if ok else "error"
+    return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"], status=status)
+
+
+def announced(result: Any, asked: ToolCall, ran: ToolCall) -> Any:
+    """The result of an edited call, saying so."""
+    if isinstance(result, list):
+        return [announced(each, asked, ran) for each in result]
+    if isinstance(result, Command) and isinstance(result.update, dict):
+        messages = [announced(each, asked, ran) for each in result.update.get("messages", ())]
+        return replace(result, update={**result.update, "messages": messages})
+    if not isinstance(result, ToolMessage) or result.tool_call_id != asked.id:
+        return result
+    if isinstance(result.content, str):
+        return result.model_copy(update={"content": told(asked, ran, result.content)})
+    notice = {"type": "text", "text": told(asked, ran, "")}
+    return result.model_copy(update={"content": [notice, *result.content]})
+
+
+def preserved(result: Any) -> str:
+    """A result as text, so that it can be given again instead of running the tool again."""
+    try:
+        return KEPT + b64encode(SERDE.dumps_typed(result)[1]).decode("ascii")
+    except (TypeError, ValueError):
+        return "The tool ran; what it answered could not be kept."
+
+
+def revived(call: Mapping[str, Any], kept: str) -> Any:
+    """What `preserved` wrote, or one of our own sentences."""
+    if kept.startswith(KEPT):
+        return SERDE.loads_typed(("msgpack", b64decode(kept.removeprefix(KEPT))))
+    return message(call, kept)
+
+
+def removed(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What takes these messages out of the thread."""
+    return [RemoveMessage(id=each.id) for each in messages if each.id]
+
+
+def with_changes(changes: Sequence[BaseMessage], response: Any) -> Any:
+    """A model's reply that also changes the thread before it."""
+    if not changes:
+        return response
+    if isinstance(response, ExtendedModelResponse):
+        return replace(response, model_response=with_changes(changes, response.model_response))
+    if isinstance(response, AIMessage):
+        return ModelResponse(result=[*changes, response])
+    return replace(response, result=[*changes, *response.result])
+
+
+def _said(feedback: ToolFeedback) -> dict[str, Any]:
+    return {name: getattr(feedback, name) for name in SAID if getattr(feedback, name) is not None}

@@ -1,0 +1,108 @@
+"""LangChain's own agent with approval, as the contract drives it: sync and async, on real SQLite files."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import aiosqlite
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.sqlite import SqliteSaver as GraphFile
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as AsyncGraphFile
+from pydantic import Field
+
+from assent.hook import InterruptionMetadata
+from assent.hook.answers import Feedback
+from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.approvals import LAST_WORDS, Harness, Scene
+
+GO = {"messages": [{"role": "user", "content": "go"}]}
+
+
+class ScriptedModel(BaseChatModel):
+    """Asks for the calls of its scene, turn by turn."""
+
+    scene: Scene
+    saw: list[list[BaseMessage]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> "ScriptedModel":
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.saw.append(messages)
+        said = sum(isinstance(message, AIMessage) for message in messages)
+        calls = self.scene.turns[said] if said < len(self.scene.turns) else ()
+        reply = AIMessage(
+            content="" if calls else LAST_WORDS,
+            tool_calls=[{"id": call.id, "name": call.name, "args": call.arguments} for call in calls],
+        )
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+def place(thread_id: str) -> Any:
+    return {"configurable": {"thread_id": thread_id}}
+
+
+def results_in(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
+    return [(each.tool_call_id, each.text) for each in messages if isinstance(each, ToolMessage)]
+
+
+class LangChainHarness(Harness):
+    """`invoke`, `stream` and `resume`."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.saver = SqliteSaver(self.folder / "approvals.db")
+        self.model = ScriptedModel(scene=self.scene)
+        self._file = GraphFile.from_conn_string(str(self.folder / "graph.db"))
+        self.agent = self.make_agent(self._file.__enter__())
+
+    def make_agent(self, checkpointer: Any) -> Any:
+        approval = ApprovalMiddleware(self.hook, saver=self.saver, clock=self.clock)
+        return create_agent(self.model, list(self.tools), middleware=[approval], checkpointer=checkpointer)
+
+    def start(self, thread_id: str) -> InterruptionMetadata | None:
+        return interruption_of(self.agent.invoke(GO, place(thread_id)))
+
+    def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
+        return interruption_of(resume(self.agent, thread_id, feedback))
+
+    def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
+        chunks = self.agent.stream(GO, place(thread_id), stream_mode="updates")
+        return [stopped for chunk in chunks if (stopped := interruption_of(chunk)) is not None]
+
+    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+        return results_in(self.agent.get_state(place(thread_id)).values["messages"])
+
+    def close(self) -> None:
+        self._file.__exit__(None, None, None)
+        self.saver.close()
+
+
+class AsyncLangChainHarness(LangChainHarness):
+    """`ainvoke`, `astream` and `aresume`, each on a loop of its own."""
+
+    def start(self, thread_id: str) -> InterruptionMetadata | None:
+        return asyncio.run(self._on(lambda agent: agent.ainvoke(GO, place(thread_id))))
+
+    def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
+        return asyncio.run(self._on(lambda agent: aresume(agent, thread_id, feedback)))
+
+    def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
+        async def last(agent: Any) -> Any:
+            chunks = [chunk async for chunk in agent.astream(GO, place(thread_id), stream_mode="updates")]
+            return chunks[-1]
+
+        stopped = asyncio.run(self._on(last))
+        return [] if stopped is None else [stopped]
+
+    async def _on(self, use: Any) -> InterruptionMetadata | None:
+        async with aiosqlite.connect(self.folder / "graph.db") as connection:
+            return interruption_of(await use(self.make_agent(AsyncGraphFile(connection))))
