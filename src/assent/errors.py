@@ -240,6 +240,8 @@ class Unreachable(Unavailable):
 class SettingsError(AssentError):
     """A setting is missing, unknown, or does not fit."""
 
+    code = "settings"
+
 
 class MigrationError(SettingsError):
     """The database's schema does not fit this version of Assent."""
@@ -248,25 +250,37 @@ class MigrationError(SettingsError):
 class FollowFailed(AssentError):
     """The case could not be followed to its end; nothing is known of its result."""
 
+    code = "follow_failed"
+
 
 class UnreadableAnswer(FollowFailed):
     """The service's answer cannot be understood."""
+
+    code = "unreadable_answer"
 
 
 class CaseLost(FollowFailed):
     """The service does not let us follow this case any more."""
 
+    code = "case_lost"
+
 
 class CredentialsRefused(FollowFailed):
     """The service does not take our credentials for this case."""
+
+    code = "credentials_refused"
 
 
 class NotTold(FollowFailed):
     """The person could not be told."""
 
+    code = "not_told"
+
 
 class StillWaiting(FollowFailed):
     """The person has not decided yet."""
+
+    code = "still_waiting"
 
 
 class HookError(AssentError):
@@ -320,10 +334,16 @@ class ModelMisbehaved(HookError):
 class ChannelRefused(AssentError):
     """The messenger does not take this message."""
 
+    code = "channel_refused"
+
 
 class AddressRefused(AssentError):
     """This address may not be called from here."""
 
+    code = "address_refused"
+
 
 class SignatureInvalid(AssentError):
     """The signature does not match."""
+
+    code = "signature_invalid"

@@ -132,6 +132,13 @@ def test_texts_and_objects_come_from_files(desk: Desk) -> None:
     asking.end()
 
 
+def test_the_person_is_reminded_when_that_was_asked_for(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL, "--remind-after", "1s")
+    asking.wait_for("Reminder: ")
+    desk.answer(asking.link(), "approve")
+    assert asking.end()["action"] == "approve"
+
+
 def test_a_whole_form_comes_from_a_file(desk: Desk) -> None:
     (desk.folder / "form.json").write_text('{"fields": [{"key": "age", "label": "Age", "type": "number"}]}')
     asking = desk.start("ask", "input", "How old?", "--form", "@form.json")
@@ -172,6 +179,8 @@ def test_the_same_question_again_is_the_same_case(desk: Desk) -> None:
         (("approval", "Go?", "--context", "[1]"), "JSON object"),
         (("approval", "Go?", "--fact", "alone"), "NAME=TEXT"),
         (("approval", "Go?", "--max-wait", "soon"), "duration"),
+        (("approval", "Go?", "--remind-after", "soon"), "--remind-after"),
+        (("approval", "Go?", "--remind-after", "1h", "--idempotency-key", "a"), "--idempotency-key"),
         (("approval",), "PROMPT"),
         (("vote", "Go?"), "No such command"),
     ],

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.channels.discord.discord_api import PLACE, DiscordApi
+from tests.channels.discord.discord_api import TOKEN as DISCORD_TOKEN
 from tests.channels.loopback import Loopback, loopback
 from tests.channels.telegram.bot_api import CHAT, TOKEN, BotApi
 from tests.cli.asking import Asking, Desk
@@ -93,10 +95,51 @@ async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(d
         env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
         asking = desk.start(*QUESTION, "--via", "telegram", env=env)
         await asyncio.to_thread(asking.printed, 1)
-        assert "assent pending resume" in asking.said
+        error, hint, command = asking.said.splitlines()
+        assert error == (
+            "assent: The person could not be told: Telegram does not know this bot; look at"
+            " ASSENT_TELEGRAM_BOT_TOKEN."
+        )
+        assert hint.startswith("The case is still open. Nobody knows of it yet")
+        assert command.startswith("  assent pending resume review_")
         again = desk.start("pending", "resume", "--via", "print", env=settings(server))
         desk.answer(await asyncio.to_thread(again.link), "approve")
         assert (await ended(again))["action"] == "approve"
+
+
+@pytest.mark.anyio
+async def test_a_program_learns_which_case_nobody_was_told_of(desk: Desk) -> None:
+    api = BotApi()
+    async with loopback(api.handle) as server:
+        env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
+        result = await ended(desk.start(*QUESTION, "--via", "telegram", "--json", env=env), 1)
+    assert (result["status"], result["error"]) == ("error", "not_told")
+    assert [one.case.case_id for one in desk.kept()] == [result["case_id"]]
+
+
+def test_people_who_could_never_answer_are_named_before_anything_is_sent(desk: Desk) -> None:
+    env = {"ASSENT_TELEGRAM_BOT_TOKEN": TOKEN, "ASSENT_TELEGRAM_CHAT_ID": "7"}
+    asking = desk.start(*QUESTION, "--via", "telegram", env={**env, "ASSENT_TELEGRAM_ANSWERERS": "@ada"})
+    assert asking.printed(1) == b""
+    assert "ASSENT_TELEGRAM_ANSWERERS names nobody" in asking.said
+    assert desk.kept() == []
+
+
+@pytest.mark.anyio
+async def test_whoever_expects_buttons_in_discord_is_told_why_there_are_none(desk: Desk) -> None:
+    api = DiscordApi()
+    async with loopback(api.handle) as server:
+        env = {
+            "ASSENT_DISCORD_BOT_TOKEN": DISCORD_TOKEN,
+            "ASSENT_DISCORD_CHANNEL_ID": PLACE,
+            "ASSENT_DISCORD_API_URL": f"{server.url}/api/v10",
+            "ASSENT_DISCORD_ANSWERERS": "800",
+        }
+        asking = desk.start(*QUESTION, "--via", "discord", "--max-wait", "0", env=env)
+        await ended(asking, 1)
+    assert asking.said.startswith("assent: There are no buttons in discord from here")
+    (message,) = api.messages.values()
+    assert [one["label"] for row in message["components"] for one in row["components"]] == ["Open the review"]
 
 
 @pytest.mark.anyio

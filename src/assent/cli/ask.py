@@ -68,6 +68,12 @@ _COMMON = (
         type=click.Choice(["skip", "reject", "abort"]),
         help="What you will do when nobody answers in time.",
     ),
+    click.option(
+        "--remind-after",
+        multiple=True,
+        metavar="DURATION",
+        help="Tell a person who has not begun once more, so long from now; repeatable.",
+    ),
     click.option("--service", metavar="NAME", help="Who asks, as the person sees it."),
     click.option("--agent", metavar="NAME", help="Which agent waits, as the person sees it."),
     click.option("--previous", metavar="CASE_ID", help="The case that this one continues."),
@@ -91,39 +97,19 @@ def question(kind: str) -> Callable[[Callable[..., Context]], click.Command]:
         @functools.wraps(context_of)
         def command(
             how: How,
-            prompt: str,
             server: str,
             key: str | None,
-            message: str | None,
-            context: str | None,
-            facts: tuple[str, ...],
-            timeout: str | None,
-            default_action: str | None,
-            service: str | None,
-            agent: str | None,
-            previous: str | None,
             idempotency_key: str | None,
             inline: bool | None = None,
-            **own: Any,
+            **given: Any,
         ) -> None:
-            shown = {
-                **(drafts.json_object(context, "--context") if context is not None else {}),
-                **context_of(**own),
-                **drafts.values(facts, "--fact"),
-            }
-            said = {
-                "type": kind,
-                "prompt": prompt,
-                "message": message,
-                "context": shown,
-                "timeout": timeout,
-                "default_action": default_action,
-                "service": service,
-                "agent": agent,
-                "previous_case_id": previous,
-                "inline_actions": _inline(kind, inline, how, shown),
-            }
-            draft = {name: value for name, value in said.items() if value is not None}
+            if given["remind_after"] and idempotency_key is not None:
+                raise click.UsageError("--remind-after does not go with --idempotency-key: the time goes on.")
+            said = drafts.Said(**{name: given.pop(name) for name in drafts.Said.__struct_fields__})
+            shown = said.shown(context_of(**given))
+            draft = said.draft(kind, shown, now=datetime.now(UTC))
+            if actions := _inline(kind, inline, how, shown):
+                draft["inline_actions"] = actions
             call = _call(server, key, idempotency_key, draft)
             run(functools.partial(_ask, call), how)
 
@@ -174,10 +160,10 @@ def _encoded(draft: Context) -> bytes:
         raise click.BadParameter("write it in UTF-8.", param_hint="PROMPT and options") from None
 
 
-def _inline(kind: str, wanted: bool | None, how: How, context: Context) -> list[str] | None:
+def _inline(kind: str, wanted: bool | None, how: How, context: Context) -> list[str]:
     """The actions that buttons may take; a word to be typed cannot be pressed."""
     if kind not in ANSWERS or wanted is False or (wanted is None and not _is_heard(how)):
-        return None
+        return []
     answers = ANSWERS[kind]
     return [one for one in answers if one != "confirm" or "confirm_word" not in context]
 

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+from msgspec import Struct
 
+from assent.errors import ValidationFailed
+from assent.protocol.duration import parse_duration
 from assent.protocol.fields import FIELD_TYPES
 
 CHOOSING = ("select", "multiselect")
@@ -15,6 +19,42 @@ _FIELD = re.compile(
     r"(?P<key>[^:?=]+)(?P<optional>\?)?:(?P<type>[a-z][a-z0-9_-]*)(?:=(?P<options>[^:]*))?(?::(?P<label>.*))?",
     re.DOTALL,
 )
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What a question says, whatever its kind."""
+
+    prompt: str
+    message: str | None
+    context: str | None
+    facts: tuple[str, ...]
+    timeout: str | None
+    default_action: str | None
+    remind_after: tuple[str, ...]
+    service: str | None
+    agent: str | None
+    previous: str | None
+
+    def shown(self, own: dict[str, Any]) -> dict[str, Any]:
+        """What the page shows: the context, what is of its kind, and the facts."""
+        context = json_object(self.context, "--context") if self.context is not None else {}
+        return {**context, **own, **values(self.facts, "--fact")}
+
+    def draft(self, kind: str, shown: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+        """The body that opens the case."""
+        said = {
+            "type": kind,
+            "prompt": self.prompt,
+            "message": self.message,
+            "context": shown,
+            "timeout": self.timeout,
+            "default_action": self.default_action,
+            "reminder_at": [_moment(one, now) for one in self.remind_after] or None,
+            "service": self.service,
+            "agent": self.agent,
+            "previous_case_id": self.previous,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
 
 def text_or_json(value: str, option: str) -> Any:
@@ -110,3 +150,11 @@ def text(value: str, option: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise click.BadParameter(f"{value[1:]} cannot be read: {reason}.", param_hint=option) from None
+
+
+def _moment(after: str, now: datetime) -> str:
+    try:
+        return (now + parse_duration(after)).isoformat()
+    except (ValidationFailed, OverflowError) as error:
+        message = getattr(error, "message", "this is too far off.")
+        raise click.BadParameter(message, param_hint="--remind-after") from None

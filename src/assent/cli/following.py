@@ -22,7 +22,7 @@ from assent.channels import texts
 from assent.cli import results
 from assent.cli.progress_line import ProgressLine
 from assent.cli.telling import VIAS, Telling, open_messengers, places_for
-from assent.errors import AssentError, SettingsError, StillWaiting, ValidationFailed
+from assent.errors import AssentError, NotTold, SettingsError, StillWaiting, ValidationFailed
 from assent.ports.channel import Ended
 from assent.protocol.duration import parse_duration
 
@@ -127,7 +127,7 @@ class Waiting:
         self._vias = how.vias or ("print",)
         live = None if not several and "terminal" not in self._vias else False
         self.line = ProgressLine(live=live, several=several)
-        self._channels = open_messengers(self._vias, how.also, os.environ, self.line)
+        self._messengers = open_messengers(self._vias, how.also, os.environ, self.line)
         self._agent: AsyncAgent | None = None
         self._cases: PendingCases | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -154,7 +154,7 @@ class Waiting:
             pending=cases,
         )
         places = places_for(
-            self._vias, self._channels, environ=os.environ, line=self.line, cases=cases, nudge=agent.nudge
+            self._vias, self._messengers.values(), line=self.line, cases=cases, nudge=agent.nudge
         )
         self.telling = Telling(self.line, places)
         self.telling.listen()
@@ -176,8 +176,8 @@ class Waiting:
             with suppress(AssentError):
                 await self.telling.aclose()
         else:
-            for channel in self._channels.values():
-                await channel.aclose()
+            for one in self._messengers.values():
+                await one.channel.aclose()
         if self._agent is not None:
             await self._agent.aclose()
         if self._cases is not None:
@@ -208,10 +208,15 @@ async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
         outcome = await waiting.follow(pending)
     except StillWaiting:
         results.print_result(results.open_view(pending.case, waiting.last))
-        say_how_to_resume(waiting, pending)
+        waiting.line.say(*how_to_resume(waiting, pending))
         raise click.exceptions.Exit(results.FAILED) from None
-    except (asyncio.CancelledError, AssentError):
-        say_how_to_resume(waiting, pending)
+    except asyncio.CancelledError:
+        waiting.line.say(*how_to_resume(waiting, pending))
+        raise
+    except AssentError as error:
+        error.details.setdefault("case_id", pending.case.case_id)
+        for line in how_to_resume(waiting, pending, told=not isinstance(error, NotTold)):
+            error.add_note(line)
         raise
     report(outcome)
 
@@ -239,11 +244,15 @@ def ending_words(outcome: Outcome) -> str:
     return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
 
 
-def say_how_to_resume(waiting: Waiting, pending: PendingCase) -> None:
+def how_to_resume(waiting: Waiting, pending: PendingCase, *, told: bool = True) -> list[str]:
     """A case that goes on without us can be taken up again."""
-    if waiting.is_kept(pending):
-        case_id = texts.one_line(pending.case.case_id)
-        waiting.line.say("The case is still open. Go on waiting with:", f"  assent pending resume {case_id}")
+    if not waiting.is_kept(pending):
+        return []
+    why = "Go on waiting with:" if told else "Nobody knows of it yet; tell them, there or with another --via:"
+    return [
+        f"The case is still open. {why}",
+        f"  assent pending resume {texts.one_line(pending.case.case_id)}",
+    ]
 
 
 def run(work: Callable[[Waiting], Awaitable[None]], how: How, *, several: bool = False) -> None:

@@ -71,7 +71,8 @@ def main() -> None:
     except AssentError as error:
         from assent.channels.texts import visible
 
-        click.echo(f"assent: {visible(error.message)}", err=True)  # it may quote whom we called
+        for line in (f"assent: {error.message}", *getattr(error, "__notes__", ())):
+            click.echo(visible(line), err=True)  # it may quote whom we called
         sys.exit(1)
     else:
         sys.exit(code if isinstance(code, int) else 0)  # what a command left with, as click hands it on

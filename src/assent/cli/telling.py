@@ -4,14 +4,16 @@ import asyncio
 import os
 import sys
 import webbrowser
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
+
+from msgspec import Struct
 
 from assent.agent import Notice, PendingCases
 from assent.agent.switchboard import Switchboard, card_of
 from assent.channels import texts
-from assent.channels.opening import NAMES, answerers_of, is_heard, open_channel
+from assent.channels.opening import NAMES, answerers_of, is_heard, open_channel, why_unheard
 from assent.cli.progress_line import ProgressLine
 from assent.cli.qr_code import qr_lines, qr_width
 from assent.errors import AssentError, SettingsError
@@ -85,27 +87,41 @@ class Telling:
             self._line.say(f"assent: {error.message}")
 
 
+class Reached(Struct, frozen=True):
+    """A messenger that is set up, and those whose presses are heard from here."""
+
+    channel: Channel
+    answerers: frozenset[str]
+
+
 def open_messengers(
     vias: Sequence[str], also: Sequence[str], environ: Mapping[str, str], line: ProgressLine
-) -> dict[str, Channel]:
+) -> dict[str, Reached]:
     """The messengers among these names, and those of `also` that are set up.
 
     Raises SettingsError naming what one of the former still needs.
     """
-    channels = {via: open_channel(via, environ) for via in vias if via not in HERE}
+    reached = {via: _reached(via, environ) for via in vias if via not in HERE}
+    for name in reached:
+        if why := why_unheard(name, environ):
+            line.say(f"assent: {why}")
     for name in also:
         try:
-            channels.setdefault(name, open_channel(name, environ))
+            reached.setdefault(name, _reached(name, environ))
         except SettingsError as error:
             line.say(f"assent: The message in {name} stays as it is. {error.message}")
-    return channels
+    return reached
+
+
+def _reached(name: str, environ: Mapping[str, str]) -> Reached:
+    heard = answerers_of(name, environ) if can_be_heard(name, environ) else frozenset()
+    return Reached(open_channel(name, environ), heard)
 
 
 def places_for(
     vias: Sequence[str],
-    channels: Mapping[str, Channel],
+    messengers: Iterable[Reached],
     *,
-    environ: Mapping[str, str],
     line: ProgressLine,
     cases: PendingCases,
     nudge: Callable[[str], object],
@@ -113,9 +129,9 @@ def places_for(
     """This screen, where it was named, and each messenger with those who may answer in it."""
     on_screen = frozenset(vias) & frozenset(HERE)
     places: list[Place] = [OnScreen(on_screen, line)] if on_screen else []
-    for name, channel in channels.items():
-        heard = answerers_of(name, environ) if can_be_heard(name, environ) else frozenset()
-        places.append(Messenger(Switchboard(channel, cases, answerers=heard, nudge=nudge), bool(heard)))
+    for one in messengers:
+        board = Switchboard(one.channel, cases, answerers=one.answerers, nudge=nudge)
+        places.append(Messenger(board, bool(one.answerers)))
     return places
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from assent.agent import Notice, PendingCases, Switchboard
 from assent.channels.opening import NAMES as CHANNELS
-from assent.channels.opening import answerers_of, is_heard, open_channel
+from assent.channels.opening import answerers_of, is_heard, open_channel, why_unheard
 from assent.errors import AssentError
 from assent.ports.channel import Channel
 
@@ -57,6 +57,8 @@ def open_messengers(
 ) -> Messengers | None:
     """The messengers of these names; raises SettingsError naming what one of them needs."""
     places = [(open_channel(name, environ), _answerers(name, environ)) for name in dict.fromkeys(names)]
+    for why in filter(None, (why_unheard(name, environ) for name in dict.fromkeys(names))):
+        log.warning("%s", why)
     return Messengers(places, cases) if places else None
 
 

@@ -42,6 +42,17 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 # What is sent
 
 
+@pytest.mark.parametrize(
+    ("source", "subject"),
+    [
+        ("Assent (127.0.0.1)", "Assent (127.0.0.1): Send the newsletter to 1,200 readers?"),
+        ("Assent (assent-of-a-very-large-company.example)", "…nt-of-a-very-large-company.example: Send"),
+    ],
+)
+def test_a_subject_that_would_be_too_long_says_where_from_rather_than_what_for(source: str, subject: str):
+    assert render.subject(sample_card(source=source)).startswith(subject)
+
+
 @pytest.mark.anyio
 async def test_a_mail_says_who_asks_for_what_in_its_subject(harness: EmailHarness):
     await harness.channel.send(sample_card())
