@@ -148,8 +148,11 @@ class FileSaver(Saver):
             except FileNotFoundError:
                 return
             with file:
-                while line := file.readline():
+                line = file.readline()
+                while True:
                     yield _columns(line, path), _text(file, path)
+                    if not (line := file.readline()):
+                        return
 
     def _path(self, thread_id: str) -> Path:
         return self._folder / f"{name_of(thread_id)}{ENDING}"

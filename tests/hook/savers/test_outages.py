@@ -1,0 +1,202 @@
+"""What a disk cannot take is refused as a whole, and taken once the outage is over."""
+
+import fcntl
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import apsw
+import pytest
+
+from assent.errors import CheckpointConflict, MigrationError, SettingsError, Unavailable
+from assent.hook.savers.file import FileSaver
+from assent.hook.savers.saver import Saver
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.contracts.saver import HOUR, standing
+from assent.testing.threads import words
+
+SOON = timedelta(milliseconds=50)
+KINDS: dict[str, Callable[..., Saver]] = {"file": FileSaver, "sqlite": SqliteSaver}
+
+
+@pytest.fixture(params=KINDS)
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    return tmp_path / request.param
+
+
+@pytest.fixture
+def saver(place: Path) -> Iterator[Saver]:
+    opened = KINDS[place.name](place, busy_for=SOON)
+    yield opened
+    opened.close()
+
+
+@contextmanager
+def no_room_beyond(size: int) -> Iterator[None]:
+    """For a while, no file of this process grows beyond so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_keeps_what_was_there_and_nothing_half(saver: Saver, place: Path) -> None:
+    checkpoint = standing(saver, 2)
+    before = saver.list("thread")
+    huge = checkpoint.next(queued=("x" * 3_000_000,), stage="paused")
+    with no_room_beyond(1_000_000), pytest.raises(Unavailable, match="nothing was recorded"):
+        saver.put(huge)
+    assert saver.list("thread") == before
+    assert saver.threads("paused") == []
+    assert not list(place.parent.rglob("*.new"))
+    saver.put(huge)
+    assert saver.threads("paused") == ["thread"]
+
+
+def test_a_lease_that_cannot_be_written_stays_as_it_was(saver: Saver) -> None:
+    checkpoint = standing(saver, 1)
+    with no_room_beyond(10), pytest.raises(Unavailable):
+        saver.claim(checkpoint.next(stage="running"), lease_for=HOUR)
+    with no_room_beyond(10), pytest.raises(Unavailable):
+        saver.renew("thread", 1, lease_for=HOUR)
+    with no_room_beyond(10), pytest.raises(Unavailable):
+        saver.put(words("other").next())
+    saver.claim(checkpoint.next(stage="running"), lease_for=HOUR)
+
+
+@contextmanager
+def held_by_another(place: Path) -> Iterator[None]:
+    if place.is_dir():
+        locks = [os.open(lock, os.O_RDWR) for lock in place.glob(".lock-*")]
+        for lock in locks:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        for lock in locks:
+            os.close(lock)
+    else:
+        other = apsw.Connection(str(place))
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.close()
+
+
+def test_a_lock_held_by_another_process_is_waited_for_and_then_unavailable(saver: Saver, place: Path) -> None:
+    checkpoint = standing(saver, 1)
+    with held_by_another(place):
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="nothing was recorded"):
+                saver.put(checkpoint.next())
+        kept = saver.get("thread")
+    assert kept is not None
+    assert kept.checkpoint == checkpoint
+    saver.put(checkpoint.next())
+
+
+def test_a_lock_that_is_given_back_in_time_only_delays(place: Path) -> None:
+    saver = KINDS[place.name](place)
+    checkpoint = standing(saver, 1)
+    late = threading.Thread(target=saver.put, args=(checkpoint.next(),))
+    with held_by_another(place):
+        late.start()
+        kept = saver.get("thread")
+    late.join(10)
+    assert kept is not None
+    assert kept.checkpoint == checkpoint
+    assert [one.checkpoint.rev for one in saver.list("thread")] == [2, 1]
+    saver.close()
+
+
+def test_a_folder_that_was_taken_away_is_unavailable(tmp_path: Path) -> None:
+    saver = FileSaver(tmp_path / "threads")
+    checkpoint = standing(saver, 1)
+    shutil.rmtree(tmp_path / "threads")
+    with pytest.raises(Unavailable):
+        saver.put(checkpoint.next())
+    with pytest.raises(Unavailable):
+        saver.threads("ready")
+
+
+def test_a_damaged_file_is_missed_and_never_taken_for_a_new_thread(tmp_path: Path) -> None:
+    saver = FileSaver(tmp_path)
+    checkpoint = standing(saver, 1)
+    (path,) = tmp_path.glob("*.thread")
+    whole = path.read_bytes()
+    for damage in (b"", whole[:10], whole[:-1], whole[:-5] + b"\n", b"{}\n{}\n", b"[]\n{}\n", b"\xff\n\n"):
+        path.write_bytes(damage)
+        with pytest.raises(Unavailable):
+            saver.get("thread")
+        with pytest.raises((Unavailable, CheckpointConflict)):
+            saver.put(words("thread").next())
+    path.write_bytes(whole)
+    saver.put(checkpoint.next())
+
+
+def test_files_and_folders_are_their_owners_alone(saver: Saver, place: Path) -> None:
+    standing(saver, 1)
+    made = [place, *place.rglob("*"), *place.parent.glob("sqlite*")]
+    assert {oct(path.stat().st_mode & 0o077) for path in made} == {"0o0"}
+
+
+def test_a_place_that_cannot_be_used_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder, and not a database")
+    with pytest.raises(SettingsError, match="cannot be used"):
+        FileSaver(tmp_path / "file")
+    with pytest.raises(SettingsError, match="cannot be used"):
+        SqliteSaver(tmp_path / "nowhere" / "threads.db")
+    with pytest.raises(MigrationError, match="not an SQLite database"):
+        SqliteSaver(tmp_path / "file")
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE threads (id)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(MigrationError, match="not one that threads are kept in"):
+        SqliteSaver(path)
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    SqliteSaver(path).close()
+    newer = apsw.Connection(str(path))
+    newer.pragma("user_version", 9)
+    newer.close()
+    with pytest.raises(MigrationError, match="schema 9"):
+        SqliteSaver(path)
+
+
+FORKING = """
+import os, sys
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.rivals import climb
+saver = SqliteSaver(sys.argv[1])
+climb(saver, "parent", 1)
+child = os.fork()
+climb(saver, "child" if child == 0 else "parent", 20)
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_saver_opened_before_a_fork_works_on_both_sides(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    subprocess.run([sys.executable, "-c", FORKING, str(path)], check=True, timeout=60)
+    saver = SqliteSaver(path)
+    kept = saver.get("thread")
+    saver.close()
+    assert kept is not None
+    assert sorted(kept.checkpoint.queued) == ["child"] * 20 + ["parent"] * 21
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
