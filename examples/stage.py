@@ -22,9 +22,9 @@ PATIENCE_S = 20.0
 
 @contextmanager
 def assent_server() -> Iterator[tuple[str, str]]:
-    """The address and a key of the server that ASSENT_URL and ASSENT_KEY name, or of a new `assent serve`."""
-    if "ASSENT_URL" in os.environ:
-        yield os.environ["ASSENT_URL"], os.environ["ASSENT_KEY"]
+    """The address and a key of the server that ASSENT_SERVER and ASSENT_KEY name, or of a new `assent serve`."""
+    if "ASSENT_SERVER" in os.environ:
+        yield os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]
         return
     command = [str(Path(sys.executable).with_name("assent")), "serve", "--port", "0"]
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ import httpx
 
 from assent.agent import Agent, FollowingTransport, Notice
 
-SERVICE = os.environ["ASSENT_URL"] + "/v1/cases"
+SERVICE = os.environ["ASSENT_SERVER"] + "/v1/cases"
 HEADERS = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
 QUESTION = {"type": "confirmation", "prompt": "Restart the mail server?", "inline_actions": ["cancel"]}
 

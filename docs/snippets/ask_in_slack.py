@@ -24,7 +24,7 @@ async def ask() -> httpx.Response | Outcome:
     listening = asyncio.create_task(board.listen())
     try:
         headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-        url = f"{os.environ['ASSENT_URL']}/v1/cases"
+        url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
         return await agent.request("POST", url, json=QUESTION, headers=headers)
     finally:
         listening.cancel()

@@ -48,7 +48,7 @@ async def pressed(request: Request) -> Response:
 async def deploy() -> dict[str, Any]:
     """Call a service that asks a person first; the question goes to Teams."""
     headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-    url = f"{os.environ['ASSENT_URL']}/v1/cases"
+    url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
     outcome = await app.state.agent.request("POST", url, json=QUESTION, headers=headers)
     return {"deployed": isinstance(outcome, Decided) and outcome.action == "approve"}
 

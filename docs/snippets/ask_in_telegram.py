@@ -17,14 +17,14 @@ QUESTION = {
 async def ask() -> httpx.Response | Outcome:
     """Call a service that asks a person first; the question goes to Telegram."""
     cases = PendingCases("agent.db")
-    answerers = [os.environ["ASSENT_TELEGRAM_ANSWERERS"]]
+    answerers = os.environ["ASSENT_TELEGRAM_ANSWERERS"].split(",")
     board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
     agent = AsyncAgent(tell=board.tell, pending=cases)
     board.nudge = agent.nudge
     listening = asyncio.create_task(board.listen())
     try:
         headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-        url = f"{os.environ['ASSENT_URL']}/v1/cases"
+        url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
         return await agent.request("POST", url, json=QUESTION, headers=headers)
     finally:
         listening.cancel()

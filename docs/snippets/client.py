@@ -2,7 +2,7 @@ import os
 
 from assent import AssentClient, ServerRefused
 
-assent = AssentClient(os.environ["ASSENT_URL"], os.environ["ASSENT_KEY"])
+assent = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
 
 
 def ask(reply: dict[str, str], order: str) -> dict:

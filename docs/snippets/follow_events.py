@@ -32,7 +32,7 @@ def follow(events_url: str) -> Iterator[tuple[str, dict]]:
 # What follows is for the tests.
 from assent import AssentClient  # noqa: E402
 
-with AssentClient(os.environ["ASSENT_URL"], KEY) as assent:
+with AssentClient(os.environ["ASSENT_SERVER"], KEY) as assent:
     hitl = assent.open("confirmation", "Restart the mail server?")["hitl"]
     httpx.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "confirm"})
 seen = list(follow(hitl["events_url"]))

@@ -11,7 +11,7 @@ import httpx
 from mcp import Client, StdioServerParameters
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-server = {"ASSENT_SERVER": os.environ["ASSENT_URL"], "ASSENT_KEY": os.environ["ASSENT_KEY"]}
+server = {"ASSENT_SERVER": os.environ["ASSENT_SERVER"], "ASSENT_KEY": os.environ["ASSENT_KEY"]}
 
 
 def hand_over(review_url: str) -> None:

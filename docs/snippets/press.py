@@ -19,7 +19,7 @@ import os  # noqa: E402
 
 from assent import AssentClient  # noqa: E402
 
-with AssentClient(os.environ["ASSENT_URL"], os.environ["ASSENT_KEY"]) as assent:
+with AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]) as assent:
     hitl = assent.open("confirmation", "Restart?", inline_actions=["confirm", "cancel"])["hitl"]
     assert press(hitl, "retry", "7").json()["error"] == "invalid_action"
     assert press(hitl, "confirm", "7").status_code == 200

@@ -46,7 +46,7 @@ from cryptography.exceptions import InvalidSignature  # noqa: E402
 
 from assent import AssentClient  # noqa: E402
 
-URL = os.environ["ASSENT_URL"]
+URL = os.environ["ASSENT_SERVER"]
 with AssentClient(URL, os.environ["ASSENT_KEY"]) as assent:
     hitl = assent.open("approval", "May it go out?", context={"artifact": "Hello"})["hitl"]
     answer = {"action": "edit", "data": {"feedback": "Warmer, please.", "edits": {"artifact": "Dear all"}}}

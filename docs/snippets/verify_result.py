@@ -5,7 +5,7 @@ import httpx
 from assent import AssentClient, verify_result
 from assent.errors import SignatureInvalid
 
-URL = os.environ["ASSENT_URL"]
+URL = os.environ["ASSENT_SERVER"]
 KEY = os.environ["ASSENT_KEY"]
 
 

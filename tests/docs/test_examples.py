@@ -34,7 +34,7 @@ def test_an_example_finds_what_it_expects(example: str, live_server):
         command(example),
         check=False,
         cwd=ROOT,
-        env={**os.environ, "ASSENT_URL": url, "ASSENT_KEY": key},
+        env={**os.environ, "ASSENT_SERVER": url, "ASSENT_KEY": key},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
