@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from assent.hook.answers import Feedback
+from assent.hook.calling import asked
 from assent.hook.drive import AsyncDriver, SyncDriver
 from assent.hook.events import Event, Model, Outcome
 from assent.hook.flow import Flow
 from assent.hook.gate import LEASE
+from assent.hook.heartbeat import Heartbeat
 from assent.hook.policy import Hook
 from assent.hook.savers.memory import MemorySaver
 from assent.hook.savers.saver import Saver
@@ -49,12 +51,13 @@ class ReactAgent:
         self.name = name
         self.saver = saver or MemorySaver()
         self._reviews = reviews
-        self._model = model
+        self._model = asked(model)
         self._tools = by_name(tools)
         self._hooks = tuple(hooks)
         self._instructions = instructions
         self._max_turns = max_turns
         self._lease_for = lease_for
+        self._heartbeat = Heartbeat(lease_for)
         self._clock = clock
         self._workers = Workers()
         self._flow = self._flow_named(name, asks=reviews is not None)
@@ -146,6 +149,7 @@ class ReactAgent:
             "saver": saver or self.saver,
             "lease_for": self._lease_for,
             "workers": self._workers,
+            "heartbeat": self._heartbeat,
             "reviews": self._reviews if name is None else None,
         }
 

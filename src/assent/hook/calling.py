@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,21 @@ from assent.hook.workers import Workers
 Tools = list[dict[str, Any]]
 
 
-def with_tools(model: Model) -> Callable[[list[Message], Tools], Any]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model as it is to be called."""
+
+    ask: Callable[[list[Message], Tools], Any]
+    never_blocks: bool
+    """Whether calling it only begins what is then awaited."""
+
+
+def asked(model: Model) -> Asked:
     """The model as a function of messages and tools; one that wants only the messages gets only those."""
+    return Asked(ask=_with_tools(model), never_blocks=_waits_itself(model))
+
+
+def _with_tools(model: Model) -> Callable[[list[Message], Tools], Any]:
     try:
         parameters = inspect.signature(model).parameters.values()
     except (TypeError, ValueError):
@@ -49,12 +63,6 @@ async def apieces(reply: Any, workers: Workers) -> AsyncIterator[Any]:
         yield await reply if inspect.isawaitable(reply) else reply
 
 
-def waits_itself(function: Callable[..., Any]) -> bool:
-    """Whether calling it never blocks: it is async, or an object whose call is."""
-    called = (function, getattr(function, "__call__", None))  # noqa: B004 - the method itself is looked at
-    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)
-
-
 def call_tool(job: Job) -> Any:
     """What the tool answers, run in this thread."""
     answer = job.tool.function(**job.tool.prepared(job.call.arguments, job.key))
@@ -76,3 +84,8 @@ async def _collected(reply: Any) -> list[Any]:
 
 async def _awaited(answer: Any) -> Any:
     return await answer
+
+
+def _waits_itself(function: Callable[..., Any]) -> bool:
+    called = (function, getattr(function, "__call__", None))  # noqa: B004 - the method itself is looked at
+    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called)

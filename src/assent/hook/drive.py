@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assent.errors import AssentError, HookError, ModelMisbehaved
-from assent.hook.calling import Tools, acall_tool, apieces, call_tool, pieces, waits_itself, with_tools
+from assent.hook.calling import Asked, Tools, acall_tool, apieces, call_tool, pieces
 from assent.hook.checkpoint import Message
 from assent.hook.effects import (
     Ask,
@@ -25,12 +25,12 @@ from assent.hook.effects import (
     Look,
     Put,
     Release,
-    Renew,
     Run,
     Steps,
     Withdraw,
 )
-from assent.hook.events import AgentResult, Event, Job, Model, Outcome, TextDelta
+from assent.hook.events import AgentResult, Event, Job, Outcome, TextDelta
+from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
 from assent.hook.savers.saver import Saver
@@ -51,27 +51,27 @@ class _Driver:
         self,
         *,
         name: str,
-        model: Model,
+        model: Asked,
         tools: Tools,
         instructions: str,
         saver: Saver,
         lease_for: timedelta,
         workers: Workers,
+        heartbeat: Heartbeat,
         reviews: "Reviews | None",
     ) -> None:
         self._name = name
-        self._model = with_tools(model)
-        self._never_blocks = waits_itself(model)
+        self._model = model
         self._tools = tools
         self._before: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
         self._saver = saver
         self._workers = workers
+        self._heartbeat = heartbeat
         self._reviews = reviews
         self._lease_for = lease_for
-        self._renew_every = lease_for.total_seconds() / 3
 
     def _reply(self, messages: Sequence[Message]) -> Any:
-        return self._model([*self._before, *(dict(message) for message in messages)], self._tools)
+        return self._model.ask([*self._before, *(dict(message) for message in messages)], self._tools)
 
     def _keep(self, effect: Effect) -> Any:
         match effect:
@@ -81,8 +81,6 @@ class _Driver:
                 return self._saver.put(checkpoint, lease_for=self._lease_for if leased else None)
             case Claim(checkpoint):
                 return self._saver.claim(checkpoint, lease_for=self._lease_for)
-            case Renew(checkpoint):
-                return self._saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
             case Release(thread_id):
                 return self._saver.release(thread_id)
             case _:
@@ -158,12 +156,11 @@ class SyncDriver(_Driver):
         return _whole(texts)
 
     def _work(self, effect: Effect) -> Any:
-        if isinstance(effect, Run):
-            for job in effect.jobs:
-                limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
-                self._running[self._workers.submit(partial(self._do, job))] = (job, limit)
         if isinstance(effect, Run | Join):
-            return self._ended()
+            with self._heartbeat.holding(self._saver, effect.checkpoint):
+                if isinstance(effect, Run):
+                    self._begin(effect.jobs)
+                return self._ended()
         if isinstance(effect, Ask | Look | Withdraw):
             with _unheard(effect):
                 answer = self._with_people(effect)
@@ -173,6 +170,21 @@ class SyncDriver(_Driver):
             return None
         return self._keep(effect)
 
+    def _begin(self, jobs: Sequence[Job]) -> None:
+        """All but the last run beside this thread; the last one runs here, unless it may have to be left."""
+        here = jobs[-1] if jobs[-1].tool.timeout is None else None
+        for job in jobs:
+            if job is not here:
+                limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
+                self._running[self._workers.submit(partial(self._do, job))] = (job, limit)
+        if here is not None:
+            future: Future[Any] = Future()
+            try:
+                future.set_result(self._do(here))
+            except Exception as error:
+                future.set_exception(error)
+            self._running[future] = (here, None)
+
     def _do(self, job: Job) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
             driver = job.tool.agent.driver_inside(self._name, self._saver)
@@ -181,10 +193,10 @@ class SyncDriver(_Driver):
 
     def _ended(self) -> Ended:
         limits = [limit - monotonic() for _, limit in self._running.values() if limit is not None]
-        patience = max(0.0, min([self._renew_every, *limits]))
+        patience = max(0.0, min(limits)) if limits else None
         done, open_still = wait(self._running, timeout=patience, return_when=FIRST_COMPLETED)
         if done and open_still:
-            done, _ = wait(self._running, timeout=min(_TOGETHER_S, patience))
+            done, _ = wait(self._running, timeout=_TOGETHER_S)
         ended: dict[str, str | InterruptionMetadata] = {}
         for future in done:
             job, _ = self._running.pop(future)
@@ -239,7 +251,7 @@ class AsyncDriver(_Driver):
                 error = raised
 
     async def _areply(self, messages: Sequence[Message]) -> Any:
-        if self._never_blocks:
+        if self._model.never_blocks:
             return self._reply(messages)
         return await asyncio.wrap_future(self._workers.submit(partial(self._reply, messages)))
 
@@ -251,10 +263,11 @@ class AsyncDriver(_Driver):
         return _outcome(last)
 
     async def _work(self, effect: Effect) -> Any:
-        if isinstance(effect, Run):
-            self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
         if isinstance(effect, Run | Join):
-            return await self._ended()
+            if isinstance(effect, Run):
+                self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
+            with self._heartbeat.holding(self._saver, effect.checkpoint):
+                return await self._ended()
         if isinstance(effect, Ask | Look | Withdraw):
             with _unheard(effect):
                 asked = await asyncio.wrap_future(self._workers.submit(partial(self._with_people, effect)))
@@ -281,9 +294,7 @@ class AsyncDriver(_Driver):
 
     async def _ended(self) -> Ended:
         try:
-            done, open_still = await asyncio.wait(
-                self._running, timeout=self._renew_every, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, open_still = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
             if done and open_still:
                 done, _ = await asyncio.wait(self._running, timeout=_TOGETHER_S)
         except asyncio.CancelledError:

@@ -42,19 +42,18 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Begin these jobs; answered, as Join is, with those that have ended: call -> text or interruption."""
+    """Begin these jobs; answered, as Join is, with those that have ended: call -> text or interruption.
+
+    The thread is held, at this checkpoint, as long as it takes.
+    """
 
     jobs: Sequence[Job]
+    checkpoint: Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Go on waiting for the jobs that have not ended; answered with nothing when the lease needs renewing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Renew:
-    """Hold the thread longer."""
+    """Go on waiting for the jobs that have not ended."""
 
     checkpoint: Checkpoint
 
@@ -95,7 +94,7 @@ class Emit:
     event: Event
 
 
-Effect = Load | Put | Claim | AskModel | Run | Join | Renew | Release | Ask | Look | Withdraw | Emit
+Effect = Load | Put | Claim | AskModel | Run | Join | Release | Ask | Look | Withdraw | Emit
 Steps = Generator[Effect, Any, Outcome]
 Part = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""

@@ -24,7 +24,6 @@ from assent.hook.effects import (
     Part,
     Put,
     Release,
-    Renew,
     Run,
     Steps,
     Withdraw,
@@ -187,7 +186,7 @@ class Flow:
     ) -> Generator[Effect, Any, tuple[dict[str, str], dict[str, InterruptionMetadata], Checkpoint]]:
         answers: dict[str, str] = {}
         stopped: dict[str, InterruptionMetadata] = {}
-        ended: Mapping[str, str | InterruptionMetadata] = (yield Run(jobs)) if jobs else {}
+        ended: Mapping[str, str | InterruptionMetadata] = (yield Run(jobs, checkpoint)) if jobs else {}
         while True:
             for call_id, result in ended.items():
                 if isinstance(result, InterruptionMetadata):
@@ -196,12 +195,9 @@ class Flow:
                     answers[call_id] = result
             if len(answers) + len(stopped) == len(jobs):
                 return answers, stopped, checkpoint
-            if ended:
-                checkpoint = checkpoint.next(results={**checkpoint.results, **answers})
-                yield Put(checkpoint, leased=True)
-            else:
-                yield Renew(checkpoint)
-            ended = yield Join()
+            checkpoint = checkpoint.next(results={**checkpoint.results, **answers})
+            yield Put(checkpoint, leased=True)
+            ended = yield Join(checkpoint)
 
     def _told(self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]) -> Part:
         after = (*checkpoint.messages, *(tool_result(call, results[call.id]) for call in calls))
