@@ -149,7 +149,7 @@ def _field(path: Path, value: Any, said: Said, required: bool) -> Field:
         path=path,
         control=control,
         value=value,
-        whole="number" not in types,
+        whole="integer" in said.types and "number" not in said.types,
         required=required,
         nullable="null" in types,
         choices=choices,

@@ -32,7 +32,7 @@ def shown_entry(entry: Entry) -> dict[str, Any]:
         "path": call.path,
         "high_risk": bool(call.high_risk),
         "arguments": masked(call.arguments, said_by(call.schema)),
-        "allowed": call.allowed_decisions,
+        "allowed": list(dict.fromkeys(call.allowed_decisions)),
         "decision": entry.decision,
         "reason": entry.reason,
         "answer": entry.answer,

@@ -1,0 +1,423 @@
+"""The form in which a person changes a call's arguments: made from any schema, and true to what was sent."""
+
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.protocol.wording import Message
+from assent.reviews import TOOL_CALLS
+from assent.reviews.tool_calls.fields import Field, Form, form_of
+from assent.reviews.tool_calls.schema import said_by
+from assent.reviews.tool_calls.secrets import MASK, masked
+from assent.reviews.turn import Turn
+from tests.reviews.offers import offer
+
+BOOKING: dict[str, Any] = {
+    "type": "object",
+    "$defs": {"Class": {"enum": ["first", "second"], "description": "Of the carriage."}},
+    "properties": {
+        "from": {"type": "string"},
+        "seats": {"type": "integer"},
+        "price": {"type": "number"},
+        "window": {"type": "boolean"},
+        "carriage": {"$ref": "#/$defs/Class"},
+        "via": {"type": "array", "items": {"type": "string"}},
+        "rows": {"type": "array", "items": {"type": "integer"}},
+        "bike": {"type": "object", "properties": {"kind": {"type": "string"}, "size": {"type": "integer"}}},
+        "legs": {"type": "array", "items": {"type": "object"}},
+        "discount": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "note": {"type": "string"},
+        "pin": {"type": "string", "format": "password"},
+    },
+    "required": ["from", "seats"],
+}
+SENT: dict[str, Any] = {
+    "from": "Ulm",
+    "seats": 2,
+    "price": 19.5,
+    "window": True,
+    "carriage": "second",
+    "via": ["Bonn", "Köln"],
+    "rows": [4, 5],
+    "bike": {"kind": "city", "size": 56},
+    "legs": [{"train": "ICE 1"}],
+    "discount": None,
+    "pin": "4711",
+    "extra": {"deep": {"deeper": 1}},
+}
+
+
+def made(schema: dict[str, Any] | None, arguments: dict[str, Any]) -> Form:
+    form = form_of(schema, arguments)
+    assert form is not None
+    return form
+
+
+def boxes(form: Form) -> dict[str, Field]:
+    return {field.name: field for field in form.fields}
+
+
+def edited(form: Form, **typed: str) -> dict[str, Any]:
+    arguments, wrong = form.edited({name.replace("__", "/"): text for name, text in typed.items()})
+    assert wrong == {}
+    return arguments
+
+
+def misread(schema: dict[str, Any], arguments: dict[str, Any], **typed: str) -> dict[str, Message]:
+    return made(schema, arguments).edited(typed)[1]
+
+
+def test_every_argument_gets_the_box_that_suits_it() -> None:
+    found = boxes(made(BOOKING, SENT))
+    assert {name: field.control for name, field in found.items()} == {
+        "from": "line",
+        "seats": "number",
+        "price": "number",
+        "window": "choice",
+        "carriage": "choice",
+        "via": "list",
+        "rows": "list",
+        "bike/kind": "line",
+        "bike/size": "number",
+        "legs": "json",
+        "discount": "number",
+        "pin": "secret",
+        "extra/deep": "json",
+        "note": "line",
+    }
+    assert found["carriage"].choices == ("first", "second")
+    assert found["carriage"].hint == "Of the carriage."
+    assert found["via"].original == "Bonn\nKöln"
+    assert found["pin"].original == ""
+
+
+def test_what_is_left_alone_stays_exactly_as_it_was_sent() -> None:
+    form = made(BOOKING, SENT)
+    assert edited(form) == SENT
+    assert form.edited({field.name: field.original for field in form.fields}) == (SENT, {})
+
+
+def test_typed_texts_become_values_of_their_type() -> None:
+    form = made(BOOKING, SENT)
+    changed = edited(
+        form,
+        seats="3",
+        price="20",
+        window="false",
+        carriage='"first"',
+        via="Bonn\n\n Trier ",
+        rows="7\n8",
+        bike__size="60",
+        legs='[{"train": "RE 5"}]',
+        discount="25",
+        note="Quiet, please",
+        pin="0815",
+    )
+    assert changed == {
+        **SENT,
+        "seats": 3,
+        "price": 20,
+        "window": False,
+        "carriage": "first",
+        "via": ["Bonn", "Trier"],
+        "rows": [7, 8],
+        "bike": {"kind": "city", "size": 60},
+        "legs": [{"train": "RE 5"}],
+        "discount": 25,
+        "note": "Quiet, please",
+        "pin": "0815",
+    }
+    assert list(changed) == [*SENT, "note"]
+
+
+def test_an_emptied_box_leaves_out_what_may_be_left_out() -> None:
+    form = made(BOOKING, {**SENT, "discount": 10, "note": "x"})
+    assert edited(form, price="")["from"] == "Ulm"
+    assert "price" not in edited(form, price="")
+    assert "window" not in edited(form, window="")
+    assert edited(form, discount="")["discount"] is None
+    assert edited(form, note="")["note"] == ""
+    assert edited(form, via="")["via"] == []
+    assert "legs" not in edited(form, legs="")
+
+
+@pytest.mark.parametrize(
+    ("box", "text", "words"),
+    [
+        ("seats", "two", "whole number"),
+        ("seats", "2.5", "whole number"),
+        ("seats", "", "Type a number"),
+        ("price", "1,50", "Type a number"),
+        ("price", "nan", "Type a number"),
+        ("carriage", '"third"', "Choose one of the options"),
+        ("rows", "1\nx", "whole number"),
+        ("legs", "[", "line 1, character 2"),
+        ("legs", "[NaN]", "cannot be read as JSON"),
+        ("legs", "[" * 100_000, "cannot be read as JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_told_at_its_box(box: str, text: str, words: str) -> None:
+    wrong = misread(BOOKING, SENT, **{box: text})
+    assert list(wrong) == [box]
+    assert words in wrong[box]
+
+
+def test_without_a_schema_the_form_follows_what_was_sent() -> None:
+    form = made(None, {"a": "text", "b": 1, "c": False, "d": [1.5], "e": {"f": "x"}, "g": None, "h": []})
+    controls = [(field.name, field.control) for field in form.fields]
+    assert controls[:5] == [("a", "line"), ("b", "number"), ("c", "choice"), ("d", "list"), ("e/f", "line")]
+    assert edited(form, b="2.5")["b"] == 2.5
+    assert edited(form, g='{"x": 1}')["g"] == {"x": 1}
+
+
+def test_a_value_of_another_type_than_promised_can_be_put_right() -> None:
+    form = made(BOOKING, {**SENT, "seats": "two", "via": "Bonn", "window": "yes", "carriage": "third"})
+    found = boxes(form)
+    assert (found["seats"].control, found["via"].control, found["window"].control) == ("json",) * 3
+    assert found["carriage"].choices == ("third", "first", "second")
+    assert edited(form, seats="2", via='["Bonn"]', window="true") == {
+        **SENT,
+        "via": ["Bonn"],
+        "carriage": "third",
+    }
+
+
+def test_signs_that_nobody_sees_are_written_out() -> None:
+    hidden = {"path": "report\u202egnp.exe", "tab": "a\tb"}
+    found = boxes(made({"properties": {"path": {"type": "string"}}}, hidden))
+    assert found["path"].control == "json"
+    assert found["path"].original == '"report\\u202egnp.exe"'
+    assert found["tab"].control == "line"
+
+
+@pytest.mark.parametrize("name", ["a/b", "a~1b", "~", "", ".", "edit.1", "\u00e9", "<b>", '"'])
+def test_any_printable_name_comes_back_from_the_form(name: str) -> None:
+    form = made(None, {name: "x", "other": "y"})
+    assert edited(form, **{form.fields[0].name: "z"}) == {name: "z", "other": "y"}
+
+
+def test_names_that_no_form_could_carry_are_edited_as_json() -> None:
+    form = made(None, {"a\nb": 1})
+    assert [(field.name, field.control) for field in form.fields] == [("", "json")]
+    assert form.edited({"": '{"a\\nb": 2}'}) == ({"a\nb": 2}, {})
+    assert "must be an object" in form.edited({"": "[1]"})[1][""]
+    assert "must be an object" in form.edited({"": " "})[1][""]
+
+
+def test_many_arguments_are_one_box_that_holds_no_secret() -> None:
+    many = {f"field_{n}": n for n in range(100)}
+    schema = {"properties": {"key": {"type": "string", "writeOnly": True}}}
+    form = made(schema, {**many, "key": "hunter2"})
+    (box,) = form.fields
+    assert "hunter2" not in box.original
+    assert form.edited({"": '{"field_1": 5}'}) == ({"key": "hunter2", "field_1": 5}, {})
+
+
+def test_what_is_too_large_has_no_form() -> None:
+    assert form_of(None, {"text": "x" * 1_000_000}) is None
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"key": {"writeOnly": True}}},
+        {"properties": {"key": {"type": "string", "format": "password"}}},
+        {"properties": {"key": {"anyOf": [{"format": "password", "type": "string"}, {"type": "null"}]}}},
+        {
+            "$ref": "#/$defs/A",
+            "$defs": {"A": {"properties": {"key": {"$ref": "#/$defs/B"}}}, "B": {"writeOnly": True}},
+        },
+        {"additionalProperties": {"writeOnly": True}},
+        {"patternProperties": {"^k": {"writeOnly": True}}},
+        {"allOf": [{"properties": {"key": {"writeOnly": True}}}]},
+    ],
+)
+def test_a_secret_is_masked_wherever_the_schema_says_so(schema: dict[str, Any]) -> None:
+    assert masked({"key": "hunter2"}, said_by(schema)) == {"key": MASK}
+    form = made(schema, {"key": "hunter2"})
+    assert all("hunter2" not in field.original for field in form.fields)
+    assert form.edited({}) == ({"key": "hunter2"}, {})
+
+
+def test_secrets_deep_inside_are_masked_and_stay_as_they_are() -> None:
+    login: dict[str, Any] = {
+        "type": "object",
+        "properties": {"user": {"type": "string"}, "password": {"format": "password"}},
+    }
+    schema = {
+        "properties": {
+            "logins": {"type": "array", "items": login},
+            "tree": {"$ref": "#"},
+            **login["properties"],
+        }
+    }
+    sent = {"logins": [{"user": "ada", "password": "hunter2"}], "tree": {"tree": {"password": "hunter2"}}}
+    assert "hunter2" not in str(masked(sent, said_by(schema)))
+    form = made(schema, sent)
+    assert all("hunter2" not in field.original for field in form.fields)
+    assert form.edited({field.name: "[]" for field in form.fields if field.control == "kept"})[0] == sent
+
+
+# The page
+
+
+def calls(*given: dict[str, Any]) -> Any:
+    known = {"name": "book", "arguments": SENT, "schema": BOOKING, "high_risk": False}
+    listed = [{**known, "id": f"call_{n}", **one} for n, one in enumerate(given, start=1)]
+    return offer(TOOL_CALLS, {"tool_calls": listed})
+
+
+def turned(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> Turn:
+    pairs = [(name.replace("_", ".", 1).replace("__", "."), text) for name, text in typed.items()]
+    return TOOL_CALLS.turn(shown, move, pairs, saved or {})
+
+
+def test_identical_calls_are_decided_once_and_written_for_each() -> None:
+    shown = calls({}, {"name": "pay"}, {}, {"path": ["Scout"]}, {})
+    listed = TOOL_CALLS.substance(shown, {})["calls"]
+    assert [(call["name"], call["count"]) for call in listed] == [("book", 3), ("pay", 1), ("book", 1)]
+    turn = turned(shown, "edit", decision_1="approve", decision_2="reject", decision_3="approve")
+    assert turn.ready
+    assert turn.action == "edit"
+    assert {id: said["decision"] for id, said in (turn.data or {})["decisions"].items()} == {
+        "call_1": "approve",
+        "call_2": "reject",
+        "call_3": "approve",
+        "call_4": "approve",
+        "call_5": "approve",
+    }
+
+
+def test_decisions_that_agree_are_sent_as_that_action() -> None:
+    shown = calls({}, {"name": "pay"})
+    assert turned(shown, "edit", decision_1="reject", decision_2="reject").action == "reject"
+    assert turned(shown, "approve").action == "approve"
+    assert turned(shown, "approve", decision_1="approve").action == "approve"
+    for move in ("approve", "reject", "edit"):
+        turn = turned(shown, move, decision_1="approve", decision_2="approve", note="Go.")
+        if turn.ready:
+            TOOL_CALLS.check(shown, turn.action or "", turn.data or {})
+
+
+def test_a_button_for_all_never_overrules_what_was_decided_beside_a_call() -> None:
+    shown = calls({}, {"name": "pay"})
+    assert list(turned(shown, "approve", decision_2="reject").problems) == ["call-2"]
+    assert list(turned(shown, "reject", decision_1="approve").problems) == ["call-1"]
+    assert list(turned(shown, "approve", edit_1__seats="9").problems) == ["call-1"]
+    assert list(turned(shown, "edit", decision_1="approve").problems) == ["call-2"]
+    assert list(turned(shown, "edit", decision_1="edit", decision_2="approve").problems) == ["call-1"]
+    assert list(turned(shown, "nonsense").problems) == ["call-1", "call-2"]
+
+
+def test_a_misfit_stands_at_its_box() -> None:
+    schema = {
+        **BOOKING,
+        "properties": {
+            **BOOKING["properties"],
+            "via": {"type": "array", "items": {"type": "string", "maxLength": 4}},
+        },
+    }
+    shown = calls({"schema": schema})
+    boxes = [box["path"] for box in TOOL_CALLS.substance(shown, {})["calls"][0]["fields"]]
+    turn = turned(shown, "edit", decision_1="edit", edit_1__via="Bonn\nTrier")
+    assert list(turn.problems) == [f"call-1-edit-{boxes.index(('via',)) + 1}"]
+    assert not turn.ready
+
+
+def test_half_made_decisions_are_kept_and_shown_again() -> None:
+    shown = calls({}, {"name": "pay", "allowed_decisions": ["reject", "respond"]})
+    typed = [("decision.1", "edit"), ("edit.1.seats", "many"), ("answer.2", "Done."), ("edit.1.pin", "0815")]
+    kept = TOOL_CALLS.typing(shown, typed, {}).values
+    first, second = TOOL_CALLS.substance(shown, kept)["calls"]
+    assert (first["decision"], second["decision"], second["answer"]) == ("edit", None, "Done.")
+    by_name = {box["name"]: box for box in first["fields"]}
+    assert by_name["edit.1.seats"]["typed"] == "many"
+    assert by_name["edit.1.pin"]["saved"]
+    assert "0815" not in str(first)
+    again = TOOL_CALLS.turn(
+        shown, "edit", [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject")], kept
+    )
+    assert again.ready
+    assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "0815"}
+    undone = TOOL_CALLS.typing(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
+    assert "0815" not in str(undone)
+
+
+# Whatever comes
+
+SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5)
+WORDS = st.sampled_from(
+    [
+        "type",
+        "properties",
+        "items",
+        "anyOf",
+        "allOf",
+        "$ref",
+        "enum",
+        "const",
+        "required",
+        "string",
+        "integer",
+        "object",
+        "array",
+        "#",
+        "#/properties/a",
+        "a",
+        "b",
+        "null",
+        "boolean",
+        "writeOnly",
+        "additionalProperties",
+    ]
+)
+JSON: Any = st.recursive(
+    SCALARS | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(WORDS | st.text(max_size=3), JSON, max_size=4)
+
+
+@given(schema=OBJECTS, arguments=OBJECTS, text=st.text(max_size=8))
+def test_any_schema_makes_a_form_that_loses_nothing(
+    schema: dict[str, Any], arguments: dict[str, Any], text: str
+) -> None:
+    form = made(schema, arguments)
+    assert form.edited({field.name: field.original for field in form.fields}) == (arguments, {})
+    form.edited({field.name: text for field in form.fields})
+    masked(arguments, said_by(schema))
+
+
+@given(context=st.dictionaries(st.sampled_from(["tool_calls", "automatic", "agent"]), JSON), values=OBJECTS)
+def test_any_context_is_read_or_refused(context: dict[str, Any], values: dict[str, Any]) -> None:
+    try:
+        prepared = TOOL_CALLS.prepare({"tool_calls": [], **context})
+    except Exception as error:
+        assert type(error).__name__ == "ValidationFailed"  # noqa: PT017
+        return
+    TOOL_CALLS.substance(offer(TOOL_CALLS, prepared), values)
+
+
+def test_hostile_schemas_and_many_calls_are_shown_in_good_time() -> None:
+    wide = {
+        "properties": {f"p{n}": {"$ref": "#/$defs/x"} for n in range(2_000)},
+        "$defs": {"x": {"$ref": "#"}},
+    }
+    circle = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
+    branching: dict[str, Any] = {"anyOf": [{"$ref": "#"}] * 1_000, "properties": {"a": {"$ref": "#"}}}
+    shown = calls(
+        *({"schema": one, "arguments": {"a": {"a": [n]}}} for n, one in enumerate([wide, circle, branching]))
+    )
+    started = perf_counter()
+    assert len(TOOL_CALLS.substance(shown, {})["calls"]) == 3
+    many = calls(*({"arguments": {**SENT, "seats": n}} for n in range(200)))
+    page = TOOL_CALLS.substance(many, {})
+    assert sum(len(call["fields"]) for call in page["calls"]) < 1_200
+    assert perf_counter() - started < 3

@@ -1,0 +1,330 @@
+"""Decisions about tool calls: what can be asked, what an answer may say, and what is kept of it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.cases.case import Offer
+from assent.desk.draft import draft_from
+from assent.errors import BadRequest, InvalidAction, InvalidSubmission, ValidationFailed
+from assent.reviews import BUILT_IN, TOOL_CALLS, kind_of
+from assent.reviews.tool_calls.kind import ToolCalls
+from assent.testing.desk import DeskForTests, desk_for_tests
+from tests.reviews.offers import offer
+
+pytestmark = pytest.mark.anyio
+
+MAIL = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string", "minLength": 3},
+        "copies": {"type": "integer", "minimum": 1},
+        "token": {"type": "string", "writeOnly": True},
+    },
+    "required": ["to"],
+    "additionalProperties": False,
+}
+
+
+def call(id: str, **changes: Any) -> dict[str, Any]:
+    known = {"id": id, "name": "send_mail", "arguments": {"to": "ada"}, "schema": MAIL, "high_risk": False}
+    return {**known, **changes}
+
+
+def context(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"tool_calls": list(calls or (call("a"), call("b", arguments={"to": "eve"}))), **more}
+
+
+def asked(*calls: dict[str, Any], **more: Any) -> Offer:
+    return offer(TOOL_CALLS, context(*calls, **more))
+
+
+def check(shown: Offer, action: str, **data: Any) -> dict[str, Any]:
+    return kind_of(shown).check(shown, action, data)
+
+
+def refused(shown: Offer, action: str, **data: Any) -> BadRequest:
+    with pytest.raises(BadRequest) as caught:
+        check(shown, action, **data)
+    assert caught.value.status == 400
+    return caught.value
+
+
+# Which kind
+
+
+def test_an_approval_of_tool_calls_is_reviewed_call_by_call_and_any_other_as_before() -> None:
+    approval = BUILT_IN["approval"]
+    assert approval.suited(context()) is TOOL_CALLS
+    assert approval.suited({"artifact": "A letter"}) is approval
+    assert kind_of(asked()) is TOOL_CALLS
+    assert TOOL_CALLS.name == "approval"
+    assert BUILT_IN["input"].suited(context()) is BUILT_IN["input"]
+
+
+# Opening
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        ({"tool_calls": {}}, "context.tool_calls"),
+        ({"tool_calls": None}, "context.tool_calls"),
+        ({"tool_calls": []}, "holds 0 calls"),
+        ({"tool_calls": ["send"]}, r"context.tool_calls\[0\]"),
+        ({"tool_calls": [call(str(n)) for n in range(201)]}, "holds 201 calls"),
+        (context(call("")), "id"),
+        (context(call("a", name=7)), "name"),
+        (context(call("a", arguments="{}")), "arguments"),
+        (context({"id": "a", "name": "x"}), "arguments"),
+        (context(call("a", description=["x"])), "description"),
+        (context(call("a", path="x")), "path"),
+        (context(call("a", high_risk="no")), "high_risk"),
+        (context(call("a", allowed_decisions=["approve", "postpone"])), "allowed_decisions"),
+        (context(call("a", allowed_decisions=[])), "allowed_decisions"),
+        (context(call("a"), call("a")), "'a' comes twice"),
+        (context(call("a"), automatic=[{"id": "a", "name": "x", "arguments": {}}]), "'a' comes twice"),
+        (context(call("a"), automatic="none"), "context.automatic"),
+        (context(call("a", schema=[])), "schema"),
+        (
+            context(call("a"), call("b", schema={"type": "nonsense"})),
+            r"tool_calls\[1\].schema cannot be used",
+        ),
+        (context(call("a", schema={"$ref": "https://elsewhere.example/s"})), "schema cannot be used"),
+        (context(call("a", schema={"$ref": "#/nowhere"})), "schema cannot be used"),
+        (context(call("a", schema={"pattern": "(a{1000}){1000}"})), "schema cannot be used"),
+    ],
+)
+async def test_calls_that_cannot_be_asked_are_refused_by_their_place(
+    broken: dict[str, Any], complaint: str
+) -> None:
+    kit = desk_for_tests()
+    with pytest.raises(ValidationFailed, match=complaint) as caught:
+        await kit.open(context=broken)
+    assert caught.value.status == 400
+
+
+async def test_silence_never_approves_a_call() -> None:
+    kit = desk_for_tests()
+    with pytest.raises(ValidationFailed, match="silence is no"):
+        await kit.open(context=context(), default_action="approve", allow_default_approve=True)
+    opened = await kit.open(context=context(), default_action="reject")
+    assert opened.hitl["default_action"] == "reject"
+
+
+def test_a_button_is_offered_only_for_what_every_call_allows() -> None:
+    strict = context(call("a"), call("b", allowed_decisions=["reject", "respond"]))
+    assert TOOL_CALLS.inline_for(context()) == ("approve", "reject")
+    assert TOOL_CALLS.inline_for(strict) == ("reject",)
+    with pytest.raises(BadRequest, match="Decide this by one of reject, respond"):
+        check(offer(TOOL_CALLS, strict), "approve")
+
+
+# Answers
+
+
+def test_one_word_decides_every_call() -> None:
+    for word in ("approve", "reject"):
+        assert check(asked(), word) == {"decisions": {"a": {"decision": word}, "b": {"decision": word}}}
+
+
+def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
+    decisions = {
+        "b": {"decision": "edit", "arguments": {"to": "eva", "copies": 2}, "reason": "She married."},
+        "a": {"decision": "reject", "reason": "Not to her."},
+    }
+    kept = check(asked(), "edit", decisions=decisions, note="Ask me first.")
+    assert kept == {"decisions": decisions, "note": "Ask me first."}
+    assert list(kept["decisions"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("action", "decisions", "complaint"),
+    [
+        ("edit", None, "Send an object"),
+        ("edit", [], "Send an object"),
+        ("approve", {"a": {"decision": "approve"}}, "Not decided yet: b"),
+        ("edit", {}, "Not decided yet: a, b"),
+        ("approve", {}, "Not decided yet: a, b"),
+        ("edit", {"a": {"decision": "approve"}, "b": {"decision": "approve"}}, "come to approve"),
+        ("approve", {"a": {"decision": "reject"}, "b": {"decision": "reject"}}, "come to reject"),
+        ("reject", {"a": {"decision": "reject"}, "b": {"decision": "approve"}}, "come to edit"),
+        (
+            "approve",
+            {"a": {"decision": "approve"}, "b": {"decision": "edit", "arguments": {"to": "eva"}}},
+            "edit",
+        ),
+        (
+            "edit",
+            {"a": "approve", "b": {"decision": "reject"}},
+            "decisions.a: Send an object with a decision",
+        ),
+        (
+            "edit",
+            {"a": {"decision": None}, "b": {"decision": "reject"}},
+            "decisions.a: Decide this by one of",
+        ),
+        (
+            "edit",
+            {"a": {"decision": "respond", "answer": "x"}, "b": {"decision": "reject"}},
+            "Decide this by",
+        ),
+        (
+            "edit",
+            {"a": {"decision": "approve", "arguments": {"to": "x"}}, "b": {"decision": "reject"}},
+            "edit",
+        ),
+        (
+            "edit",
+            {"a": {"decision": "approve", "answer": "x"}, "b": {"decision": "reject"}},
+            "Only a response",
+        ),
+        ("edit", {"a": {"decision": "approve", "name": "rm"}, "b": {"decision": "reject"}}, "has no name"),
+        ("edit", {"a": {"decision": "edit"}, "b": {"decision": "reject"}}, "needs the arguments"),
+        ("edit", {"a": {"decision": "edit", "arguments": "{}"}, "b": {"decision": "reject"}}, "as an object"),
+        (
+            "edit",
+            {"a": {"decision": "reject", "reason": 7}, "b": {"decision": "approve"}},
+            "This must be text",
+        ),
+        (
+            "edit",
+            {"a": {"decision": "approve"}, "b": {"decision": "approve"}, "c": {"decision": "approve"}},
+            "No such call waits here: c",
+        ),
+    ],
+)
+def test_a_decision_that_does_not_fit_refuses_them_all(action: str, decisions: Any, complaint: str) -> None:
+    error = refused(asked(), action, decisions=decisions)
+    assert isinstance(error, InvalidSubmission)
+    assert complaint in error.message
+    assert "decisions" in error.details["fields"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "complaint"),
+    [
+        ({}, "arguments.to", "The tool needs this."),
+        ({"to": "x"}, "arguments.to", "Write at least 3 characters."),
+        ({"to": "ada", "copies": 0}, "arguments.copies", "Write 1 or more."),
+        ({"to": "ada", "copies": "2"}, "arguments.copies", "Type a whole number here."),
+        ({"to": "ada", "cc": "eve"}, "arguments", "does not take these: cc"),
+    ],
+)
+def test_edited_arguments_must_fit_the_tools_schema(
+    arguments: dict[str, Any], place: str, complaint: str
+) -> None:
+    decisions = {"a": {"decision": "edit", "arguments": arguments}, "b": {"decision": "reject"}}
+    error = refused(asked(), "edit", decisions=decisions)
+    assert error.details["path"] == f"decisions.a.{place}"
+    assert complaint in error.message
+
+
+def test_without_a_schema_any_arguments_may_be_edited() -> None:
+    shown = asked(call("a", schema=None))
+    decisions = {"a": {"decision": "edit", "arguments": {}}}
+    assert check(shown, "edit", decisions=decisions) == {"decisions": decisions}
+
+
+def test_a_person_may_answer_in_the_tools_place_where_that_is_allowed() -> None:
+    shown = asked(call("a", allowed_decisions=["approve", "respond"]))
+    decisions = {"a": {"decision": "respond", "answer": "It is 21 degrees."}}
+    assert check(shown, "edit", decisions=decisions) == {"decisions": decisions}
+    assert "in the tool’s place" in refused(shown, "edit", decisions={"a": {"decision": "respond"}}).message
+
+
+def test_a_recursive_schema_is_judged_to_its_depth() -> None:
+    tree = {"type": "object", "properties": {"name": {"type": "string"}, "child": {"$ref": "#"}}}
+    shown = asked(call("a", schema=tree, arguments={"name": "root"}))
+    good = {"name": "root", "child": {"name": "leaf", "child": {}}}
+    assert check(shown, "edit", decisions={"a": {"decision": "edit", "arguments": good}})
+    bad = {"child": {"child": {"name": 3}}}
+    error = refused(shown, "edit", decisions={"a": {"decision": "edit", "arguments": bad}})
+    assert error.details["path"] == "decisions.a.arguments.child.child.name"
+    assert kind_of(shown).substance(shown, {})["calls"][0]["fields"]
+
+
+def test_unknown_actions_and_data_are_refused() -> None:
+    with pytest.raises(InvalidAction):
+        check(asked(), "confirm")
+    assert "edits" in refused(asked(), "approve", edits={}).message
+    assert "must be text" in refused(asked(), "approve", note=["x"]).message
+
+
+def test_no_grant_is_taken_where_nobody_keeps_them() -> None:
+    grant = {"call_id": "a", "patterns": {"to": {"exact": "ada"}}, "uses": 3, "for": "1h"}
+    alone = ToolCalls()
+    assert "grants" not in alone.check(asked(), "approve", {"grants": []})
+    with pytest.raises(InvalidSubmission, match="allowed in advance"):
+        alone.check(asked(), "approve", {"grants": [grant]})
+
+
+# At the desk
+
+
+@pytest.fixture
+def kit() -> DeskForTests:
+    return desk_for_tests()
+
+
+async def test_a_button_in_a_chat_decides_all_calls(kit: DeskForTests) -> None:
+    opened = await kit.open(context=context(), inline_actions=["approve", "reject"])
+    await kit.human(opened).press("reject")
+    poll = await kit.poll(opened.id)
+    decided = {"a": {"decision": "reject"}, "b": {"decision": "reject"}}
+    assert poll["result"]["action"] == "reject"
+    assert poll["result"]["data"] == {"decisions": decided}
+
+
+async def test_the_event_and_the_callback_carry_every_decision(kit: DeskForTests) -> None:
+    opened = await kit.open(context=context(), callback_url="https://agent.example/hooks")
+    decisions = {"a": {"decision": "approve"}, "b": {"decision": "reject", "reason": "No."}}
+    await kit.human(opened).answer("edit", {"decisions": decisions})
+    events = await kit.desk.events(opened.id)
+    completed = msgspec.json.decode(events[-1].data or b"{}")
+    assert completed["result"]["data"]["decisions"] == decisions
+    assert (await kit.poll(opened.id)).get("next_case_id") is None
+    await kit.outbox.once()
+    (callback,) = kit.courier.sent_to("https://agent.example/hooks")
+    assert msgspec.json.decode(callback.body)["result"]["data"]["decisions"] == decisions
+
+
+# Afterwards
+
+
+def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
+    secret = {"to": "ada", "token": "hunter2"}
+    shown = asked(
+        call("a", arguments=secret),
+        call("b", arguments=secret),
+        call("c", name="look"),
+        call("d", name="stop"),
+    )
+    edited = {"decision": "edit", "arguments": {"to": "eva", "token": "hunter3"}}
+    decisions = {
+        "a": edited,
+        "b": edited,
+        "c": {"decision": "approve"},
+        "d": {"decision": "reject"},
+    }
+    kind = kind_of(shown)
+    told = kind.recap(shown, check(shown, "edit", decisions=decisions, note="Thanks."))
+    assert [str(name) for name, _ in told] == [
+        "1. send_mail ×2: approved with changes",
+        "2. look: approved",
+        "3. stop: rejected",
+        "note",
+    ]
+    assert "hunter" not in str(told)
+    assert told[0][1]["to"] == "eva"
+    assert told[0][1]["token"] != kind.replaced(shown)[told[0][0]]["token"]
+    assert "hunter" not in str(kind.replaced(shown)) + str(kind.comparable(shown))
+    assert kind.outcome("edit") == "decide_calls"
+
+
+def test_the_example_can_be_opened() -> None:
+    draft = draft_from(TOOL_CALLS.example())
+    shown = offer(TOOL_CALLS, draft.context)
+    assert kind_of(shown).substance(shown, {})["facts"]["month"] == "June 2026"
+    assert kind_of(shown).recognises(TOOL_CALLS.example()["context"])
