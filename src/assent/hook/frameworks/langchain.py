@@ -5,6 +5,7 @@ kept in a Saver of ours, because a LangGraph checkpointer cannot let exactly one
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt, is_invalid_resume
 from langgraph.types import Command, Interrupt, interrupt
 from pydantic import AfterValidator, ValidationError, WithJsonSchema
 
-from assent.errors import InvalidFeedback, NothingToResume, ThreadPaused
+from assent.errors import HookError, InvalidFeedback, NothingToResume, ThreadPaused
 from assent.hook.answers import Feedback
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks.langchain_wire import (
@@ -28,19 +29,21 @@ from assent.hook.frameworks.langchain_wire import (
     decoded_answer,
     encoded,
     encoded_answer,
+    in_call_order,
     interrupts_in,
     preserved,
     refused,
     removed,
     revived,
     schema_of,
+    since_turn,
     turn_of,
     with_changes,
 )
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import CANCELLED, failure
-from assent.hook.policy import Hook
+from assent.hook.policy import Hook, HumanInTheLoopHook
 from assent.hook.savers.saver import Saver
 
 Result = ToolMessage | Command[Any]
@@ -78,7 +81,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._gate = ApprovalGate(hooks, saver, lease_for=lease_for, clock=clock)
         self._repeatable = frozenset(repeatable)
-        self._on_new_message = next((getattr(hook, "on_new_message", "refuse") for hook in hooks), "refuse")
+        said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
+        self._on_new_message = said[0] if said else "refuse"
         self._tools: dict[str, BaseTool] = {}
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
 
@@ -153,13 +157,13 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if standing is None or not standing.undecided:
             return standing
         shape = Annotated[Any, AfterValidator(lambda answer: self._take(key, answer)), WithJsonSchema(ANSWER)]
-        path = _path(get_config())
+        where = get_config()["configurable"]
         try:
             # A type makes LangGraph check an answer before it keeps it; a wrong one could never be undone.
-            taken: InterruptionMetadata = interrupt(encoded(standing, path), response_schema=shape)
+            taken: InterruptionMetadata = interrupt(encoded(standing, where), response_schema=shape)
         except _Waiting as still:
-            place = get_config()["configurable"]["checkpoint_ns"]
-            again = Interrupt.from_ns(encoded(still.standing, path), place, response_schema=ANSWER)
+            shown = encoded(still.standing, where)
+            again = Interrupt.from_ns(shown, where["checkpoint_ns"], response_schema=ANSWER)
             raise GraphInterrupt((again,)) from None
         except GraphInterrupt:
             if asks_again:
@@ -207,7 +211,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _break_off(self, key: str, request: ToolCallRequest, error: Exception) -> None:
         call_id = request.tool_call["id"] or ""
-        if isinstance(error, GraphBubbleUp):
+        if isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
+            # The tool did not fail: an agent inside it waits, or was given a wrong answer.
             self._gate.set_aside(key, call_id)
         else:
             self._gate.finish(key, call_id, failure(error))
@@ -215,34 +220,28 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     def _arrange(
         self, request: ModelRequest[Any]
     ) -> tuple[ModelRequest[Any], list[BaseMessage], ModelResponse[Any] | None]:
-        """The request in an order that models accept, what that changes in the thread, and what is replied
-        instead of asking the model: the turn that still waits, so that it goes on."""
+        """The request as the model may see it, what that changes in the thread, and, if a turn still waits,
+        that turn: it is given again in the place of a new reply, and so goes on."""
         self._learn(request.tools)
-        turn = turn_of(request.messages)
-        if turn is None:
-            return request, [], None
-        since = request.messages[request.messages.index(turn) + 1 :]
-        answers = [message for message in since if isinstance(message, ToolMessage)]
-        later = [message for message in since if not isinstance(message, ToolMessage)]
-        answered = {answer.tool_call_id for answer in answers}
-        waiting = [call for call in turn.tool_calls if call["id"] not in answered]
-        if not waiting and since == [*answers, *later]:
+        turn, answers, later = since_turn(request.messages)
+        if turn is None or not later:
             return request, [], None
         key = _key(get_config(), turn)
-        if waiting:
-            if self._gate.waiting(key) is None:
-                return request, [], None
-            if self._on_new_message != "cancel":
-                self._settle(key, turn.tool_calls, request.state, asks_again=self._on_new_message == "queue")
-                gone = [] if self._on_new_message == "queue" else removed(later)
-                return request, gone, ModelResponse(result=[turn])
-            answers = [*answers, *self._cancelled(key, waiting)]
-        order = {call["id"]: place for place, call in enumerate(turn.tool_calls)}
-        answers.sort(key=lambda answer: order.get(answer.tool_call_id, len(order)))
+        waiting = [
+            call for call in turn.tool_calls if all(call["id"] != each.tool_call_id for each in answers)
+        ]
+        if waiting and self._gate.waiting(key) is None:
+            return request, [], None
+        if waiting and self._on_new_message != "cancel":
+            queues = self._on_new_message == "queue"
+            self._settle(key, turn.tool_calls, request.state, asks_again=queues)
+            return request, [] if queues else removed(later), ModelResponse(result=[turn])
+        made = self._cancelled(key, waiting)
+        ordered = in_call_order(turn, [*answers, *made])
         moved = [message.model_copy(update={"id": None}) for message in later]
-        before = request.messages[: request.messages.index(turn) + 1]
-        changes = [*removed(later), *(answer for answer in answers if answer.id is None), *moved]
-        return request.override(messages=[*before, *answers, *moved]), changes, None
+        before = request.messages[: -len(answers) - len(later)]
+        seen: list[Any] = [*before, *ordered, *moved]
+        return request.override(messages=seen), [*removed(later), *made, *moved], None
 
     def _learn(self, tools: Iterable[Any]) -> None:
         for tool in tools:
@@ -250,10 +249,21 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
                 self._tools[tool.name], self._schemas[tool.name] = tool, schema_of(tool)
 
     def _cancelled(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
+        if not calls:
+            return []
         standing = self._gate.waiting(key)
         undecided = () if standing is None else standing.undecided
-        self._gate.answer(key, {each.id: {"decision": "reject", "reason": CANCELLED} for each in undecided})
-        return [revived(call, self._gate.finish(key, call["id"], CANCELLED)) for call in calls]
+        with suppress(
+            InvalidFeedback
+        ):  # too late, or a tool that may not be rejected: it does not run either
+            self._gate.answer(
+                key, {each.id: {"decision": "reject", "reason": CANCELLED} for each in undecided}
+            )
+        begun = [(call, self._gate.begin(key, call["id"] or "")) for call in calls]
+        return [
+            revived(call, self._gate.finish(key, call["id"] or "", CANCELLED) if one.run else one.result)
+            for call, one in begun
+        ]
 
 
 def interruption_of(result: Any) -> InterruptionMetadata | None:
@@ -362,12 +372,6 @@ def _key(config: Mapping[str, Any], turn: AIMessage | None) -> str:
     where = config.get("configurable", {})
     graph = where.get("checkpoint_ns", "").rpartition("|")[0]
     return f"{where.get('thread_id', '')}/{graph}/{turn.id if turn else ''}"
-
-
-def _path(config: Mapping[str, Any]) -> list[str]:
-    """The nodes between the graph that was called and the one that asks, outermost first."""
-    graphs = config.get("configurable", {}).get("checkpoint_ns", "").split("|")[:-1]
-    return [graph.partition(":")[0] for graph in graphs]
 
 
 def _found(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:

@@ -25,11 +25,20 @@ SERDE = JsonPlusSerializer()
 KEPT = "msgpack:"
 
 
-def encoded(interruption: InterruptionMetadata, path: Sequence[str] = ()) -> dict[str, Any]:
-    """An interruption with its decisions as plain JSON: what LangGraph shows and keeps."""
-    calls = [{**each.to_dict(), "path": [*path, *each.path]} for each in interruption.tool_feedbacks]
+def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An interruption with its decisions as plain JSON: what LangGraph shows and keeps.
+
+    `where` is the run's `configurable`: it knows the thread, and the graphs around the one that asks.
+    """
+    place = where or {}
+    path = [graph.partition(":")[0] for graph in place.get("checkpoint_ns", "").split("|")[:-1]]
+    kept = {
+        **interruption.to_dict(),
+        "thread_id": str(place.get("thread_id", interruption.thread_id)),
+        "tool_feedbacks": [_waiting(each, path) for each in interruption.tool_feedbacks],
+    }
     said = {each.id: _said(each) for each in interruption.tool_feedbacks if each.result is not None}
-    return {**interruption.to_dict(), "tool_feedbacks": calls, "said": said}
+    return {**kept, "said": said}
 
 
 def decoded(value: Mapping[str, Any]) -> InterruptionMetadata:
@@ -50,7 +59,7 @@ def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:
     answered = list(feedback)
     if not all(isinstance(each, ToolFeedback) for each in answered):
         raise InvalidFeedback("Answers are ToolFeedback objects, or decisions by call id.")
-    return {"tool_feedbacks": [{**each.to_dict(), **_said(each)} for each in answered]}
+    return {"tool_feedbacks": [{**_waiting(each), **_said(each)} for each in answered]}
 
 
 def decoded_answer(answer: Any) -> Feedback | None:
@@ -87,6 +96,29 @@ def turn_of(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMe
         replies = (reply for reply in replies if any(call["id"] == call_id for call in reply.tool_calls))
     reply = next(replies, None)
     return reply if reply is not None and reply.tool_calls else None
+
+
+def since_turn(
+    messages: Sequence[BaseMessage],
+) -> tuple[AIMessage | None, list[ToolMessage], list[BaseMessage]]:
+    """The model's last reply, if it calls tools; its results; and what came before they were complete."""
+    since: list[BaseMessage] = []
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            break
+        since.insert(0, message)
+    else:
+        return None, [], []
+    answers = [each for each in since if isinstance(each, ToolMessage)]
+    later = [each for each in since if not isinstance(each, ToolMessage)]
+    complete = len(answers) >= len(message.tool_calls) and since == [*answers, *later]
+    return (None, [], []) if complete else (message, answers, later)
+
+
+def in_call_order(turn: AIMessage, answers: Sequence[ToolMessage]) -> list[ToolMessage]:
+    """A turn's results as the model asked for them."""
+    order = {call["id"]: place for place, call in enumerate(turn.tool_calls)}
+    return sorted(answers, key=lambda answer: order.get(answer.tool_call_id, len(order)))
 
 
 def call_of(call: Mapping[str, Any]) -> ToolCall:
@@ -176,5 +208,11 @@ def with_changes(changes: Sequence[BaseMessage], response: Any) -> Any:
     return replace(response, result=[*changes, *response.result])
 
 
-def _said(feedback: ToolFeedback) -> dict[str, Any]:
-    return {name: getattr(feedback, name) for name in SAID if getattr(feedback, name) is not None}
+def _waiting(feedback: ToolFeedback, path: Sequence[str] = ()) -> dict[str, Any]:
+    decisions = [str(decision) for decision in feedback.allowed_decisions]
+    return {**feedback.to_dict(), "allowed_decisions": decisions, "path": [*path, *feedback.path]}
+
+
+def _said(feedback: ToolFeedback) -> dict[str, str]:
+    """The decision; plain text, because LangGraph's checkpoints refuse types they do not know."""
+    return {name: str(getattr(feedback, name)) for name in SAID if getattr(feedback, name) is not None}
