@@ -55,8 +55,9 @@ def grantable(call: Call) -> bool:
     """Whether a page may offer a grant for this call at all."""
     if call.get("high_risk", False) is not False:
         return False
-    patterns = {name: {"exact": value} for name, value in call["arguments"].items()}
-    return _patterns_misfit(patterns, call["arguments"]) is None
+    arguments = _arguments(call)
+    patterns = {name: {"exact": value} for name, value in arguments.items()}
+    return _patterns_misfit(patterns, arguments) is None
 
 
 def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mapping[str, Any]]) -> list[Terms]:
@@ -69,7 +70,7 @@ def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mappin
     if len(given) > MOST_GRANTS:
         complaint = message("An answer gives at most {most} grants.", most=Amount(MOST_GRANTS))
         raise InvalidSubmission(complaint, fields={"grants": complaint})
-    by_id = {call["id"]: call for call in calls}
+    by_id = {call.get("id"): call for call in calls}
     terms = [_terms(one, by_id, decisions) for one in given]
     twice = {one.call_id for one in terms if [other.call_id for other in terms].count(one.call_id) > 1}
     for call_id in sorted(twice):
@@ -80,7 +81,7 @@ def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mappin
 _IS_A_LIST = message("Grants are a list.")
 
 
-def _terms(given: Any, calls: Mapping[str, Call], decisions: Mapping[str, Mapping[str, Any]]) -> Terms:
+def _terms(given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mapping[str, Any]]) -> Terms:
     if not isinstance(given, Mapping) or set(given) != set(MEMBERS):
         complaint = message("A grant has {members}, all of them.", members=", ".join(MEMBERS))
         raise InvalidSubmission(complaint, fields={"grants": complaint})
@@ -104,15 +105,18 @@ def _terms(given: Any, calls: Mapping[str, Call], decisions: Mapping[str, Mappin
 
 def _as_decided(call: Call, decision: Mapping[str, Any]) -> Mapping[str, Any]:
     edited = decision.get("arguments") if decision.get("decision") == "edit" else None
-    arguments: Mapping[str, Any] = call["arguments"] if edited is None else edited
-    return arguments
+    return _arguments(call) if edited is None else edited
+
+
+def _arguments(call: Call) -> Mapping[str, Any]:
+    return call.get("arguments") or {}
 
 
 def _call_misfit(call: Call, decision: Mapping[str, Any]) -> Message | None:
     if call.get("high_risk", False) is not False:
         return message("A call of high risk is decided each time; it cannot be granted.")
     runs = decision.get("decision") in ("approve", "edit")
-    if not runs or decision.get("name") not in (None, call["name"]):
+    if not runs or decision.get("name") not in (None, call.get("name")):
         return message("Only a call that you let run can be granted.")
     return None
 

@@ -10,9 +10,10 @@ from assent.reviews.custom import Custom
 from assent.reviews.escalation.kind import Escalation
 from assent.reviews.input.kind import Input
 from assent.reviews.selection.kind import Selection
+from assent.reviews.tool_calls.granting import PageGrants
 from assent.reviews.tool_calls.kind import ToolCalls
 
-TOOL_CALLS: BaseKind = ToolCalls()
+TOOL_CALLS: BaseKind = ToolCalls(PageGrants())
 BUILT_IN: Mapping[str, BaseKind] = {
     kind.name: kind for kind in (Approval(TOOL_CALLS), Selection(), Input(), Confirmation(), Escalation())
 }

@@ -16,8 +16,10 @@ class Grants(Protocol):
         """What `tool_call_grant.html` shows as `grant` beside a call, with what was typed; None: nothing."""
         ...
 
-    def read(self, group: Group, typed: Mapping[str, str]) -> dict[str, Any] | None:
-        """The grant that was typed beside a call: boxes named `grant.NUMBER.WORD`, here by their WORD."""
+    def read(
+        self, group: Group, typed: Mapping[str, str], decision: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """The grant that was typed beside a decided call: boxes named `grant.NUMBER.WORD`, by their WORD."""
         ...
 
     def check(
@@ -34,7 +36,9 @@ class NoGrants:
         """Nothing."""
         return None
 
-    def read(self, group: Group, typed: Mapping[str, str]) -> dict[str, Any] | None:
+    def read(
+        self, group: Group, typed: Mapping[str, str], decision: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
         """None."""
         return None
 

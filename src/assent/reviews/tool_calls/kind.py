@@ -89,7 +89,8 @@ class ToolCalls(BaseKind):
             verdicts |= dict.fromkeys(entry.group.ids, verdict)
         if problems:
             return Turn(values=values, ready=False, problems=problems)
-        grants = [grant for entry in sheet if (grant := self._grants.read(entry.group, entry.grant))]
+        asked = (self._grants.read(one.group, one.grant, verdicts[one.group.ids[0]]) for one in sheet)
+        grants = [grant for grant in asked if grant is not None]
         data = kept(decisions=verdicts, note=values.get("note"), grants=grants or None)
         action = action_of(verdict["decision"] for verdict in verdicts.values())
         return Turn(values=values, ready=True, action=action, data=data)
