@@ -7,7 +7,7 @@ import apsw
 
 from assent.errors import MigrationError, SettingsError
 
-CHECKPOINT_PAGES = 4_000
+CHECKPOINT_PAGES = 1_000  # a log that is soon written over again syncs faster than one that grows
 LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
 SWITCH_ATTEMPTS = 20
 APPLICATION_ID = 0x41736E68  # "Asnh", so that `file` and we recognise our own
