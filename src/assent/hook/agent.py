@@ -11,6 +11,7 @@ from assent.hook.drive import AsyncDriver, SyncDriver
 from assent.hook.events import Event, Model, Outcome
 from assent.hook.flow import Flow
 from assent.hook.gate import LEASE
+from assent.hook.grants import GrantBook
 from assent.hook.heartbeat import Heartbeat
 from assent.hook.policy import Hook
 from assent.hook.savers.memory import MemorySaver
@@ -29,7 +30,8 @@ class ReactAgent:
     is kept in `saver` at every step: any process that has it can resume. Every call runs at most once, or,
     for a tool marked repeatable, at least once with the same key. `lease_for` is how long a process may be
     silent before another may take its thread for dead. With `reviews`, every interruption opens a case where
-    people decide it, and `resume` without feedback takes up what they decided.
+    people decide it, and `resume` without feedback takes up what they decided. With `grants`, calls that a
+    person allowed before run without asking.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class ReactAgent:
         saver: Saver | None = None,
         *,
         reviews: "Reviews | None" = None,
+        grants: GrantBook | None = None,
         instructions: str = "",
         max_turns: int = 50,
         lease_for: timedelta = LEASE,
@@ -51,6 +54,7 @@ class ReactAgent:
         self.name = name
         self.saver = saver or MemorySaver()
         self._reviews = reviews
+        self._grants = grants
         self._model = asked(model)
         self._tools = by_name(tools)
         self._hooks = tuple(hooks)
@@ -151,6 +155,7 @@ class ReactAgent:
             "workers": self._workers,
             "heartbeat": self._heartbeat,
             "reviews": self._reviews if name is None else None,
+            "grants": self._grants,
         }
 
 

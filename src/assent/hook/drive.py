@@ -27,12 +27,15 @@ from assent.hook.effects import (
     Release,
     Run,
     Steps,
+    UseGrants,
     Withdraw,
 )
 from assent.hook.events import AgentResult, Event, Job, Outcome, TextDelta
+from assent.hook.grants import GrantBook, acovered, covered
 from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
+from assent.hook.ruling import at_once
 from assent.hook.savers.saver import Saver
 from assent.hook.workers import Workers
 
@@ -59,6 +62,7 @@ class _Driver:
         workers: Workers,
         heartbeat: Heartbeat,
         reviews: "Reviews | None",
+        grants: GrantBook | None,
     ) -> None:
         self._name = name
         self._model = model
@@ -68,6 +72,7 @@ class _Driver:
         self._workers = workers
         self._heartbeat = heartbeat
         self._reviews = reviews
+        self._grants = grants
         self._lease_for = lease_for
 
     def _reply(self, messages: Sequence[Message]) -> Any:
@@ -99,6 +104,9 @@ class _Driver:
                 return self._reviews.withdraw(case, "The calls were decided elsewhere.")
             case _:
                 raise TypeError(f"The loop asked for {effect!r}.")
+
+    def _named(self, effect: UseGrants) -> dict[str, Any]:
+        return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn}
 
     def _child_steps(self, agent: "ReactAgent", job: Job) -> Steps:
         flow = agent.flow_inside(self._name)
@@ -163,11 +171,10 @@ class SyncDriver(_Driver):
                 return self._ended()
         if isinstance(effect, Ask | Look | Withdraw):
             with _unheard(effect):
-                answer = self._with_people(effect)
-                if inspect.isawaitable(answer):
-                    raise HookError("These reviews live on an event loop: use ainvoke and aresume.")
-                return answer
+                return at_once(self._with_people(effect))
             return None
+        if isinstance(effect, UseGrants):
+            return covered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
         return self._keep(effect)
 
     def _begin(self, jobs: Sequence[Job]) -> None:
@@ -273,6 +280,8 @@ class AsyncDriver(_Driver):
                 asked = await asyncio.wrap_future(self._workers.submit(partial(self._with_people, effect)))
                 return await asked if inspect.isawaitable(asked) else asked
             return None
+        if isinstance(effect, UseGrants):
+            return await acovered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
         if self._saver.blocking:
             return await asyncio.wrap_future(self._workers.submit(partial(self._keep, effect)))
         return self._keep(effect)

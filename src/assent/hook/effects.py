@@ -4,6 +4,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint, Message
 from assent.hook.events import Event, Job, Outcome
 from assent.hook.interruption import InterruptionMetadata
@@ -66,6 +67,15 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class UseGrants:
+    """Answered with those of the calls that a person allowed before: call -> grant."""
+
+    calls: Sequence[ToolCall]
+    thread_id: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Open the case for an interruption; answered with the case, or None where nobody could be asked."""
 
@@ -94,7 +104,7 @@ class Emit:
     event: Event
 
 
-Effect = Load | Put | Claim | AskModel | Run | Join | Release | Ask | Look | Withdraw | Emit
+Effect = Load | Put | Claim | AskModel | Run | Join | Release | UseGrants | Ask | Look | Withdraw | Emit
 Steps = Generator[Effect, Any, Outcome]
 Part = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""

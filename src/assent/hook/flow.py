@@ -26,10 +26,12 @@ from assent.hook.effects import (
     Release,
     Run,
     Steps,
+    UseGrants,
     Withdraw,
 )
 from assent.hook.events import AgentResult, Job, ModelReplied, ToolAnswered
 from assent.hook.feedback import Verdict
+from assent.hook.grants import candidates
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.messages import assistant, calls_of, tool_result, user
 from assent.hook.outcomes import CANCELLED, UNKNOWN, as_decided, refusal, told
@@ -37,8 +39,8 @@ from assent.hook.policy import Hook, NewMessage
 from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
 from assent.hook.standing import answered, from_inside, stored_outcome, turn_of, waiting_by_id
-from assent.hook.tools import Tool
-from assent.hook.turn import gate_edits, judge_turn
+from assent.hook.tools import Tool, unusable
+from assent.hook.turn import freeze, gate_edits, gates_of
 
 
 class Flow:
@@ -51,6 +53,7 @@ class Flow:
         hooks: Sequence[Hook],
         *,
         asks: bool = False,
+        spends: bool = False,
         max_turns: int = 50,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -58,6 +61,7 @@ class Flow:
         self.tools = tools
         self.hooks = hooks
         self.asks = asks
+        self.spends = spends
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
@@ -140,13 +144,19 @@ class Flow:
             raise
 
     def _called(self, checkpoint: Checkpoint, calls: list[ToolCall], unreadable: Mapping[str, str]) -> Part:
-        refused = self._unusable(calls, unreadable)
-        interruption = judge_turn(
-            self.hooks,
-            [call for call in calls if call.id not in refused],
+        refused = unusable(self.tools, calls, unreadable)
+        usable = [call for call in calls if call.id not in refused]
+        state, turn = {"messages": checkpoint.messages}, turn_of(checkpoint)
+        gates = gates_of(self.hooks, usable, state)
+        if self.spends and (asked := candidates(usable, gates)):
+            covered = yield UseGrants(asked, checkpoint.thread_id, turn)
+            gates = {call_id: gate for call_id, gate in gates.items() if call_id not in covered}
+        interruption = freeze(
+            gates,
+            usable,
             thread_id=checkpoint.thread_id,
-            turn=turn_of(checkpoint),
-            state={"messages": checkpoint.messages},
+            turn=turn,
+            state=state,
             schemas=self.schemas,
             now=self.clock(),
         )
@@ -345,19 +355,6 @@ class Flow:
         checkpoint = checkpoint.next(stage="running", messages=messages, queued=tuple(rest))
         yield Put(checkpoint, leased=True)
         return checkpoint
-
-    def _unusable(self, calls: Sequence[ToolCall], unreadable: Mapping[str, str]) -> dict[str, str]:
-        """Calls that no tool could take: nobody is asked, and the model is told what is wrong."""
-        refused: dict[str, str] = {}
-        for call in calls:
-            tool = self.tools.get(call.name)
-            if tool is None:
-                refused[call.id] = f"There is no tool {call.name}. Nothing was run."
-            elif call.id in unreadable:
-                refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
-            elif wrong := tool.misfits(call.arguments):
-                refused[call.id] = f"Nothing was run, since the arguments do not fit: {'; '.join(wrong)}."
-        return refused
 
     def _job(self, checkpoint: Checkpoint, call: ToolCall) -> Job:
         return Job(

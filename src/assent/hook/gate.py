@@ -6,22 +6,29 @@ derives from the framework's thread and turn.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from assent.errors import CheckpointConflict, NothingToResume, ThreadBusy
+from assent.errors import CheckpointConflict, NothingToResume, RequestError, ThreadBusy, Unavailable
 from assent.hook.answers import Feedback, accept, by_default
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import ToolFeedback, Verdict
+from assent.hook.grants import GrantBook, candidates, covered
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
-from assent.hook.policy import Hook, State
+from assent.hook.policy import Gate, Hook, State
+from assent.hook.ruling import at_once
 from assent.hook.savers.saver import Kept, Saver
-from assent.hook.turn import Schemas, gate_edits, judge_turn
+from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
 
+if TYPE_CHECKING:
+    from assent.hook.reviews import Reviews
+
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 LEASE = timedelta(minutes=5)
@@ -44,11 +51,17 @@ class ApprovalGate:
         hooks: Iterable[Hook],
         saver: Saver,
         *,
+        agent: str = "agent",
+        reviews: "Reviews | None" = None,
+        grants: GrantBook | None = None,
         lease_for: timedelta = LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._hooks = tuple(hooks)
         self._saver = saver
+        self._agent = agent
+        self._reviews = reviews
+        self._grants = grants
         self._lease_for = lease_for
         self._clock = clock
 
@@ -65,26 +78,26 @@ class ApprovalGate:
         kept = self._saver.get(key)
         if kept is not None:
             return _standing(kept.checkpoint)
-        interruption = judge_turn(
-            self._hooks,
+        state = state or {}
+        interruption = freeze(
+            self._not_granted(key, calls, gates_of(self._hooks, calls, state), turn),
             calls,
             thread_id=key,
             turn=turn,
-            state=state or {},
+            state=state,
             schemas=schemas or {},
             now=self._clock(),
         )
         if interruption is None:
             return None
+        checkpoint = Checkpoint(
+            thread_id=key, rev=1, stage="paused", interruption=interruption, tools=schemas or {}
+        )
         try:
-            self._saver.put(
-                Checkpoint(
-                    thread_id=key, rev=1, stage="paused", interruption=interruption, tools=schemas or {}
-                )
-            )
+            self._saver.put(checkpoint)
         except CheckpointConflict:
             return self.waiting(key)
-        return interruption
+        return self._asked(checkpoint)
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """What was stopped under this key, showing the decisions so far; None if nothing was."""
@@ -105,6 +118,8 @@ class ApprovalGate:
             interruption = _interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
+            if feedback is None and checkpoint.case is None and self._reviews is not None:
+                return self._asked(checkpoint)
             known = checkpoint.tools if schemas is None else schemas
             verdicts = self._decided(checkpoint, feedback, known)
             interruption, verdicts = gate_edits(
@@ -115,7 +130,9 @@ class ApprovalGate:
                 self._saver.put(checkpoint.next(verdicts=verdicts, stage=stage, interruption=interruption))
             except CheckpointConflict:
                 continue
-            return interruption.with_verdicts(verdicts)
+            if feedback is not None and stage == "running":
+                self._withdraw(checkpoint)
+            return replace(interruption.with_verdicts(verdicts), case=checkpoint.case)
 
     def decided(self, key: str, call_id: str) -> ToolFeedback | None:
         """The call with its decision; None if it was never stopped. An edit's call is the one to run."""
@@ -207,15 +224,45 @@ class ApprovalGate:
             return method(*args, **named)
         return await asyncio.to_thread(method, *args, **named)
 
+    def _not_granted(
+        self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int
+    ) -> Mapping[str, Gate]:
+        if self._grants is None or not gates:
+            return gates
+        asked = candidates(calls, gates)
+        used = covered(self._grants, asked, agent=self._agent, thread_id=key, turn=turn)
+        return {call_id: gate for call_id, gate in gates.items() if call_id not in used}
+
     def _decided(
         self, checkpoint: Checkpoint, feedback: Feedback | None, schemas: Schemas
     ) -> Mapping[str, Verdict]:
-        interruption, now = _interruption(checkpoint), self._clock()
+        interruption, kept, now = _interruption(checkpoint), checkpoint.verdicts, self._clock()
+        if feedback is not None:
+            return accept(interruption, feedback, decided=kept, schemas=schemas, now=now)
+        if checkpoint.case is not None and self._reviews is not None:
+            ruling = at_once(self._reviews.look(checkpoint.case))
+            return kept if ruling is None else ruling.verdicts(interruption, kept, schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at
-        if feedback is None:
-            ends = late and interruption.default == "reject"
-            return by_default(interruption, checkpoint.verdicts) if ends else checkpoint.verdicts
-        return accept(interruption, feedback, decided=checkpoint.verdicts, schemas=schemas, now=now)
+        return by_default(interruption, kept) if late and interruption.default == "reject" else kept
+
+    def _asked(self, checkpoint: Checkpoint) -> InterruptionMetadata:
+        """The calls that wait, with the case where a person finds them."""
+        interruption, case = _interruption(checkpoint), checkpoint.case
+        if self._reviews is not None and case is None:
+            try:
+                case = {**at_once(self._reviews.ask(interruption, agent=self._agent)), "attempt": 0}
+                self._saver.put(checkpoint.next(case=case))
+            except (Unavailable, RequestError) as error:
+                logger.warning("Nobody could be asked yet; the calls go on waiting.", exc_info=error)
+        return replace(interruption.with_verdicts(checkpoint.verdicts), case=case)
+
+    def _withdraw(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.case is None or self._reviews is None:
+            return
+        try:
+            at_once(self._reviews.withdraw(checkpoint.case, "The calls were decided elsewhere."))
+        except (Unavailable, RequestError) as error:
+            logger.warning("The case could not be withdrawn.", exc_info=error)
 
     def _kept(self, key: str) -> Kept:
         kept = self._saver.get(key)
@@ -233,4 +280,4 @@ def _interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
 def _standing(checkpoint: Checkpoint) -> InterruptionMetadata | None:
     if checkpoint.interruption is None:
         return None
-    return checkpoint.interruption.with_verdicts(checkpoint.verdicts)
+    return replace(checkpoint.interruption.with_verdicts(checkpoint.verdicts), case=checkpoint.case)

@@ -1,15 +1,17 @@
 """How a case about stopped calls ended, and what that means for the calls."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from assent.errors import InvalidFeedback
+from assent.errors import HookError, InvalidFeedback
 from assent.hook.answers import NOBODY, Verdicts, accept, by_default
 from assent.hook.feedback import Verdict
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.turn import Schemas
 
+T = TypeVar("T")
 WITHDRAWN = "The review was withdrawn."
 
 
@@ -55,3 +57,12 @@ def read_ruling(status: Mapping[str, Any]) -> Ruling | None:
             return Ruling(how="withdrawn", reason=f"{WITHDRAWN} {said}" if said else WITHDRAWN)
         case _:
             return None
+
+
+def at_once(answer: T | Awaitable[T]) -> T:
+    """What reviews answer to one who cannot wait for an event loop; raises HookError if they need one."""
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise HookError("These reviews live on an event loop: use an agent's async methods.")
+    return answer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from assent.hook.calls import Arguments
+from assent.hook.calls import Arguments, ToolCall
 from assent.hook.signatures import described, schema_of
 from assent.protocol.json_schema import UnusableSchema, problems, validator
 
@@ -98,6 +98,22 @@ def by_name(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
             raise ValueError(f"Two tools are called {made.name}.")
         found[made.name] = made
     return found
+
+
+def unusable(
+    tools: Mapping[str, Tool], calls: Iterable[ToolCall], unreadable: Mapping[str, str]
+) -> dict[str, str]:
+    """Calls that no tool could take: nobody is asked about them, and the model is told what is wrong."""
+    refused: dict[str, str] = {}
+    for call in calls:
+        tool = tools.get(call.name)
+        if tool is None:
+            refused[call.id] = f"There is no tool {call.name}. Nothing was run."
+        elif call.id in unreadable:
+            refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
+        elif wrong := tool.misfits(call.arguments):
+            refused[call.id] = f"Nothing was run, since the arguments do not fit: {'; '.join(wrong)}."
+    return refused
 
 
 def _checked(made: Tool) -> Tool:

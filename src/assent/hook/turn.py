@@ -14,8 +14,14 @@ Schemas = Mapping[str, Mapping[str, Any] | None]
 """Tool -> its JSON Schema."""
 
 
-def judge_turn(
-    hooks: Iterable[Hook],
+def gates_of(hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State) -> dict[str, Gate]:
+    """The calls that a person must see: call -> how they are asked. Each is judged here, once."""
+    hooks = tuple(hooks)
+    return {call.id: gate for call in calls if (gate := _gate(hooks, call, state)) is not None}
+
+
+def freeze(
+    gates: Mapping[str, Gate],
     calls: Sequence[ToolCall],
     *,
     thread_id: str,
@@ -24,9 +30,7 @@ def judge_turn(
     schemas: Schemas,
     now: datetime,
 ) -> InterruptionMetadata | None:
-    """Freeze which calls of the turn a person must see; None if nobody needs to see any."""
-    hooks = tuple(hooks)
-    gates = {call.id: gate for call in calls if (gate := _gate(hooks, call, state)) is not None}
+    """The judgement of a turn as it will stand, whatever changes later; None if nobody needs to see any."""
     if not gates:
         return None
     waits = [gate.config.patience for gate in gates.values()]
