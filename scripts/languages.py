@@ -21,6 +21,7 @@ from assent.pages.catalog import fits_count, parts_of
 from assent.pages.languages import FOLDER, LANGUAGES
 
 SOURCE = Path("src/assent")
+SHORTEST = 10  # times shorter than English, and something is missing
 TRANSLATED = tuple(code for code in LANGUAGES if code != "en")
 # The API's own page is for programmers and stays English.
 UNTRANSLATED = ("pages/templates/docs.html",)
@@ -110,11 +111,20 @@ def complaint(entry: Message, forms: int) -> str | None:
     if isinstance(entry.id, str):
         if not entry.string:
             return "missing"
+        if _stub(str(entry.string), entry.id):
+            return "cut short"
         return None if parts_of(str(entry.string)) == parts_of(entry.id) else "other parts in braces"
     given = tuple(entry.string or ())
     if len(given) != forms or not all(given):
         return "missing"
+    if any(_stub(form, entry.id[0]) for form in given):
+        return "cut short"
     return None if all(fits_count(form, *entry.id) for form in given) else "other parts in braces"
+
+
+def _stub(translation: str, english: str) -> bool:
+    """Whether this is far too little to say the same, even in Chinese."""
+    return len(translation) * SHORTEST < len(english)
 
 
 def problems(code: str, found: Catalog, folder: Path = FOLDER) -> dict[str, str]:
@@ -145,7 +155,7 @@ def take(code: str, found: Catalog, translations: Translations, folder: Path = F
     catalog = refreshed(code, found, folder)
     for entry in texts(catalog):
         translation = translations.get(_name(entry))
-        if translation:
+        if translation and isinstance(translation, list) is not isinstance(entry.id, str):
             entry.string = tuple(translation) if isinstance(translation, list) else translation
     return catalog
 

@@ -68,6 +68,11 @@ def test_a_service_that_does_not_recommend_says_nothing() -> None:
     assert "So near" in drawn(card(recommended="So near"), advice="They like it")
 
 
+def test_badges_from_several_details_stand_in_one_row() -> None:
+    html = drawn(card(badge="New", tags=["Quiet", "Light"]))
+    assert '<ul class="badges"><li>New</li><li>Quiet</li><li>Light</li></ul>' in html
+
+
 def test_a_fact_too_long_for_one_card_takes_a_line_on_all() -> None:
     html = drawn(card(to="a@example.org", size="5"), card(to="somebody.else@example.org", size="6"))
     assert html.count('<div class="long"><dt><bdi>To') == 2

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from assent.pages.language import ENGLISH, Language
 from assent.pages.languages import FOLDER, LANGUAGES, Languages, choose, languages
 from assent.protocol.wording import counted, message
-from scripts.languages import SOURCE, TRANSLATED, UNTRANSLATED, extracted, problems, refreshed, written
+from scripts.languages import SOURCE, TRANSLATED, UNTRANSLATED, extracted, problems, refreshed, take, written
 from tests.pages.gallery import every_view, rendered
 
 FOUND = extracted()
@@ -232,6 +232,15 @@ def test_every_count_of_every_text_can_be_said(code: str) -> None:
         names = re.findall(r"{(\w+)}", many)
         for count in (0, 1, 2, 3, 11, 100):
             assert language.tn(one, many, count, **{name: "x" for name in names if name != "count"})
+
+
+@pytest.mark.parametrize("text", ['msgstr "S"', 'msgstr ""'])
+def test_a_translation_that_was_cut_short_is_named(tmp_path: Path, text: str) -> None:
+    english = "Say what should change, or change it yourself."
+    _catalog(tmp_path, "de", f'msgid "{english}"\n{text}\n')
+    assert problems("de", FOUND, tmp_path)[english] in ("cut short", "missing")
+    taken = take("de", FOUND, {"One of them does not fit. What to write instead stands beside it.": "Eine"})
+    assert not [entry for entry in taken if entry.string == "Eine"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ LONG_VALUE = 20
 LONG_PRICE = 14
 AT_ONCE = 16
 
+_BADGES = '<ul class="badges">'
 _PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORECASE)
 
 
@@ -100,7 +101,7 @@ class _Pencil:
             role = role_of(key)
             drawn = self._special(role, value) if role in ABOVE else ""
             if drawn:
-                above[role] = above.get(role, "") + drawn
+                above[role] = _joined(above.get(role, ""), drawn)
             elif role == "price" and not price and _is_price(value):
                 price = self._row(key, value, LONG_PRICE, "price")
             elif value or role not in ABOVE:
@@ -152,7 +153,13 @@ def _badges(value: Any) -> str:
     words = value if isinstance(value, list | tuple) else [value]
     if not words or not all(_is_badge(word) for word in words):
         return ""
-    return '<ul class="badges">' + "".join(f"<li>{escape(visible(word))}</li>" for word in words) + "</ul>"
+    return _BADGES + "".join(f"<li>{escape(visible(word))}</li>" for word in words) + "</ul>"
+
+
+def _joined(before: str, drawn: str) -> str:
+    """Badges from several details stand in one row."""
+    together = before.endswith("</ul>") and drawn.startswith(_BADGES)
+    return before.removesuffix("</ul>") + drawn.removeprefix(_BADGES) if together else before + drawn
 
 
 def _is_badge(value: Any) -> bool:
