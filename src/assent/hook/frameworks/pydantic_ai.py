@@ -1,0 +1,253 @@
+"""Approval for Pydantic AI: a capability whose toolset defers the calls, and runs that outlive the process.
+
+The framework keeps its own loop, messages and validation. Who may run is decided by the gate alone: that the
+framework calls a tool call approved runs nothing here.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+from pydantic_ai import (
+    Agent,
+    AgentRunResult,
+    AgentRunResultEvent,
+    ApprovalRequired,
+    DeferredToolRequests,
+    DeferredToolResults,
+    RunContext,
+    ToolApproved,
+    ToolDenied,
+    ToolReturn,
+)
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_core import to_jsonable_python
+
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import FeedbackResult
+from assent.hook.frameworks.runs import Runs, Taking
+from assent.hook.frameworks.steps import Came, Flow
+from assent.hook.frameworks.threads import (
+    RUNS,
+    Ended,
+    Held,
+    plain_gate,
+    read_gate,
+    refused,
+    to_run,
+)
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import as_text
+from assent.hook.policy import Gate, Hook
+from assent.hook.savers.saver import Saver
+
+DepsT = TypeVar("DepsT")
+AnyAgent = Agent[Any, Any]
+Outcome = AgentRunResult[Any] | InterruptionMetadata
+"""What a run comes to: its result, or the calls that wait for a person."""
+MARK = "assent"
+"""Our member in the metadata of deferred calls: the judgement on the way out, the turn on the way back."""
+
+
+class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
+    """Among an agent's `capabilities`, it stops the agent's tool calls until a person has decided them."""
+
+    def __init__(self, hooks: Hook | Iterable[Hook], saver: Saver, **named: Any) -> None:
+        Runs.__init__(self, hooks, saver, **named)
+        self.schemas: dict[str, Mapping[str, Any] | None] = {}
+        self.passed = object()
+        """Marks calls that nobody needs to see after all; nothing that comes from outside equals it."""
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Every tool of the agent, behind the gate."""
+        return ApprovalToolset(toolset, approval=self)
+
+    def messages(self, thread_id: str) -> list[ModelMessage]:
+        """The thread's messages, up to where it waits or ended."""
+        state = self.threads.state(thread_id)
+        return [] if state is None else _results(Any).validate_python(state).all_messages()
+
+    def _flow(self, agent: AnyAgent, taking: Taking, prompt: str | None) -> Flow[Outcome]:
+        held: Held | Ended | InterruptionMetadata = yield taking
+        if isinstance(held, Ended):
+            kind = agent.output_type
+            return _results(kind if isinstance(kind, type) else Any).validate_python(held.state)
+        if not isinstance(held, Held):
+            return held
+        try:
+            step = self._first_step(agent, held, prompt)
+            while True:
+                result: AgentRunResult[Any] = yield step
+                state = _results(Any).dump_python(result, mode="json")
+                requests = result.output
+                if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
+                    yield partial(self.threads.finish, held, state)
+                    return result
+                gates = {call.tool_call_id: _gate(requests, call) for call in requests.approvals}
+                calls = [_call(call) for call in requests.approvals]
+                pausing = partial(self.threads.pause, held, state, calls, gates, dict(self.schemas))
+                interruption: InterruptionMetadata | None = yield pausing
+                if interruption is not None:
+                    return interruption
+                step = {**step, "user_prompt": None, "conversation": result.conversation}
+                passed = {call.id: {MARK: self.passed} for call in calls}
+                step["deferred_tool_results"] = requests.build_results(approve_all=True, metadata=passed)
+        except BaseException:
+            yield partial(self.threads.let_go, held)
+            raise
+
+    async def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Any:
+        return await agent.run(**step, **options)
+
+    async def _events(
+        self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        async with agent.run_stream_events(**step, **options) as events:
+            async for event in events:
+                yield Came(event.result) if isinstance(event, AgentRunResultEvent) else event
+
+    def _first_step(self, agent: AnyAgent, held: Held, prompt: str | None) -> dict[str, Any]:
+        step: dict[str, Any] = {"user_prompt": prompt, "output_type": _with_deferred(agent.output_type)}
+        if held.state is None:
+            return {**step, "conversation_id": held.checkpoint.thread_id}
+        step["conversation"] = _results(Any).validate_python(held.state).conversation
+        if held.interruption is not None:
+            step["user_prompt"] = "\n\n".join(held.messages) or None
+            step["deferred_tool_results"] = build_results(held.interruption, held.turn)
+        return step
+
+
+def build_results(decided: InterruptionMetadata, turn: str) -> DeferredToolResults:
+    """What a person decided, in the framework's own terms; `turn` is where the gate keeps it."""
+    results = DeferredToolResults()
+    for feedback in decided.tool_feedbacks:
+        results.metadata[feedback.id] = {MARK: turn}
+        if feedback.result is FeedbackResult.RESPONDED:
+            results.calls[feedback.id] = ToolReturn(feedback.answer or "")
+        elif feedback.result in RUNS:
+            results.approvals[feedback.id] = ToolApproved()
+        else:
+            results.approvals[feedback.id] = ToolDenied(refused(feedback) or "")
+    for call in decided.tools_automatically_approved:
+        results.metadata[call.id] = {MARK: turn}
+        results.approvals[call.id] = ToolApproved()
+    return results
+
+
+@dataclass
+class ApprovalToolset(WrapperToolset[DepsT]):
+    """Tools whose calls wait for a person, as the hooks of `approval` say; a whole turn waits together."""
+
+    approval: Approval = field(kw_only=True)
+    judged: dict[str, Gate | None] = field(default_factory=dict, kw_only=True)
+
+    async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
+        """A run remembers its own judgements, so that every call is judged once."""
+        return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={})
+
+    async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
+        """The tools as they are."""
+        tools = await self.wrapped.get_tools(ctx)
+        self.approval.schemas.update(
+            (name, tool.tool_def.parameters_json_schema) for name, tool in tools.items()
+        )
+        return tools
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
+    ) -> Any:
+        """Run the call, put it before a person, or do what the person decided."""
+        marked = ctx.tool_call_metadata if ctx.tool_call_approved else None
+        mark = marked.get(MARK) if isinstance(marked, Mapping) else None
+        if isinstance(mark, str):
+            return await self._decided(mark, ctx, tool)
+        if mark is self.approval.passed:
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        gates = self._judge(ctx)
+        if any(gates.values()) or await self._waits(ctx):
+            raise ApprovalRequired({MARK: plain_gate(gates.get(ctx.tool_call_id or ""))})
+        return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+    def _judge(self, ctx: RunContext[DepsT]) -> dict[str, Gate | None]:
+        """How the calls of this turn are judged that have no result yet."""
+        response, calls = _open_calls(ctx.messages)
+        state = {"messages": ctx.messages, "deps": ctx.deps}
+        gates: dict[str, Gate | None] = {}
+        for part in calls:
+            key = f"{response}/{part.tool_call_id}"
+            if part.tool_name in self.approval.schemas and key not in self.judged:
+                self.judged[key] = self.approval.threads.judge(_call(part), state)
+            gates[part.tool_call_id] = self.judged.get(key)
+        return gates
+
+    async def _waits(self, ctx: RunContext[DepsT]) -> bool:
+        """Whether the call was stopped before: a turn of an earlier run is not judged anew."""
+        response = next((found for found in reversed(ctx.messages) if isinstance(found, ModelResponse)), None)
+        if response is None or response.run_id == ctx.run_id or ctx.conversation_id is None:
+            return False
+        threads = self.approval.threads
+        waiting = await threads.gate.aside(threads.waiting, ctx.conversation_id)
+        return waiting is not None and any(call.id == ctx.tool_call_id for call in waiting.tool_feedbacks)
+
+    async def _decided(self, turn: str, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
+        threads, call_id = self.approval.threads, ctx.tool_call_id or ""
+        standing = await threads.gate.aside(threads.gate.waiting, turn)
+        ran = None if standing is None else to_run(standing, call_id)
+        if ran is None:
+            raise ApprovalRequired({MARK: {}})
+        if isinstance(ran, str):
+            return ran
+        asked = next(_call(part) for part in _open_calls(ctx.messages)[1] if part.tool_call_id == call_id)
+        return await threads.once(turn, asked, ran, partial(self._call, ran, ctx, tool), _text)
+
+    async def _call(self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
+        if ran.name != ctx.tool_name:
+            tool = (await self.wrapped.get_tools(ctx))[ran.name]
+        arguments = tool.args_validator.validate_json(
+            json.dumps(ran.arguments), context=ctx.validation_context
+        )
+        return await self.wrapped.call_tool(ran.name, arguments, replace(ctx, tool_name=ran.name), tool)
+
+
+def _text(result: Any) -> str:
+    value = result.return_value if isinstance(result, ToolReturn) else result
+    return as_text(to_jsonable_python(value, fallback=str))
+
+
+def _open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPart]]:
+    """Which reply of the model asked last, and its calls that have no result yet."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            name = f"{message.run_id}/{message.timestamp.isoformat()}"
+            return name, [part for part in message.tool_calls if part.tool_call_id not in answered]
+        if isinstance(message, ModelRequest):
+            answered |= {str(getattr(part, "tool_call_id", "")) for part in message.parts}
+    return "", []
+
+
+def _call(part: ToolCallPart) -> ToolCall:
+    return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
+
+
+def _gate(requests: DeferredToolRequests, part: ToolCallPart) -> Gate | None:
+    """How the call was judged; a tool that asks for approval by itself gets it too."""
+    said = requests.metadata.get(part.tool_call_id, {})
+    if MARK in said and said[MARK] is None:
+        return None
+    return read_gate(said.get(MARK) or {})
+
+
+def _with_deferred(output_type: Any) -> Any:
+    types = [*output_type] if isinstance(output_type, list | tuple) else [output_type]
+    return None if DeferredToolRequests in types else [*types, DeferredToolRequests]
+
+
+@cache
+def _results(kind: Hashable) -> TypeAdapter[AgentRunResult[Any]]:
+    return TypeAdapter(AgentRunResult[kind])  # type: ignore[valid-type]

@@ -1,0 +1,103 @@
+"""Running an agent in kept threads: the ways in that adapters of frameworks without threads share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Iterable
+from datetime import timedelta
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from assent.hook.answers import Feedback
+from assent.hook.frameworks.steps import Flow, adrive, stream, wait
+from assent.hook.frameworks.threads import Threads
+from assent.hook.gate import LEASE
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.policy import Hook
+from assent.hook.savers.saver import Saver
+
+AgentT = TypeVar("AgentT")
+OutcomeT = TypeVar("OutcomeT")
+Taking = Callable[[], Any]
+"""How a run gets hold of its thread."""
+
+
+class Runs(ABC, Generic[AgentT, OutcomeT]):
+    """Runs agents in threads that outlive the process; `options` are always the framework's own.
+
+    `gate` are the gate's own settings. `lease_for` is how long a run may go on before another process may
+    take its thread for abandoned.
+    """
+
+    def __init__(
+        self, hooks: Hook | Iterable[Hook], saver: Saver, *, lease_for: timedelta = LEASE, **gate: Any
+    ) -> None:
+        given = hooks if isinstance(hooks, Iterable) else (hooks,)
+        self.threads = Threads(given, saver, lease_for=lease_for, **gate)
+
+    async def run(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
+        """Send a message: the framework's result, or the calls that wait for a person.
+
+        Raises ThreadPaused if calls wait already, ThreadBusy if another process works on the thread.
+        """
+        return await self._drive(agent, self._opened(agent, thread_id, prompt), options)
+
+    async def resume(
+        self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
+    ) -> OutcomeT:
+        """Answer the calls that wait, all or some, and go on when none is undecided.
+
+        Raises InvalidFeedback, and then nothing was kept, NothingToResume, or ThreadBusy. Without feedback,
+        calls whose time is over are rejected.
+        """
+        return await self._drive(agent, self._answered(agent, thread_id, feedback), options)
+
+    def run_sync(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
+        """As `run`, without an event loop."""
+        return wait(self.run(agent, prompt, thread_id=thread_id, **options))
+
+    def resume_sync(
+        self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
+    ) -> OutcomeT:
+        """As `resume`, without an event loop."""
+        return wait(self.resume(agent, thread_id, feedback, **options))
+
+    def stream(
+        self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any
+    ) -> AsyncGenerator[Any, None]:
+        """As `run`, with the framework's events as they come; the last one is the outcome."""
+        return self._tell(agent, self._opened(agent, thread_id, prompt), options)
+
+    def resume_stream(
+        self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
+    ) -> AsyncGenerator[Any, None]:
+        """As `resume`, with the framework's events as they come; the last one is the outcome."""
+        return self._tell(agent, self._answered(agent, thread_id, feedback), options)
+
+    def waiting(self, thread_id: str) -> InterruptionMetadata | None:
+        """The calls of this thread that wait for a person, with the decisions so far."""
+        return self.threads.waiting(thread_id)
+
+    @abstractmethod
+    def _flow(self, agent: AgentT, taking: Taking, prompt: str | None) -> Flow[OutcomeT]:
+        """Take the thread, let the framework run, and pause or finish it."""
+
+    @abstractmethod
+    async def _run(self, agent: AgentT, options: dict[str, Any], step: Any) -> Any:
+        """Let the framework run."""
+
+    @abstractmethod
+    def _events(self, agent: AgentT, options: dict[str, Any], step: Any) -> AsyncGenerator[Any, None]:
+        """Let the framework run and tell; the last thing is what it Came to."""
+
+    def _opened(self, agent: AgentT, thread_id: str, prompt: str) -> Flow[OutcomeT]:
+        return self._flow(agent, partial(self.threads.open, thread_id, prompt), prompt)
+
+    def _answered(self, agent: AgentT, thread_id: str, feedback: Feedback | None) -> Flow[OutcomeT]:
+        return self._flow(agent, partial(self.threads.take, thread_id, feedback), None)
+
+    async def _drive(self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]) -> OutcomeT:
+        return await adrive(flow, partial(self._run, agent, options), self.threads.gate.aside)
+
+    def _tell(
+        self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        return stream(flow, partial(self._events, agent, options), self.threads.gate.aside)

@@ -1,0 +1,291 @@
+"""The threads of a framework that keeps none itself: its state between two runs, and who works on it.
+
+An adapter takes a thread, lets its framework run, and then pauses or finishes it. What the framework needs
+to go on is one JSON value here; the calls that wait, and their answers, are the gate's.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from assent.errors import CheckpointConflict, NothingToResume, ThreadPaused
+from assent.hook.answers import Feedback
+from assent.hook.calls import ToolCall
+from assent.hook.checkpoint import Checkpoint, Stage
+from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from assent.hook.gate import LEASE, ApprovalGate
+from assent.hook.interruption import InterruptionMetadata, canonical
+from assent.hook.outcomes import CANCELLED, as_text, failure, refusal, told
+from assent.hook.policy import Gate, Hook, State, ToolConfig
+from assent.hook.savers.saver import Saver
+from assent.hook.turn import Schemas
+
+Gates = Mapping[str, Gate | None]
+"""Call -> how a person is asked about it, or None if it only waits with the others."""
+TURN_DIGEST = 12
+RUNS = (FeedbackResult.APPROVED, FeedbackResult.EDITED)
+"""The decisions that let a call run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """A thread that nobody else works on until it is paused, finished or let go."""
+
+    checkpoint: Checkpoint
+    interruption: InterruptionMetadata | None = None
+    """The calls that were decided, if the thread goes on from there."""
+    messages: tuple[str, ...] = ()
+    """What the person wrote while the calls waited."""
+
+    @property
+    def state(self) -> Any:
+        """What the framework had when the thread was left; None for a new one."""
+        return _kept(self.checkpoint).get("state")
+
+    @property
+    def turn(self) -> str:
+        """The gate's key of the calls that were decided."""
+        return str(_kept(self.checkpoint).get("turn", ""))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """A thread that has gone on already: this answer was delivered before."""
+
+    state: Any
+
+
+class Threads:
+    """Keeps a framework's threads in a saver; one caller at a time works on one."""
+
+    def __init__(
+        self,
+        hooks: Iterable[Hook],
+        saver: Saver,
+        *,
+        lease_for: timedelta = LEASE,
+        **gate: Any,
+    ) -> None:
+        self.hooks = tuple(hooks)
+        self._saver = saver
+        self._lease_for = lease_for
+        self._gate_for: Callable[[Iterable[Hook]], ApprovalGate] = lambda hooks: ApprovalGate(
+            hooks, saver, lease_for=lease_for, **gate
+        )
+        self.gate = self._gate_for(self.hooks)
+
+    def judge(self, call: ToolCall, state: State) -> Gate | None:
+        """How the person is asked about this call, or None if nobody needs to be."""
+        return next((gate for hook in self.hooks if (gate := hook.judge(call, state)) is not None), None)
+
+    def waiting(self, thread_id: str) -> InterruptionMetadata | None:
+        """The calls of this thread that wait for a person, with the decisions so far."""
+        kept = self._saver.get(thread_id)
+        turn = "" if kept is None else _kept(kept.checkpoint).get("turn", "")
+        waiting = self.gate.waiting(turn) if turn else None
+        return None if waiting is None else replace(waiting, thread_id=thread_id)
+
+    def state(self, thread_id: str) -> Any:
+        """What the framework had when the thread was left; None if there is no such thread."""
+        kept = self._saver.get(thread_id)
+        return None if kept is None else _kept(kept.checkpoint).get("state")
+
+    def open(self, thread_id: str, message: str | None) -> Held | InterruptionMetadata:
+        """Take a thread for a new message. If it waits for a person, the hook says what the message does."""
+        while True:
+            kept = self._saver.get(thread_id)
+            standing = Checkpoint(thread_id=thread_id) if kept is None else kept.checkpoint
+            try:
+                if "turn" in _kept(standing):
+                    return self._interject(standing, message)
+                return Held(checkpoint=self._claim(standing))
+            except CheckpointConflict:
+                continue
+
+    def take(self, thread_id: str, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
+        """Keep the answers, and take the thread if none is missing; otherwise what still waits.
+
+        Raises InvalidFeedback, and then keeps nothing; ThreadBusy while another process goes on from here.
+        """
+        if feedback is not None and not isinstance(feedback, InterruptionMetadata | Mapping):
+            feedback = tuple(feedback)
+        while True:
+            kept = self._saver.get(thread_id)
+            if kept is None:
+                raise NothingToResume
+            try:
+                return self._answer(kept.checkpoint, feedback)
+            except CheckpointConflict:
+                continue
+
+    def pause(
+        self, held: Held, state: Any, calls: Sequence[ToolCall], gates: Gates, schemas: Schemas
+    ) -> InterruptionMetadata | None:
+        """Freeze the calls as they were judged, and leave the thread to a person.
+
+        None if nobody needs to be asked after all; then the thread is still held, and the calls may run.
+        """
+        thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
+        digest = sha256(canonical([call.to_dict() for call in calls])).hexdigest()[:TURN_DIGEST]
+        turn = f"{thread_id}#{number}-{digest}"
+        interruption = self._gate_for([_Judged(gates)]).stop(turn, calls, schemas=schemas, turn=number)
+        if interruption is None:
+            return None
+        self._leave(held, "paused", {"state": state, "turn": turn, "schemas": dict(schemas)})
+        return replace(interruption, thread_id=thread_id)
+
+    def finish(self, held: Held, state: Any) -> None:
+        """Keep where the framework came to; the thread takes a message again."""
+        self._leave(held, "ready", {"state": state})
+
+    def let_go(self, held: Held) -> None:
+        """Leave the thread as it was taken: whoever comes next tries again, and no call runs twice."""
+        stage: Stage = "paused" if held.turn else "ready"
+        with suppress(CheckpointConflict):
+            self._saver.put(held.checkpoint.next(stage=stage))
+
+    async def once(
+        self,
+        turn: str,
+        asked: ToolCall,
+        ran: ToolCall,
+        run: Callable[[], Awaitable[Any]],
+        text: Callable[[Any], str] = as_text,
+    ) -> Any:
+        """What a decided call answers, having run it unless it ran before; what it raises is kept too."""
+        gate = self.gate
+        begun = await gate.aside(gate.begin, turn, ran.id)
+        if not begun.run:
+            return begun.result
+        try:
+            result = await run()
+        except Exception as error:
+            await gate.aside(gate.finish, turn, ran.id, failure(error))
+            raise
+        said = told(asked, ran, text(result))
+        await gate.aside(gate.finish, turn, ran.id, said)
+        return result if asked == ran else said
+
+    def _answer(self, standing: Checkpoint, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
+        kept, thread_id = _kept(standing), standing.thread_id
+        if "turn" not in kept:
+            if not _delivered_before(standing, feedback):
+                raise NothingToResume
+            return Ended(state=kept.get("state"))
+        turn = kept["turn"]
+        waiting = self.gate.waiting(turn)
+        if waiting is not None and _delivered_before(standing, feedback, waiting):
+            return replace(waiting, thread_id=thread_id)
+        answered = self.gate.answer(turn, feedback, schemas=kept["schemas"])
+        if waiting is not None and answered.id != waiting.id:
+            standing = self._note_replaced(standing, waiting)
+        if answered.undecided:
+            return replace(answered, thread_id=thread_id)
+        claimed = self._claim(standing)
+        return Held(checkpoint=claimed, interruption=answered, messages=standing.queued)
+
+    def _note_replaced(self, standing: Checkpoint, waiting: InterruptionMetadata) -> Checkpoint:
+        """An edit made it another interruption: the same answer again must not count as a wrong one."""
+        noted = standing.next(resumed={**standing.resumed, waiting.id: standing.rev})
+        self._saver.put(noted)
+        return noted
+
+    def _interject(self, standing: Checkpoint, message: str | None) -> Held | InterruptionMetadata:
+        way = next((way for hook in self.hooks if (way := getattr(hook, "on_new_message", None))), "refuse")
+        turn = _kept(standing)["turn"]
+        waiting = self.gate.waiting(turn)
+        if way == "refuse" or message is None or waiting is None:
+            raise ThreadPaused
+        queued = standing.next(queued=(*standing.queued, message), stage="paused")
+        if way == "queue":
+            self._saver.put(queued)
+            return replace(waiting, thread_id=standing.thread_id)
+        decided = self.gate.answer(turn, waiting.reject_all(CANCELLED))
+        return Held(
+            checkpoint=self._claim(standing), interruption=decided, messages=(*standing.queued, message)
+        )
+
+    def _claim(self, standing: Checkpoint) -> Checkpoint:
+        claimed = standing.next(stage="running")
+        self._saver.claim(claimed, lease_for=self._lease_for)
+        return claimed
+
+    def _leave(self, held: Held, stage: Stage, kept: dict[str, Any]) -> None:
+        before = held.checkpoint
+        resumed = dict(before.resumed)
+        answered = _kept(before).get("answered", [])
+        if held.interruption is not None:
+            resumed[held.interruption.id] = before.rev
+            answered = [waiting.id for waiting in held.interruption.tool_feedbacks]
+        self._saver.put(
+            before.next(stage=stage, messages=({**kept, "answered": answered},), resumed=resumed, queued=())
+        )
+        if held.turn:
+            self._saver.release(held.turn)
+
+
+class _Judged:
+    """A judgement that was made while the framework ran."""
+
+    def __init__(self, gates: Gates) -> None:
+        self._gates = gates
+
+    def judge(self, call: ToolCall, state: State) -> Gate | None:
+        return self._gates.get(call.id)
+
+
+def plain_gate(gate: Gate | None) -> dict[str, Any] | None:
+    """A judgement as JSON; its condition is not needed again."""
+    if gate is None:
+        return None
+    config = gate.config
+    return {
+        "description": gate.description,
+        "allowed_decisions": list(config.allowed_decisions),
+        "timeout": None if config.patience is None else config.patience.total_seconds(),
+        "default": config.default,
+        "high_risk": config.high_risk,
+    }
+
+
+def read_gate(kept: Mapping[str, Any]) -> Gate:
+    """What `plain_gate` wrote; what is missing is as usual."""
+    members = dict(kept)
+    return Gate(description=members.pop("description", ""), config=ToolConfig(**members))
+
+
+def to_run(standing: InterruptionMetadata, call_id: str) -> ToolCall | str | None:
+    """The call as it may run, what stands in its place, or None if nobody has decided it."""
+    for feedback in standing.tool_feedbacks:
+        if feedback.id == call_id:
+            return feedback.call if feedback.result in RUNS else refused(feedback)
+    return next((call for call in standing.tools_automatically_approved if call.id == call_id), None)
+
+
+def refused(feedback: ToolFeedback) -> str | None:
+    """What the model reads instead of the tool's result; None if nobody has decided the call."""
+    if feedback.result is None:
+        return None
+    return refusal(Verdict(decision=feedback.result, reason=feedback.reason, answer=feedback.answer))
+
+
+def _kept(checkpoint: Checkpoint) -> dict[str, Any]:
+    return checkpoint.messages[0] if checkpoint.messages else {}
+
+
+def _delivered_before(
+    standing: Checkpoint, feedback: Feedback | None, waiting: InterruptionMetadata | None = None
+) -> bool:
+    """Whether this answers an earlier interruption of the thread, which went on from it already."""
+    if isinstance(feedback, InterruptionMetadata):
+        return feedback.id in standing.resumed
+    if feedback is None:
+        return waiting is None and bool(standing.resumed)
+    named = (
+        set(feedback) if isinstance(feedback, Mapping) else {getattr(said, "id", None) for said in feedback}
+    )
+    current = set() if waiting is None else {call.id for call in waiting.tool_feedbacks}
+    return bool(named) and named <= set(_kept(standing).get("answered", [])) and not named & current

@@ -1,0 +1,81 @@
+"""Drives the OpenAI Agents SDK with a scripted model through the contract; nothing is traced or sent."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from assent.hook import InterruptionMetadata
+from assent.hook.answers import Feedback
+from assent.hook.frameworks.openai_agents import Approval
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.approvals import LAST_WORDS, Harness, Scene
+
+QUIET = RunConfig(tracing_disabled=True)
+
+
+class Scripted(Model):
+    """A model that asks for the scene's calls, turn by turn."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    async def get_response(
+        self, system_instructions: Any, input: Any, *rest: Any, **named: Any
+    ) -> ModelResponse:
+        return ModelResponse(output=self.reply(input), usage=Usage(), response_id=None)
+
+    def stream_response(self, system_instructions: Any, input: Any, *rest: Any, **named: Any) -> Any:
+        told = ScriptedModel([self.reply(input)])
+        return told.stream_response(system_instructions, input, *rest, **named)
+
+    def reply(self, given: Any) -> list[Any]:
+        asked = {item["call_id"] for item in given if item.get("type") == "function_call"}
+        turns = (turn for turn in self.scene.turns if not asked & {call.id for call in turn})
+        turn = next(turns, None)
+        if turn is None:
+            return [assistant_message(LAST_WORDS)]
+        return [function_call(call.name, call.arguments, call_id=call.id) for call in turn]
+
+
+class OpenAIAgents(Harness):
+    def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
+        super().__init__(folder, scene, **named)
+        self.saver = SqliteSaver(folder / "threads.db", clock=self.clock)
+        self.approval = Approval(self.hook, self.saver, clock=self.clock)
+        tools = self.approval.gated([function_tool(tool) for tool in self.tools])
+        self.agent = Agent(name="assistant", model=Scripted(scene), tools=tools)
+
+    def start(self, thread_id: str) -> InterruptionMetadata | None:
+        running = self.approval.run(self.agent, "Do it.", thread_id=thread_id, run_config=QUIET)
+        return _stopped(asyncio.run(running))
+
+    def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
+        return _stopped(asyncio.run(self.approval.resume(self.agent, thread_id, feedback, run_config=QUIET)))
+
+    def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
+        async def watch() -> list[Any]:
+            events = self.approval.stream(self.agent, "Do it.", thread_id=thread_id, run_config=QUIET)
+            return [event async for event in events]
+
+        return [event for event in asyncio.run(watch()) if isinstance(event, InterruptionMetadata)]
+
+    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+        return [
+            (item["call_id"], item["output"])
+            for item in self.approval.messages(thread_id)
+            if item.get("type") == "function_call_output"
+        ]
+
+    def close(self) -> None:
+        self.saver.close()
+
+
+def _stopped(outcome: Any) -> InterruptionMetadata | None:
+    if isinstance(outcome, InterruptionMetadata):
+        return outcome
+    assert outcome.final_output == LAST_WORDS
+    return None
