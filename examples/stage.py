@@ -22,7 +22,7 @@ PATIENCE_S = 20.0
 
 @contextmanager
 def assent_server() -> Iterator[tuple[str, str]]:
-    """The address and a key of the server that ASSENT_SERVER and ASSENT_KEY name, or of a new `assent serve`."""
+    """The address and a key of the server that ASSENT_SERVER and ASSENT_KEY name, or of a new one."""
     if "ASSENT_SERVER" in os.environ:
         yield os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]
         return

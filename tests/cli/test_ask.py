@@ -209,6 +209,9 @@ def test_a_server_that_cannot_be_asked_is_an_error_that_says_why(
     asking = desk.start(*APPROVAL, env=env)
     assert asking.printed(1) == b""
     assert complaint in asking.said
+    told = desk.start(*APPROVAL, "--json", env=env).end(1)
+    assert told["status"] == "error"
+    assert complaint in str(told["message"])
 
 
 def test_what_the_server_refuses_is_told_in_its_own_words(desk: Desk) -> None:

@@ -164,9 +164,21 @@ def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, c
         drawn = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
         if columns == 80:
             assert {len(line) for line in drawn} == {qr_width(f"{service.url}/review/1")}
+            assert "This address is of this machine alone" in shown.seen
         else:
             assert drawn == []
             assert "The QR code needs" in shown.seen
+
+
+def test_a_qr_code_beside_typed_answers_is_not_torn_by_a_narrow_window(
+    desk: Desk, service: StrangeService
+) -> None:
+    service.asks()
+    service.stands(status="pending")
+    vias = ("--via", "terminal", "--via", "qr")
+    with terminal(desk, 24, "request", "POST", f"{service.url}/act", *vias) as shown:
+        shown.wait_for("The QR code needs")
+        assert "█" not in shown.seen
 
 
 # The words and the drawing

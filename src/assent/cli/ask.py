@@ -110,8 +110,7 @@ def question(kind: str) -> Callable[[Callable[..., Context]], click.Command]:
             draft = said.draft(kind, shown, now=datetime.now(UTC))
             if actions := _inline(kind, inline, how, shown):
                 draft["inline_actions"] = actions
-            call = _call(server, key, idempotency_key, draft)
-            run(functools.partial(_ask, call), how)
+            run(functools.partial(_ask, functools.partial(_call, server, key, idempotency_key, draft)), how)
 
         return ask.command(kind)(_with_options(command, kind))
 
@@ -129,7 +128,8 @@ def _with_options(command: Callable[..., None], kind: str) -> Callable[..., None
     return click.argument("prompt")(decorated)
 
 
-async def _ask(call: httpx.Request, waiting: Waiting) -> None:
+async def _ask(call_for: Callable[[], httpx.Request], waiting: Waiting) -> None:
+    call = call_for()
     response, content = await send_whole(call)
     case = read_case(response.status_code, content, url=str(call.url), now=datetime.now(UTC))
     if case is None:

@@ -51,7 +51,7 @@ class DemoTour:
         for door in self._demo.doors:
             click.echo(f"  {click.style(door.type, bold=True)}: {door.prompt}\n    {door.url}\n")
         click.echo("  Point any agent at it:")
-        click.echo(f"    curl -s -X POST '{base}/api/demo?type=confirmation'\n")
+        click.echo(f"    assent request POST '{base}/api/demo?type=confirmation'\n")
         click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
         click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
         self._parts.store.on_change(self._changed)

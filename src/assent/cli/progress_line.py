@@ -34,7 +34,8 @@ class ProgressLine:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._out = out or sys.stderr
-        self.live = is_live(self._out) if live is None else live
+        self.is_screen = is_live(self._out)
+        self.live = self.is_screen if live is None else live
         self._several = several
         self.columns = columns or (lambda: columns_of(self._out))
         self._now = clock
@@ -53,7 +54,7 @@ class ProgressLine:
 
     def wrapped(self, text: str, indent: str = "") -> list[str]:
         """The text in lines that fit into the terminal, broken between words; elsewhere it is one line."""
-        if not self.live:
+        if not (self.live or self.is_screen):
             return [indent + text]
         width = max(self.columns() - 1, 20)
         return textwrap.wrap(

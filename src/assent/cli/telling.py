@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from assent.cli.progress_line import ProgressLine
 from assent.cli.qr_code import qr_lines, qr_width
 from assent.errors import AssentError, SettingsError
 from assent.ports.channel import Channel
+from assent.protocol.addresses import LOOPBACK_HOSTS
 
 HERE = ("print", "browser", "qr")
 VIAS = (*NAMES, *HERE)
@@ -203,10 +205,15 @@ def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
 
 def drawn(link: str, line: ProgressLine) -> list[str]:
     """The link as a QR code, or a word about why there is none."""
-    width = qr_width(link)
-    if line.live and width > line.columns():
+    width, seen = qr_width(link), line.live or line.is_screen
+    if seen and width > line.columns():
         return [*line.wrapped(f"The QR code needs {width} columns; widen this window, or open the link."), ""]
-    return [*qr_lines(link, coloured=line.live and "NO_COLOR" not in os.environ), ""]
+    local = "This address is of this machine alone: a phone cannot open it."
+    return [
+        *qr_lines(link, coloured=seen and "NO_COLOR" not in os.environ),
+        *(line.wrapped(local) if urlsplit(link).hostname in LOOPBACK_HOSTS else ()),
+        "",
+    ]
 
 
 def opened_in_browser(link: str) -> bool:
