@@ -79,6 +79,17 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     undo: Undo | None = None
 
 
+class GivenGrant(Struct, frozen=True, kw_only=True):
+    """What was allowed along with an answer, and what has become of it."""
+
+    id: str
+    tool: str
+    uses: int
+    uses_left: int
+    expires_at: datetime
+    state: str
+
+
 class ClosedView(Struct, frozen=True, kw_only=True):
     """A case that takes no answer any more; `offer` is None once retention has erased it."""
 
@@ -88,6 +99,9 @@ class ClosedView(Struct, frozen=True, kw_only=True):
     static_url: str
     recap: Recap = ()
     outcome: str | None = None
+    grants: tuple[GivenGrant, ...] = ()
+    revoke_url: str | None = None
+    csrf: str = ""
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH
     page_url: str | None = None

@@ -257,9 +257,14 @@ class GrantStore(Protocol):
         ...
 
     async def grants(
-        self, owner: str | None, *, before: str | None = None, limit: int = 50
+        self,
+        owner: str | None = None,
+        *,
+        case_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
     ) -> Sequence[Grant]:
-        """Grants of an owner (None: of all), newest first; `before` is the id where the last page ended."""
+        """Grants of an owner, a case or all, newest first; `before` is the id where the last page ended."""
         ...
 
     async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:

@@ -14,7 +14,15 @@ from assent.desk.review_desk import ReviewDesk
 from assent.errors import BadRequest
 from assent.pages.language import Language
 from assent.pages.renderer import PageRenderer
-from assent.pages.view import ClosedView, MessageView, PassOnView, ReviewView, undo_of, without_undo
+from assent.pages.view import (
+    ClosedView,
+    GivenGrant,
+    MessageView,
+    PassOnView,
+    ReviewView,
+    undo_of,
+    without_undo,
+)
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
 from assent.server.earlier_rounds import earlier_rounds, recap_of
@@ -108,9 +116,16 @@ class PageViews:
         return await self.open(visit.case, visit.offer, visit.session, filled, language, status=status)
 
     async def closed(
-        self, case: Case, offer: Offer | None, language: Language, *, status: int = 200
+        self,
+        case: Case,
+        offer: Offer | None,
+        language: Language,
+        *,
+        session: CaseSession | None = None,
+        status: int = 200,
     ) -> Response:
         """What became of the question; its content may have been erased since."""
+        page = self._replies.address(case.id)
         view = ClosedView(
             case=case,
             offer=offer,
@@ -118,11 +133,30 @@ class PageViews:
             static_url=self._replies.static_url,
             recap=await recap_of(self._kind, case, offer) if offer else (),
             outcome=self._outcome(case, offer),
+            grants=await self._grants(case),
+            revoke_url=f"{page}/revoke" if session else None,
+            csrf=session.csrf if session else "",
             rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
             language=language,
-            page_url=self._replies.address(case.id),
+            page_url=page,
         )
         return await self._replies.drawn(self._renderer.closed_parts(view), status=status, language=language)
+
+    async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
+        if case.decision is None or not case.decision.result.data.get("grants"):
+            return ()
+        now, found = self._desk.now(), await self._desk.store.grants(case_id=case.id)
+        return tuple(
+            GivenGrant(
+                id=grant.id,
+                tool=grant.tool,
+                uses=grant.uses,
+                uses_left=grant.uses_left,
+                expires_at=grant.expires_at,
+                state=grant.state(now),
+            )
+            for grant in reversed(found)
+        )
 
     def _outcome(self, case: Case, offer: Offer | None) -> str | None:
         action = case.decision.result.action if case.decision else None

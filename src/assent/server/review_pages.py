@@ -49,7 +49,7 @@ from assent.server.wire import Disconnected, bearer_token, decode, describe_erro
 
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
-POSTED = ("respond", "decline", "pass-on", "language")
+POSTED = ("respond", "decline", "pass-on", "language", "revoke")
 Identify = Callable[[Request], Awaitable[RespondedBy | None]]
 
 
@@ -103,6 +103,7 @@ class ReviewPages:
             Route("/review/{case_id}/opened", self._guarded(self.opened), methods=["POST"]),
             Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
             Route("/review/{case_id}/pass-on", self._guarded(self.pass_on), methods=["POST"]),
+            Route("/review/{case_id}/revoke", self._guarded(self.revoke), methods=["POST"]),
             Route("/review/{case_id}/language", self._guarded(self.change_language), methods=["POST"]),
             *self._drafts.routes,
             Route("/review", self._guarded(self.astray)),
@@ -129,7 +130,7 @@ class ReviewPages:
         case, offer = await self._desk.shown(case_id)
         session = self._visits.session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
-            return await self._views.closed(case, offer, language)
+            return await self._views.closed(case, offer, language, session=session)
         saved, step = await self._saved(case, offer)
         asked = request.query_params.get("step", "")
         wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
@@ -213,6 +214,15 @@ class ReviewPages:
         note = (visit.value("pass_on_note") or "").strip()[:LONGEST_NOTE]
         link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
         return self._views.pass_on(visit.case, link, self._language(request))
+
+    async def revoke(self, request: Request) -> Response:
+        """The person ends what was allowed here; who has the link could have answered, so may end it too."""
+        visit = await self._visits.visit(request)
+        grant = await self._desk.store.grant(visit.value("grant") or "")
+        if grant is None or grant.case_id != visit.case.id:
+            raise CaseNotFound()
+        await self._desk.grants.revoke_as(grant.id, visit.session.actor)
+        return self._replies.go(visit.case.id)
 
     # Answers
 

@@ -268,14 +268,22 @@ class MemoryStore:
         return self._grants.get(grant_id)
 
     async def grants(
-        self, owner: str | None, *, before: str | None = None, limit: int = 50
+        self,
+        owner: str | None = None,
+        *,
+        case_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
     ) -> Sequence[Grant]:
-        """Grants of an owner (None: of all), newest first; `before` is the id where the last page ended."""
+        """Grants of an owner, a case or all, newest first; `before` is the id where the last page ended."""
         self._check_open()
         ids = [*self._grants]
         end = len(ids) if before is None else ids.index(before) if before in self._grants else 0
         newest = (self._grants[id] for id in reversed(ids[:end]))
-        return [*islice((grant for grant in newest if owner in (None, grant.owner)), limit)]
+        wanted = (
+            grant for grant in newest if owner in (None, grant.owner) and case_id in (None, grant.case_id)
+        )
+        return [*islice(wanted, limit)]
 
     async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
         """The owner's grants for this tool that are neither over, revoked nor used up."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from assent.cases.grant_terms import field_of, grantable, read_terms
 from assent.protocol.argument_patterns import as_glob
-from assent.protocol.wording import message
+from assent.protocol.wording import counted, message
 from assent.reviews.answer import misfit
 from assent.reviews.tool_calls.asked import Group
 from assent.reviews.tool_calls.schema import said_by
@@ -82,6 +82,23 @@ class PageGrants:
             if holds_secret(values, said_by(schemas[terms.call_id])):
                 raise misfit(field_of(terms.call_id), SECRET)
         return [terms.to_dict() for terms in granted]
+
+    def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
+        """What was allowed: each argument as it must be."""
+        name = counted(
+            "{call}: one more call like it allowed for {length}",
+            "{call}: {count} more calls like it allowed for {length}",
+            count=grant["uses"],
+            call=call,
+            length=grant["for"],
+        )
+        return name, {argument: _told(pattern) for argument, pattern in grant["patterns"].items()}
+
+
+def _told(pattern: Mapping[str, Any]) -> Any:
+    if "exact" in pattern:
+        return pattern["exact"]
+    return pattern["glob"] if "glob" in pattern else f"{pattern['from']} – {pattern['to']}"
 
 
 def _may_be_granted(group: Group) -> bool:

@@ -28,6 +28,10 @@ class Grants(Protocol):
         """The grants as they will be kept; raises a BadRequest that names what does not fit."""
         ...
 
+    def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
+        """A kept grant of this call for a person to read: its name and what it allows."""
+        ...
+
 
 class NoGrants:
     """Nobody here keeps grants, so none is offered and none is taken."""
@@ -49,3 +53,7 @@ class NoGrants:
         if given is None or given == []:
             return []
         raise misfit(FIELD, "Nothing can be allowed in advance here; send the decisions alone.")
+
+    def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
+        """As it was sent; there is none."""
+        return call, grant

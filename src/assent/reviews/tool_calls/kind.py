@@ -132,11 +132,14 @@ class ToolCalls(BaseKind):
         return {**{shown_name(group): _masked(group) for group in groups}, **_facts(offer)}
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """What was decided about each call, identical ones once, and the note."""
+        """What was decided about each call, identical ones once, what was allowed beside it, and the note."""
         verdicts = data.get(FIELD, {})
         groups = grouped(read_asked(offer.context))
         told = [_told(group, verdicts[group.ids[0]]) for group in groups if group.ids[0] in verdicts]
-        return [*told, *((name, part) for name, part in data.items() if name != FIELD)]
+        names = {call_id: shown_name(group) for group in groups for call_id in group.ids}
+        granted = [self._grants.told(names[one["call_id"]], one) for one in data.get(GRANTS, ())]
+        others = [(name, part) for name, part in data.items() if name not in (FIELD, GRANTS)]
+        return [*told, *granted, *others]
 
     def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Edited arguments, under the name that `recap` gives them."""

@@ -29,10 +29,16 @@ class SqliteGrantStore:
         return found[0] if found else None
 
     async def grants(
-        self, owner: str | None, *, before: str | None = None, limit: int = 50
+        self,
+        owner: str | None = None,
+        *,
+        case_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
     ) -> Sequence[Grant]:
-        """Grants of an owner (None: of all), newest first; `before` is the id where the last page ended."""
-        conditions: dict[str, str | int] = {} if owner is None else {"grants.owner = ?": owner}
+        """Grants of an owner, a case or all, newest first; `before` is the id where the last page ended."""
+        asked = {"grants.owner = ?": owner, "case_number = (SELECT number FROM cases WHERE id = ?)": case_id}
+        conditions: dict[str, str | int] = {term: value for term, value in asked.items() if value is not None}
         if before is not None:
             row = self._reader.row(SELECT_GRANT_NUMBER, (before,))
             conditions["grants.number < ?"] = row[0] if row else 0

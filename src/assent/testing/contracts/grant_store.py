@@ -59,7 +59,9 @@ class GrantStoreContract:
         newest = [replace(grant, case_id=case.id) for grant in reversed(grants)]
         assert list(await store.grants("acme", limit=2)) == newest[:2]
         assert list(await store.grants("acme", before=newest[1].id)) == newest[2:]
-        assert len(await store.grants(None)) == 6
+        assert len(await store.grants()) == 6
+        assert list(await store.grants(case_id=case.id)) == newest
+        assert list(await store.grants(case_id="unknown")) == []
         assert list(await store.grants("acme", before="unknown")) == []
 
     async def test_only_what_can_still_be_used_is_usable(self, store: Store) -> None:
