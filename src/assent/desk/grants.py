@@ -60,7 +60,7 @@ def given_grants(
             id=minting.grant_id(now),
             owner=case.owner or "",
             tool=terms.tool,
-            agent=agent_of(offer.context.get("agent"), terms.path),
+            agent=agent_of(offer.agent or offer.context.get("agent"), terms.path),
             patterns=terms.patterns,
             uses=terms.uses,
             granted_at=now,
@@ -150,7 +150,8 @@ class Grants:
         if used.call_digest != digest:
             raise ValidationFailed("This key names another call already; every call needs one of its own.")
         grant = await self._store.grant(used.grant_id)
-        return grant if grant is not None and grant.answers_again(self.now()) else None
+        holds = grant is not None and grant.holds_again(used.used_at, self.now())
+        return grant if holds else None
 
     async def _spend(
         self, grant_id: str, call: GrantedCall, principal: Principal, key: str, digest: str
@@ -162,7 +163,12 @@ class Grants:
                 return None
             spent = grant.spend()
             use = GrantUse(
-                owner=grant.owner, key=key, grant_id=grant_id, call_digest=digest, expires_at=grant.expires_at
+                owner=grant.owner,
+                key=key,
+                grant_id=grant_id,
+                call_digest=digest,
+                used_at=self.now(),
+                expires_at=grant.expires_at,
             )
             order = UseGrant(actor=actor_of(principal), grant=spent, call=_logged(call, digest))
             return spent if await self._commit(case, order, spent, use) else None

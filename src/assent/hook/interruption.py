@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Self
+from uuid import uuid4
 
 from assent.errors import InvalidFeedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 
 NODE = "HITL"
-DIGEST_OF_INTERRUPTION = 24
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,8 +147,10 @@ def interrupt(
     expires_at: datetime | None = None,
     default: str = "reject",
 ) -> InterruptionMetadata:
-    """Freeze a turn's judgement. The same turn judged alike gets the same id, so asking twice asks once."""
+    """Freeze a turn's judgement, under an id of its own: an old answer to the same calls is none to these."""
+    interruption_id = f"int_{uuid4().hex}"
     shown = {
+        "id": interruption_id,
         "thread_id": thread_id,
         "turn": turn,
         "tool_feedbacks": [waiting.to_dict() for waiting in feedbacks],
@@ -156,7 +158,7 @@ def interrupt(
     }
     digest = sha256(canonical(shown)).hexdigest()
     return InterruptionMetadata(
-        id=f"int_{digest[:DIGEST_OF_INTERRUPTION]}",
+        id=interruption_id,
         thread_id=thread_id,
         turn=turn,
         state=state or {},

@@ -1,0 +1,203 @@
+"""Interruptions as cases on a real server: people decide there, and any process takes it up."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent import Assent
+from assent.client import AssentClient
+from assent.errors import HookError, Unavailable
+from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, ToolConfig
+from assent.hook.grants import ServerGrants
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.pickup import aresume_pending, resume_pending
+from assent.hook.reviews import EmbeddedReviews, ServerReviews
+from tests.hook.scripted import Office, Scripted, call, finished, stopped
+from tests.server.running import RunningServer, running
+
+GATED: dict[str, ToolConfig | str | bool] = {
+    "write_file": "Writing needs approval",
+    "execute_sql": ToolConfig(timeout=600),
+}
+TWO = [call("a", "write_file", path="x.txt"), call("b", "execute_sql", query="DROP TABLE t")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: RunningServer) -> Iterator[AssentClient]:
+    with AssentClient(server.url, server.api_key) as client:
+        yield client
+
+
+class Clerk:
+    """An agent whose calls are decided on the server; a second one on the same saver is its next process."""
+
+    def __init__(self, client: AssentClient, saver: Any = None, *replies: Any, **options: Any) -> None:
+        self.office = Office()
+        self.model = Scripted(*(replies or (TWO, "done")))
+        self.saver = saver or MemorySaver()
+        hook = options.pop("hook", None) or HumanInTheLoopHook(GATED)
+        reviews = ServerReviews(client, inline_actions=["approve", "reject"])
+        self.agent = ReactAgent(
+            "clerk", self.model, self.office.tools, [hook], self.saver, reviews=reviews, **options
+        )
+
+
+def case_of(waiting: InterruptionMetadata) -> dict[str, Any]:
+    assert waiting.case is not None
+    return dict(waiting.case)
+
+
+def test_a_person_decides_call_by_call_on_the_page_and_a_new_process_goes_on(
+    server: RunningServer, client: AssentClient, tmp_path: Path
+) -> None:
+    saver = SqliteSaver(tmp_path / "threads.db")
+    case = case_of(stopped(Clerk(client, saver).agent.invoke("clean up", thread_id="t")))
+    with server.page(case) as page:
+        assert "Writing needs approval" in page.text
+        assert "clerk" in page.text
+        decisions = {"decision.1": "approve", "decision.2": "reject", "reason.2": "Archive it."}
+        answered = page.post("respond", {**decisions, "action": "edit"})
+        assert answered.response.status_code == 200, answered.text
+    later = Clerk(client, saver)
+    moved = resume_pending(later.agent)
+    assert finished(moved["t"]).text == "done"
+    assert later.office.ran == [("write_file", "x.txt", "")]
+    assert later.model.results() == ["wrote x.txt", "A person rejected this call. Their reason: Archive it."]
+    assert resume_pending(later.agent) == {}
+    saver.close()
+
+
+def press(server: RunningServer, client: AssentClient, waiting: InterruptionMetadata, action: str) -> None:
+    """Answer the whole case by the API, as a person's button in a messenger does."""
+    case = case_of(waiting)
+    with server.page(case) as page:
+        answered = page.post("respond", {"action": action})
+        assert answered.response.status_code == 200, answered.text
+
+
+def test_the_same_interruption_opens_one_case_however_often_it_is_asked_for(client: AssentClient) -> None:
+    waiting = stopped(Clerk(client).agent.invoke("clean up", thread_id="once"))
+    reviews = ServerReviews(client, inline_actions=["approve", "reject"])
+    assert reviews.ask(waiting, agent="clerk")["case_id"] == case_of(waiting)["case_id"]
+
+
+def test_an_old_approval_of_the_same_calls_in_a_thread_of_the_same_name_approves_nothing(
+    server: RunningServer, client: AssentClient
+) -> None:
+    old = Clerk(client)
+    press(server, client, stopped(old.agent.invoke("clean up", thread_id="daily")), "approve")
+    new = Clerk(client)
+    stopped(new.agent.invoke("clean up", thread_id="daily"))
+    assert resume_pending(new.agent) == {}
+    assert new.office.ran == []
+
+
+def test_until_someone_decides_the_thread_waits(server: RunningServer, client: AssentClient) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    assert stopped(clerk.agent.resume("t")).case == waiting.case
+    assert resume_pending(clerk.agent) == {}
+    assert clerk.office.ran == []
+    press(server, client, waiting, "approve")
+    assert resume_pending(clerk.agent, case_id="another") == {}
+    moved = resume_pending(clerk.agent, case_id=case_of(waiting)["case_id"])
+    assert finished(moved["t"]).text == "done"
+    assert len(clerk.office.ran) == 2
+
+
+def test_a_decision_taken_in_code_withdraws_the_case(client: AssentClient) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    finished(clerk.agent.resume("t", waiting.reject_all("no")))
+    assert client.status(case_of(waiting)["case_id"])["status"] == "cancelled"
+
+
+def test_a_case_that_nobody_answered_rejects_its_calls(server: RunningServer, client: AssentClient) -> None:
+    clerk = Clerk(client)
+    stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    server.advance(minutes=10)
+    server.sweep()
+    assert finished(clerk.agent.resume("t")).text == "done"
+    assert clerk.office.ran == []
+    assert all("Nobody decided in time" in result for result in clerk.model.results())
+
+
+def test_calls_that_are_held_are_asked_about_anew(server: RunningServer, client: AssentClient) -> None:
+    hook = HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")})
+    clerk = Clerk(client, hook=hook)
+    first = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    server.advance(minutes=1)
+    server.sweep()
+    second = stopped(clerk.agent.resume("t"))
+    assert case_of(second)["case_id"] != case_of(first)["case_id"]
+    assert stopped(clerk.agent.resume("t")).case == second.case
+    press(server, client, second, "approve")
+    assert finished(clerk.agent.resume("t")).text == "done"
+
+
+def test_a_person_who_will_not_decide_leaves_the_calls_rejected(client: AssentClient) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    client.cancel(case_of(waiting)["case_id"], reason="Not mine to decide.")
+    assert finished(clerk.agent.resume("t")).text == "done"
+    assert "Not mine to decide." in clerk.model.results()[0]
+    assert clerk.office.ran == []
+
+
+def test_while_the_server_is_away_the_calls_wait_and_are_asked_about_later(client: AssentClient) -> None:
+    with AssentClient("http://127.0.0.1:9", "key") as nobody:
+        clerk = Clerk(nobody)
+        waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+        assert waiting.case is None
+    later = Clerk(client, clerk.saver)
+    assert case_of(stopped(later.agent.resume("t")))["review_url"]
+    with AssentClient("http://127.0.0.1:9", "key") as nobody:
+        gone = Clerk(nobody, clerk.saver)
+        with pytest.raises(Unavailable):
+            gone.agent.resume("t")
+        assert resume_pending(gone.agent) == {}
+    assert later.office.ran == []
+
+
+def test_what_a_person_allowed_before_runs_without_asking(
+    server: RunningServer, client: AssentClient
+) -> None:
+    once = [call("a", "execute_sql", query="SELECT 1")]
+    clerk = Clerk(client, None, once, once, "done", grants=ServerGrants(client))
+    waiting = stopped(clerk.agent.invoke("look", thread_id="t"))
+    with server.page(case_of(waiting)) as page:
+        grant = {"decision.1": "approve", "grant.1.on": "yes", "grant.1.uses": "1", "grant.1.for": "1h"}
+        answered = page.post("respond", {**grant, "action": "approve"})
+        assert answered.response.status_code == 200, answered.text
+    assert [grant["tool"] for grant in client.grants()["grants"]] == ["execute_sql"]
+    assert finished(clerk.agent.resume("t")).text == "done", "the second call was covered"
+    assert len(clerk.office.ran) == 2
+    stopped(Clerk(client, None, once, "done", grants=ServerGrants(client)).agent.invoke("look"))
+
+
+def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
+    async def played() -> None:
+        assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+        office, model = Office(), Scripted(TWO, "done")
+        agent = ReactAgent(
+            "clerk", model, office.tools, [HumanInTheLoopHook(GATED)], reviews=EmbeddedReviews(assent)
+        )
+        async with assent.lifespan():
+            waiting = stopped(await agent.ainvoke("clean up", thread_id="t"))
+            with pytest.raises(HookError, match="event loop"):
+                await asyncio.to_thread(agent.resume, "t")
+            await assent.cancel(case_of(waiting)["case_id"], reason="no")
+            moved = await aresume_pending(agent)
+        assert finished(moved["t"]).text == "done"
+        assert office.ran == []
+
+    asyncio.run(played())
