@@ -13,7 +13,7 @@ from assent.testing.threads import words
 
 PATIENCE_S = 60.0
 CLAIMED = "claimed"
-STEPS = 10
+STEPS = 5
 
 OpenSaver = Callable[..., Saver]
 Task = Callable[[Saver, str], object]
@@ -22,7 +22,7 @@ Task = Callable[[Saver, str], object]
 def try_to_claim(saver: Saver, name: str) -> str:
     """Claim a new thread; what came of it, in a word."""
     try:
-        saver.claim(words("thread", name).next(stage="running"), lease_for=timedelta(hours=1))
+        saver.claim(words("claimed", name).next(stage="running"), lease_for=timedelta(hours=1))
     except HookError as error:
         return type(error).__name__
     return CLAIMED
@@ -42,45 +42,53 @@ def climb(saver: Saver, name: str, steps: int = STEPS) -> int:
     return taken
 
 
-def race(open_saver: OpenSaver, task: Task, count: int) -> Sequence[str]:
-    """What came of `task` in each of `count` processes that began it at the same moment."""
+def race(open_saver: OpenSaver, tasks: Sequence[Task], count: int) -> Sequence[Sequence[str]]:
+    """What came of each task in `count` processes that began it at the same moment."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    starter = context.Process(target=_start, args=(open_saver, task, count, there))
+    starter = context.Process(target=_start, args=(open_saver, tasks, count, there))
     starter.start()
     there.close()
     try:
         assert here.poll(PATIENCE_S), "the race never ended"
-        outcomes: Sequence[str] = here.recv()
+        said: Sequence[tuple[int, str]] = here.recv()
     finally:
         starter.join(PATIENCE_S)
         here.close()
-    return outcomes
+    return [[outcome for number, outcome in said if number == place] for place in range(len(tasks))]
 
 
-def _start(open_saver: OpenSaver, task: Task, count: int, report: Connection) -> None:
+def _start(open_saver: OpenSaver, tasks: Sequence[Task], count: int, report: Connection) -> None:
     """Fork the rivals from a process that has imported everything, and no more: it is quick, and clean."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(count)
     queue = context.SimpleQueue()
     rivals = [
-        context.Process(target=_compete, args=(open_saver, task, str(number), barrier, queue.put))
+        context.Process(target=_compete, args=(open_saver, tasks, str(number), barrier, queue.put))
         for number in range(count)
     ]
     for rival in rivals:
         rival.start()
     for rival in rivals:
         rival.join(PATIENCE_S)
-    report.send([queue.get() for _ in range(count) if not queue.empty()])
+    said = []
+    while not queue.empty():
+        said.append(queue.get())
+    report.send(said)
 
 
 def _compete(
-    open_saver: OpenSaver, task: Task, name: str, barrier: Barrier, say: Callable[[str], None]
+    open_saver: OpenSaver,
+    tasks: Sequence[Task],
+    name: str,
+    barrier: Barrier,
+    say: Callable[[tuple[int, str]], None],
 ) -> None:
     saver = open_saver()
-    barrier.wait(PATIENCE_S)
-    try:
-        say(str(task(saver, name)))
-    except Exception as error:
-        say(repr(error))
+    for place, task in enumerate(tasks):
+        barrier.wait(PATIENCE_S)
+        try:
+            say((place, str(task(saver, name))))
+        except Exception as error:
+            say((place, repr(error)))
     saver.close()

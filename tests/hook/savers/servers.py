@@ -15,6 +15,8 @@ from scripts import redis_server
 from tests.waiting import eventually
 
 LOOPBACK = "127.0.0.1"
+MEMORY = Path("/dev/shm")
+ENOUGH = 512 * 2**20
 
 
 class RedisProcess:
@@ -53,24 +55,35 @@ class RedisProcess:
 
 
 @contextmanager
-def running_redis(folder: Path) -> Iterator[RedisProcess]:
-    process = RedisProcess(folder)
-    process.start()
-    try:
-        yield process
-    finally:
-        process.kill()
+def running_redis() -> Iterator[RedisProcess]:
+    with _folder() as folder:
+        process = RedisProcess(folder)
+        process.start()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    # Not in pytest's folder: where the tests run as root the server is another user, and must get in.
-    folder = tempfile.mkdtemp(prefix="postgres")
-    try:
+    with _folder() as folder:
         server = get_server(folder, cleanup_mode="stop")
         try:
             yield server
         finally:
             server.cleanup()
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """In memory, where there is enough of it: a server syncs much, and no test here pulls the plug.
+
+    Not in pytest's folder: where the tests run as root PostgreSQL is another user, and must get in.
+    """
+    quick = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
+    folder = Path(tempfile.mkdtemp(prefix="assent-", dir=MEMORY if quick else None))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

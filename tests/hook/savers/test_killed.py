@@ -11,7 +11,7 @@ import pytest
 from tests.hook.savers.putting_process import SAVERS, THREADS, at, open_saver
 
 PUTTING_PROCESS = Path(__file__).with_name("putting_process.py")
-KILLS = 12
+KILLS = 8
 
 
 def acknowledged_before_a_kill(kind: str, place: Path, lines: int) -> dict[str, int]:

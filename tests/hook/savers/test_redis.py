@@ -14,8 +14,8 @@ from tests.hook.savers.servers import RedisProcess, running_redis
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
-    with running_redis(tmp_path_factory.mktemp("redis")) as process:
+def server() -> Iterator[RedisProcess]:
+    with running_redis() as process:
         yield process
 
 
