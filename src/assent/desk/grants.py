@@ -60,7 +60,7 @@ def given_grants(
             id=minting.grant_id(now),
             owner=case.owner or "",
             tool=terms.tool,
-            agent=agent_of(offer.agent or offer.context.get("agent"), terms.path),
+            agent=agent_of(offer.context.get("agent"), terms.path),
             patterns=terms.patterns,
             uses=terms.uses,
             granted_at=now,

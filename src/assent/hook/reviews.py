@@ -128,6 +128,7 @@ def question(interruption: InterruptionMetadata, *, agent: str, timeout: str, at
         "agent": agent[:200],
         "context": {
             "tool_calls": calls,
+            "agent": agent,
             "automatic": [call.to_dict() for call in interruption.tools_automatically_approved],
             "thread_id": interruption.thread_id,
             "interruption": {"id": interruption.id, "digest": interruption.digest},
