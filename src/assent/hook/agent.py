@@ -136,7 +136,15 @@ class ReactAgent:
         return self._adriver(f"{outer}>{self.name}", saver)
 
     def _flow_named(self, name: str, *, asks: bool = False) -> Flow:
-        return Flow(name, self._tools, self._hooks, asks=asks, max_turns=self._max_turns, clock=self._clock)
+        return Flow(
+            name,
+            self._tools,
+            self._hooks,
+            asks=asks,
+            spends=self._grants is not None,
+            max_turns=self._max_turns,
+            clock=self._clock,
+        )
 
     def _driver(self, name: str | None = None, saver: Saver | None = None) -> SyncDriver:
         return SyncDriver(**self._parts(name, saver))
