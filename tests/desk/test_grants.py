@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from assent.cases.events import broken_link
-from assent.cases.grant import Grant
+from assent.cases.grant import RETRY_WITHIN, Grant
 from assent.desk.answer import Answer
 from assent.errors import (
     AlreadyClosed,
@@ -150,6 +150,18 @@ async def test_the_same_call_asked_for_again_is_not_counted_again(kit: DeskForTe
     assert again is not None
     assert again.id == grant.id
     assert await grants.use(call(2), ACME) is None
+
+
+async def test_a_key_that_is_used_again_much_later_covers_nothing(kit: DeskForTests) -> None:
+    grant, grants = await granted(kit), grants_of(kit)
+    await grants.use(call(), ACME)
+    kit.clock.advance(RETRY_WITHIN - TICK)
+    assert await grants.use(call(), ACME) is not None
+    kit.clock.advance(TICK)
+    assert await grants.use(call(), ACME) is None
+    kept = await kit.store.grant(grant.id)
+    assert kept is not None
+    assert kept.used == 1
 
 
 async def test_a_key_names_one_call_only(kit: DeskForTests) -> None:

@@ -72,6 +72,15 @@ def test_a_turn_judged_again_counts_once_and_a_later_turn_counts_again() -> None
     assert use_key("t", 1, call(23)) != use_key("t", 12, call(3))
 
 
+def test_a_thread_that_begins_anew_does_not_run_for_free() -> None:
+    clock = FakeClock()
+    book = allowed(clock)
+    covered(book, [call()], **THREAD)
+    clock.advance(timedelta(minutes=2))
+    assert covered(book, [call()], **THREAD) == {}
+    assert book.list()[0].used == 1
+
+
 def test_the_same_key_for_another_call_covers_nothing() -> None:
     book = allowed()
     covered(book, [call()], **THREAD)

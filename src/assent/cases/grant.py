@@ -10,6 +10,9 @@ from assent.protocol.argument_patterns import fits
 MOST_USES = 1_000
 LONGEST = timedelta(days=7)
 SHORTEST = timedelta(minutes=1)
+RETRY_WITHIN = timedelta(minutes=2)
+"""So long a counted use holds when it is asked for once more. After that its key covers nothing: whoever uses
+the keys of its calls again would otherwise run as often as it likes."""
 
 GrantState = Literal["live", "used_up", "expired", "revoked", "erased"]
 
@@ -52,9 +55,10 @@ class Grant:
             return "expired"
         return "live" if self.patterns is not None else "erased"
 
-    def answers_again(self, now: datetime) -> bool:
-        """Whether a use that was counted still holds when it is asked for once more."""
-        return self.revoked_at is None and now < self.expires_at and self.patterns is not None
+    def holds_again(self, used_at: datetime, now: datetime) -> bool:
+        """Whether a use that was counted then still holds when it is asked for once more."""
+        ended = self.revoked_at is not None or now >= self.expires_at or self.patterns is None
+        return not ended and now < used_at + RETRY_WITHIN
 
     def covers(self, tool: str, arguments: Mapping[str, Any], *, agent: str | None, now: datetime) -> bool:
         """Whether this very call is allowed: same tool, same agent, every argument named and fitting."""
@@ -83,6 +87,7 @@ class GrantUse:
     key: str
     grant_id: str
     call_digest: str
+    used_at: datetime
     expires_at: datetime
     """When the grant ends; nobody needs to know the key after that."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 IN_HOUSE = "in-house"
+_PROCESS = uuid4().hex
 
 
 class GrantBook(Protocol):
@@ -47,8 +48,8 @@ def candidates(calls: Iterable[ToolCall], gates: Mapping[str, Gate]) -> list[Too
 
 
 def use_key(thread_id: str, turn: int, call: ToolCall) -> str:
-    """Names one call of one turn; models use the ids of their calls again."""
-    return f"{thread_id}:{turn}:{call.id}"
+    """Names one call of one turn in this process: models, and threads begun anew, use ids again."""
+    return f"{_PROCESS}:{thread_id}:{turn}:{call.id}"
 
 
 def covered(
@@ -104,7 +105,7 @@ class MemoryGrants:
         self._clock = clock
         self._lock = threading.Lock()
         self._grants: dict[str, Grant] = {}
-        self._uses: dict[str, tuple[str, bytes]] = {}
+        self._uses: dict[str, tuple[str, bytes, datetime]] = {}
 
     def add(
         self,
@@ -154,13 +155,14 @@ class MemoryGrants:
         now, shown = self._clock(), canonical([call.name, call.arguments, agent])
         with self._lock:
             if key in self._uses:
-                grant_id, first = self._uses[key]
-                return grant_id if first == shown and self._grants[grant_id].answers_again(now) else None
+                grant_id, first, used_at = self._uses[key]
+                holds = first == shown and self._grants[grant_id].holds_again(used_at, now)
+                return grant_id if holds else None
             grant = covering(self._grants.values(), call.name, call.arguments, agent=agent, now=now)
             if grant is None:
                 return None
             self._grants[grant.id] = grant.spend()
-            self._uses[key] = (grant.id, shown)
+            self._uses[key] = (grant.id, shown, now)
         logger.info("Grant %s covered call %s of %s in thread %s.", grant.id, call.id, call.name, thread_id)
         return grant.id
 

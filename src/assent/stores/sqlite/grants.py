@@ -56,9 +56,14 @@ class SqliteGrantStore:
         row = self._reader.row(SELECT_GRANT_USE, (owner, key))
         if row is None:
             return None
-        grant_id, call_digest, expires_at = row
+        grant_id, call_digest, used_at, expires_at = row
         return GrantUse(
-            owner=owner, key=key, grant_id=grant_id, call_digest=call_digest, expires_at=moment(expires_at)
+            owner=owner,
+            key=key,
+            grant_id=grant_id,
+            call_digest=call_digest,
+            used_at=moment(used_at),
+            expires_at=moment(expires_at),
         )
 
     def _grants(self, terms: str, params: Params) -> list[Grant]:
@@ -89,7 +94,14 @@ def grant_row(grant: Grant) -> Params:
 
 def use_row(use: GrantUse) -> Params:
     """A use as `insert_grant_use` takes it."""
-    return use.owner, use.key, use.grant_id, use.call_digest, micros(use.expires_at)
+    return (
+        use.owner,
+        use.key,
+        use.grant_id,
+        use.call_digest,
+        micros(use.used_at),
+        micros(use.expires_at),
+    )
 
 
 def grant_from(row: Row) -> Grant:

@@ -233,11 +233,11 @@ UPDATE grants SET patterns = NULL, granted_by = '', open_until = NULL
 WHERE case_number = (SELECT number FROM cases WHERE id = ?1)
 
 -- name: insert_grant_use
-INSERT INTO grant_uses (owner, key, grant_id, call_digest, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO grant_uses (owner, key, grant_id, call_digest, used_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (owner, key) DO NOTHING
 
 -- name: select_grant_use
-SELECT grant_id, call_digest, expires_at FROM grant_uses WHERE owner = ?1 AND key = ?2
+SELECT grant_id, call_digest, used_at, expires_at FROM grant_uses WHERE owner = ?1 AND key = ?2
 
 -- name: delete_grant_uses
 DELETE FROM grant_uses WHERE expires_at <= ?1

@@ -157,6 +157,7 @@ CREATE TABLE grant_uses (
   key         TEXT    NOT NULL,
   grant_id    TEXT    NOT NULL,
   call_digest TEXT    NOT NULL,
+  used_at     INTEGER NOT NULL,
   expires_at  INTEGER NOT NULL,
   PRIMARY KEY (owner, key)
 ) STRICT, WITHOUT ROWID;

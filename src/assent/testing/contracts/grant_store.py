@@ -29,7 +29,14 @@ async def granted(store: Store, *grants: Grant) -> Case:
 def using(case: Case, grant: Grant, key: str) -> Commitment:
     """The step that spends one use of the grant."""
     spent = replace(grant, case_id=case.id).spend()
-    use = GrantUse(owner="acme", key=key, grant_id=grant.id, call_digest="d", expires_at=grant.expires_at)
+    use = GrantUse(
+        owner="acme",
+        key=key,
+        grant_id=grant.id,
+        call_digest="d",
+        used_at=DAYBREAK,
+        expires_at=grant.expires_at,
+    )
     order = UseGrant(actor="key:acme", grant=spent, call={"id": key})
     return sample_commitment(case, order, grants=(spent,), grant_use=use)
 
