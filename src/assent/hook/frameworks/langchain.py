@@ -6,8 +6,10 @@ kept in a Saver of ours, because a LangGraph checkpointer cannot let exactly one
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from threading import Lock
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
@@ -16,20 +18,23 @@ from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, is_invalid_resume
 from langgraph.types import Command, Interrupt, interrupt
-from pydantic import AfterValidator, ValidationError, WithJsonSchema
+from pydantic import RootModel, ValidationError, model_validator
 
-from assent.errors import HookError, InvalidFeedback, NothingToResume, ThreadPaused
+from assent.errors import HookError, InvalidFeedback, ThreadPaused
 from assent.hook.answers import Feedback
+from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks.langchain_wire import (
     announced,
     as_decided,
     call_of,
+    complaint,
     decoded,
     decoded_answer,
     encoded,
-    encoded_answer,
+    goes_on,
     in_call_order,
+    input_for,
     interrupts_in,
     preserved,
     refused,
@@ -41,17 +46,32 @@ from assent.hook.frameworks.langchain_wire import (
     with_changes,
 )
 from assent.hook.gate import LEASE, ApprovalGate
+from assent.hook.grants import GrantBook
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import CANCELLED, failure
 from assent.hook.policy import Hook, HumanInTheLoopHook
+from assent.hook.reviews import Reviews
 from assent.hook.savers.saver import Saver
 
 Result = ToolMessage | Command[Any]
-ANSWER: dict[str, Any] = {
-    "type": "object",
-    "properties": {"decisions": {"type": "object", "additionalProperties": True}},
-}
-"""What LangGraph tells a client about the answer: call id -> decision."""
+Settled = InterruptionMetadata | tuple[ToolCall, ...]
+"""A turn as it was decided, or the calls of one that needed nobody."""
+REMEMBERED = 1000
+_TAKE: ContextVar[Callable[[Any], InterruptionMetadata]] = ContextVar("take")
+
+
+class Answer(RootModel[Any]):
+    """What a client may answer; to read it is to take it, so that LangGraph keeps only what was taken."""
+
+    @model_validator(mode="after")
+    def _take(self) -> "Answer":
+        self.root = _TAKE.get()(self.root)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        decisions = {"type": "object", "additionalProperties": True}
+        return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
 class _Waiting(Exception):
@@ -64,22 +84,30 @@ class _Waiting(Exception):
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     """Stops the calls that `hooks` gate until a person has decided them; each of them runs at most once.
 
-    Put it first in `middleware`, and give the agent a checkpointer. `repeatable` names tools that may run
-    again when the process died while they ran. The agent interrupts once per turn with an interruption as a
-    dict; resume it with `resume`, or with `Command(resume={"decisions": {call_id: "approve"}})`, which raises
-    pydantic's ValidationError for an answer that does not fit, and then stores nothing.
+    Put it first in `middleware`, and give the agent a checkpointer. The agent interrupts once per turn, with
+    an interruption as a dict; go on with `resume`, or with `Command(resume={"decisions": {id: "approve"}})`,
+    which raises pydantic's ValidationError for an answer that does not fit, and then stores nothing.
+    With `reviews` each turn opens a case that people decide, under the name `agent`; with `grants`, what they
+    allowed before runs unasked. `repeatable` names tools that may run again if the process died in them.
     """
 
     def __init__(
         self,
         *hooks: Hook,
         saver: Saver,
+        agent: str = "agent",
+        reviews: Reviews | None = None,
+        grants: GrantBook | None = None,
         repeatable: Collection[str] = (),
         lease_for: timedelta = LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__()
-        self._gate = ApprovalGate(hooks, saver, lease_for=lease_for, clock=clock)
+        self._gate = ApprovalGate(
+            hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
+        )
+        self._settled: dict[str, Settled] = {}
+        self._one_by_one = Lock()  # calls of one turn begin at once: in turn they are faster than in conflict
         self._repeatable = frozenset(repeatable)
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
         self._on_new_message = said[0] if said else "refuse"
@@ -153,23 +181,35 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, key: str, calls: Sequence[Any], state: Any, *, asks_again: bool = True
     ) -> InterruptionMetadata | None:
         """The decisions, once all are there; until then this interrupts the graph. None: nobody is needed."""
-        standing = self._gate.stop(key, [call_of(call) for call in calls], state=state, schemas=self._schemas)
-        if standing is None or not standing.undecided:
-            return standing
-        shape = Annotated[Any, AfterValidator(lambda answer: self._take(key, answer)), WithJsonSchema(ANSWER)]
+        asked = tuple(map(call_of, calls))
+        standing = self._gate.stop(key, asked, state=state, schemas=self._schemas)
+        if standing is not None and standing.undecided:
+            standing = self._ask(key, standing, asks_again)
+        self._remember(key, asked if standing is None else standing)
+        return standing
+
+    def _ask(self, key: str, standing: InterruptionMetadata, again: bool) -> InterruptionMetadata:
         where = get_config()["configurable"]
+        taking = _TAKE.set(lambda answer: self._take(key, answer))
         try:
             # A type makes LangGraph check an answer before it keeps it; a wrong one could never be undone.
-            taken: InterruptionMetadata = interrupt(encoded(standing, where), response_schema=shape)
+            taken: InterruptionMetadata = interrupt(encoded(standing, where), response_schema=Answer).root
         except _Waiting as still:
             shown = encoded(still.standing, where)
-            again = Interrupt.from_ns(shown, where["checkpoint_ns"], response_schema=ANSWER)
-            raise GraphInterrupt((again,)) from None
+            raise GraphInterrupt((Interrupt.from_ns(shown, where["checkpoint_ns"]),)) from None
         except GraphInterrupt:
-            if asks_again:
+            if again:
                 raise
             raise ThreadPaused from None
+        finally:
+            _TAKE.reset(taking)
         return taken
+
+    def _remember(self, key: str, settled: Settled) -> None:
+        """What cannot change any more needs no second look: complete decisions, or that none were needed."""
+        while len(self._settled) >= REMEMBERED:
+            self._settled.pop(next(iter(self._settled)), None)
+        self._settled[key] = settled
 
     def _take(self, key: str, answer: Any) -> InterruptionMetadata:
         try:
@@ -185,8 +225,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         call = request.tool_call
         turn = turn_of(request.state["messages"], call["id"])
         key = _key(request.runtime.config, turn)
-        standing = self._gate.waiting(key)
-        if standing is None or not _stopped(standing, call):
+        standing = self._settled.get(key) or self._gate.waiting(key)
+        if isinstance(standing, tuple) and call_of(call) in standing:
+            return None, request
+        if not isinstance(standing, InterruptionMetadata) or not _stopped(standing, call):
             # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
             key = f"{key}/{call['id']}"
             standing = self._settle(key, [call], request.state)
@@ -198,15 +240,16 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         ready = refused(call, decided) or as_decided(request, decided)
         if isinstance(ready, ToolMessage):
             return key, ready
-        begun = self._gate.begin(
-            key, call["id"] or "", repeatable=ready.tool_call["name"] in self._repeatable
-        )
+        repeatable = ready.tool_call["name"] in self._repeatable
+        with self._one_by_one:
+            begun = self._gate.begin(key, call["id"] or "", repeatable=repeatable)
         return key, ready if begun.run else revived(call, begun.result)
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
         asked, ran = call_of(request.tool_call), call_of(ready.tool_call)
         shown: Result = result if asked == ran else announced(result, asked, ran)
-        self._gate.finish(key, asked.id, preserved(shown))
+        with self._one_by_one:
+            self._gate.finish(key, asked.id, preserved(shown))
         return shown
 
     def _break_off(self, key: str, request: ToolCallRequest, error: Exception) -> None:
@@ -291,12 +334,12 @@ def resume(
     """
     where = _config(thread_id, config)
     snapshot = agent.get_state(where)
-    if not _goes_on(snapshot):
+    if not goes_on(snapshot):
         return snapshot.values
     try:
-        return agent.invoke(_input(snapshot, feedback), where, **named)
+        return agent.invoke(input_for(snapshot, feedback), where, **named)
     except ValidationError as error:
-        raise _complaint(error) from None
+        raise complaint(error) from None
 
 
 async def aresume(
@@ -310,61 +353,17 @@ async def aresume(
     """As `resume`, on an event loop."""
     where = _config(thread_id, config)
     snapshot = await agent.aget_state(where)
-    if not _goes_on(snapshot):
+    if not goes_on(snapshot):
         return snapshot.values
     try:
-        return await agent.ainvoke(_input(snapshot, feedback), where, **named)
+        return await agent.ainvoke(input_for(snapshot, feedback), where, **named)
     except ValidationError as error:
-        raise _complaint(error) from None
+        raise complaint(error) from None
 
 
 def _config(thread_id: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
     given = dict(config or {})
     return {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
-
-
-def _goes_on(snapshot: Any) -> bool:
-    """Whether the thread has work left; raises NothingToResume if it was never begun, or waits for others."""
-    if snapshot.created_at is None or (snapshot.interrupts and not interrupts_in(snapshot)):
-        raise NothingToResume
-    return bool(snapshot.next)
-
-
-def _input(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
-    """What to invoke the agent with: the answers, each addressed to the interrupt that asked for them."""
-    pending = {each.id: decoded(each.value) for each in interrupts_in(snapshot)}
-    if not pending:  # it was cut off: at a tool there is nothing to answer, elsewhere it may be about to ask
-        return None if "tools" in snapshot.next else Command(resume=encoded_answer(feedback))
-    if len(pending) == 1 or feedback is None:
-        return Command(resume=dict.fromkeys(pending, encoded_answer(feedback)))
-    return Command(resume=_shared_out(pending, feedback))
-
-
-def _shared_out(pending: Mapping[str, InterruptionMetadata], feedback: Feedback) -> dict[str, Any]:
-    if isinstance(feedback, InterruptionMetadata):
-        parts: dict[str, Any] = {each: feedback for each, asked in pending.items() if asked.id == feedback.id}
-    else:
-        said = feedback if isinstance(feedback, Mapping) else {each.id: each for each in feedback}
-        asking = [(each, {one.id for one in asked.tool_feedbacks}) for each, asked in pending.items()]
-        owners = {call_id: [each for each, calls in asking if call_id in calls] for call_id in said}
-        if wrong := [call_id for call_id, found in owners.items() if len(found) != 1]:
-            raise InvalidFeedback(f"Not one call each, so nothing was stored: {', '.join(map(str, wrong))}.")
-        parts = {
-            each: {key: said[key] for key, [owner] in owners.items() if owner == each} for each in pending
-        }
-        if not isinstance(feedback, Mapping):
-            parts = {each: list(part.values()) for each, part in parts.items()}
-    if not any(parts.values()):
-        raise InvalidFeedback("These answers belong to another interruption; nothing was stored.")
-    return {each: encoded_answer(part) for each, part in parts.items() if part}
-
-
-def _complaint(error: ValidationError) -> Exception:
-    if not is_invalid_resume(error):
-        return error
-    said = error.errors()[0].get("ctx", {}).get("error")
-    cause = said.__cause__ if isinstance(said, ValueError) else None
-    return cause if isinstance(cause, InvalidFeedback) else InvalidFeedback(str(error))
 
 
 def _key(config: Mapping[str, Any], turn: AIMessage | None) -> str:

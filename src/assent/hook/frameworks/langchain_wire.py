@@ -10,10 +10,11 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.errors import is_invalid_resume
 from langgraph.types import Command, Interrupt
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from assent.errors import InvalidFeedback
+from assent.errors import InvalidFeedback, NothingToResume
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
@@ -87,6 +88,51 @@ def interrupts_in(result: Any) -> list[Interrupt[Any]]:
         result = result.get("data", result)
     found = result.get("__interrupt__") if isinstance(result, Mapping) else getattr(result, "interrupts", ())
     return [each for each in found or () if isinstance(each.value, Mapping) and "digest" in each.value]
+
+
+def goes_on(snapshot: Any) -> bool:
+    """Whether the thread has work left; raises NothingToResume if it was never begun, or waits for others."""
+    if snapshot.created_at is None or (snapshot.interrupts and not interrupts_in(snapshot)):
+        raise NothingToResume
+    return bool(snapshot.next)
+
+
+def input_for(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
+    """What to invoke the agent with: the answers, each addressed to the interrupt that asked for them."""
+    pending = {each.id: decoded(each.value) for each in interrupts_in(snapshot)}
+    if not pending:  # it was cut off: at a tool there is nothing to answer, elsewhere it may be about to ask
+        return None if "tools" in snapshot.next else Command(resume=encoded_answer(feedback))
+    if len(pending) == 1 or feedback is None:
+        return Command(resume=dict.fromkeys(pending, encoded_answer(feedback)))
+    return Command(resume=_shared_out(pending, feedback))
+
+
+def _shared_out(pending: Mapping[str, InterruptionMetadata], feedback: Feedback) -> dict[str, Any]:
+    if isinstance(feedback, InterruptionMetadata):
+        parts: dict[str, Any] = {each: feedback for each, asked in pending.items() if asked.id == feedback.id}
+    else:
+        said = feedback if isinstance(feedback, Mapping) else {each.id: each for each in feedback}
+        asking = [(each, {one.id for one in asked.tool_feedbacks}) for each, asked in pending.items()]
+        owners = {call_id: [each for each, calls in asking if call_id in calls] for call_id in said}
+        if wrong := [call_id for call_id, found in owners.items() if len(found) != 1]:
+            raise InvalidFeedback(f"Not one call each, so nothing was stored: {', '.join(map(str, wrong))}.")
+        parts = {
+            each: {key: said[key] for key, [owner] in owners.items() if owner == each} for each in pending
+        }
+        if not isinstance(feedback, Mapping):
+            parts = {each: list(part.values()) for each, part in parts.items()}
+    if not any(parts.values()):
+        raise InvalidFeedback("These answers belong to another interruption; nothing was stored.")
+    return {each: encoded_answer(part) for each, part in parts.items() if part}
+
+
+def complaint(error: ValidationError) -> Exception:
+    """What was wrong with an answer, in our words; another error is given back as it is."""
+    if not is_invalid_resume(error):
+        return error
+    said = error.errors()[0].get("ctx", {}).get("error")
+    cause = said.__cause__ if isinstance(said, ValueError) else None
+    return cause if isinstance(cause, InvalidFeedback) else InvalidFeedback(str(error))
 
 
 def turn_of(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:
