@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from assent.cases.events import broken_link
 from assent.cases.grant import RETRY_WITHIN, Grant
 from assent.desk.answer import Answer
+from assent.desk.grants import Grants
 from assent.errors import (
     AlreadyClosed,
     CaseNotFound,
@@ -21,6 +23,7 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Store
 from assent.protocol.poll import RespondedBy, Status
 from assent.stores.memory import MemoryStore
+from assent.stores.sqlite import SqliteStore
 from assent.testing.clock import FakeClock
 from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
 from tests.desk.granting import (
@@ -270,6 +273,21 @@ async def test_of_many_calls_at_once_only_so_many_as_are_left_win(kit: DeskForTe
     assert kept is not None
     assert kept.used == 5
     assert [event[0] for event in await told(kit, grant)].count("grant.used") == 5
+
+
+async def test_two_processes_that_want_the_last_use_do_not_both_get_it(tmp_path: Path) -> None:
+    one, other = [await SqliteStore.open(tmp_path / "cases.db") for _ in range(2)]
+    kit = desk_for_tests(store=one, kinds={"approval": Believing()})
+    both = [grants_of(kit), Grants(store=other, clock=kit.clock, keep_for=timedelta(days=30))]
+    for round in range(5):
+        await granted(kit, uses=1)
+        async with asyncio.timeout(60):
+            won = await asyncio.gather(
+                *(desk.use(call(n, key=f"{round}/{n}"), ACME) for n, desk in enumerate(both * 4))
+            )
+        assert sum(grant is not None for grant in won) == 1
+    for store in (one, other):
+        await store.aclose()
 
 
 async def test_one_call_asked_for_by_many_at_once_counts_once(kit: DeskForTests) -> None:
