@@ -6,13 +6,24 @@ The SDK keeps its own loop and decides nothing here: a call runs because the gat
 
 import copy
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHooks, Runner, RunState, Tool
+from agents import (
+    Agent,
+    FunctionTool,
+    ModelResponse,
+    RunContextWrapper,
+    RunHooks,
+    Runner,
+    RunState,
+    Tool,
+    UserError,
+)
 from agents.result import RunResultBase
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall
@@ -74,8 +85,8 @@ class Approval(Runs[Agent[Any], Outcome]):
         return [_Gated.copy(self, tool) if isinstance(tool, FunctionTool) else tool for tool in tools]
 
     def messages(self, thread_id: str) -> list[Any]:
-        """The thread's input items, up to where it last ended."""
-        return list((self.threads.state(thread_id) or {}).get("input", ()))
+        """The thread's input items, up to where it waits or ended."""
+        return list((self.threads.state(thread_id) or {}).get("messages", ()))
 
     def _flow(self, agent: Agent[Any], taking: Taking, prompt: str | None) -> Flow[Outcome]:
         held: Held | Ended | InterruptionMetadata = yield taking
@@ -91,11 +102,11 @@ class Approval(Runs[Agent[Any], Outcome]):
                 state = result.to_state() if result.interruptions else None  # type: ignore[attr-defined]
                 if state is None:
                     output = to_jsonable_python(result.final_output, fallback=str)
-                    ended = {"input": result.to_input_list(), "output": output}
+                    ended = {"messages": result.to_input_list(), "output": output}
                     yield partial(self.threads.finish, held, to_jsonable_python(ended))
                     return result
                 calls, gates = _sort(state, run)
-                paused = {"input": (held.state or {}).get("input", []), "run": state.to_json()}
+                paused = {"messages": to_jsonable_python(result.to_input_list()), "run": state.to_json()}
                 pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result.last_agent))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
@@ -108,7 +119,8 @@ class Approval(Runs[Agent[Any], Outcome]):
     async def _run(self, agent: Agent[Any], options: dict[str, Any], step: Any) -> RunResultBase:
         _current.set(step[0])
         given, options = await self._given(agent, options, *step)
-        return await Runner.run(agent, given, **options)
+        with _ours_unwrapped():
+            return await Runner.run(agent, given, **options)
 
     async def _events(
         self, agent: Agent[Any], options: dict[str, Any], step: Any
@@ -116,8 +128,9 @@ class Approval(Runs[Agent[Any], Outcome]):
         _current.set(step[0])
         given, options = await self._given(agent, options, *step)
         result = Runner.run_streamed(agent, given, **options)
-        async for event in result.stream_events():
-            yield event
+        with _ours_unwrapped():
+            async for event in result.stream_events():
+                yield event
         yield Came(result)
 
     async def _given(
@@ -129,7 +142,7 @@ class Approval(Runs[Agent[Any], Outcome]):
             return stands, options
         kept = stands.state or {}
         if stands.interruption is None:
-            return [*kept.get("input", ()), {"role": "user", "content": prompt}], options
+            return [*kept.get("messages", ()), {"role": "user", "content": prompt}], options
         context = options.pop("context", None)
         override = None if context is None else RunContextWrapper(context)
         state = await RunState.from_json(agent, kept["run"], context_override=override)
@@ -247,6 +260,17 @@ class _Watch(RunHooks[Any]):
             if not asked and self._approval.judge(call, agent, context) is not None:
                 raise HookError(f"The calls of {tool.name} wait for a person, but it is not behind the gate.")
         await self._own.on_tool_start(context, agent, tool)
+
+
+@contextmanager
+def _ours_unwrapped() -> Iterator[None]:
+    """The SDK reports what a tool raised as its own error; what our gate raised is ours."""
+    try:
+        yield
+    except UserError as error:
+        if isinstance(error.__cause__, HookError):
+            raise error.__cause__ from None
+        raise
 
 
 def _sort(state: RunState[Any], run: _Run) -> tuple[list[ToolCall], dict[str, Gate | None]]:

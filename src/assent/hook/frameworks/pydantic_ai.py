@@ -94,9 +94,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
                     return interruption
-                step = {**step, "user_prompt": None, "conversation": result.conversation}
                 passed = {call.id: {MARK: self.passed} for call in calls}
-                step["deferred_tool_results"] = requests.build_results(approve_all=True, metadata=passed)
+                step = {
+                    "output_type": step["output_type"],
+                    "conversation": result.conversation,
+                    "deferred_tool_results": requests.build_results(approve_all=True, metadata=passed),
+                }
         except BaseException:
             yield partial(self.threads.let_go, held)
             raise

@@ -59,7 +59,10 @@ class Ended:
 
 
 class Threads:
-    """Keeps a framework's threads in a saver; one caller at a time works on one."""
+    """Keeps a framework's threads in a saver; one caller at a time works on one.
+
+    A framework's state is a JSON object whose `messages` are what the thread has said so far.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Threads:
         kept = self._saver.get(thread_id)
         turn = "" if kept is None else _kept(kept.checkpoint).get("turn", "")
         waiting = self.gate.waiting(turn) if turn else None
-        return None if waiting is None else replace(waiting, thread_id=thread_id)
+        return None if kept is None or waiting is None else _shown(waiting, kept.checkpoint)
 
     def state(self, thread_id: str) -> Any:
         """What the framework had when the thread was left; None if there is no such thread."""
@@ -134,8 +137,7 @@ class Threads:
         interruption = self._gate_for([_Judged(gates)]).stop(turn, calls, schemas=schemas, turn=number)
         if interruption is None:
             return None
-        self._leave(held, "paused", {"state": state, "turn": turn, "schemas": dict(schemas)})
-        return replace(interruption, thread_id=thread_id)
+        return _shown(interruption, self._leave(held, "paused", {"state": state, "turn": turn}))
 
     def finish(self, held: Held, state: Any) -> None:
         """Keep where the framework came to; the thread takes a message again."""
@@ -170,7 +172,7 @@ class Threads:
         return result if asked == ran else said
 
     def _answer(self, standing: Checkpoint, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
-        kept, thread_id = _kept(standing), standing.thread_id
+        kept = _kept(standing)
         if "turn" not in kept:
             if not _delivered_before(standing, feedback):
                 raise NothingToResume
@@ -178,12 +180,12 @@ class Threads:
         turn = kept["turn"]
         waiting = self.gate.waiting(turn)
         if waiting is not None and _delivered_before(standing, feedback, waiting):
-            return replace(waiting, thread_id=thread_id)
-        answered = self.gate.answer(turn, feedback, schemas=kept["schemas"])
+            return _shown(waiting, standing)
+        answered = self.gate.answer(turn, feedback)
         if waiting is not None and answered.id != waiting.id:
             standing = self._note_replaced(standing, waiting)
         if answered.undecided:
-            return replace(answered, thread_id=thread_id)
+            return _shown(answered, standing)
         claimed = self._claim(standing)
         return Held(checkpoint=claimed, interruption=answered, messages=standing.queued)
 
@@ -202,7 +204,7 @@ class Threads:
         queued = standing.next(queued=(*standing.queued, message), stage="paused")
         if way == "queue":
             self._saver.put(queued)
-            return replace(waiting, thread_id=standing.thread_id)
+            return _shown(waiting, standing)
         decided = self.gate.answer(turn, waiting.reject_all(CANCELLED))
         return Held(
             checkpoint=self._claim(standing), interruption=decided, messages=(*standing.queued, message)
@@ -213,18 +215,18 @@ class Threads:
         self._saver.claim(claimed, lease_for=self._lease_for)
         return claimed
 
-    def _leave(self, held: Held, stage: Stage, kept: dict[str, Any]) -> None:
+    def _leave(self, held: Held, stage: Stage, kept: dict[str, Any]) -> Checkpoint:
         before = held.checkpoint
-        resumed = dict(before.resumed)
-        answered = _kept(before).get("answered", [])
+        resumed, answered = dict(before.resumed), _kept(before).get("answered", [])
         if held.interruption is not None:
             resumed[held.interruption.id] = before.rev
             answered = [waiting.id for waiting in held.interruption.tool_feedbacks]
-        self._saver.put(
-            before.next(stage=stage, messages=({**kept, "answered": answered},), resumed=resumed, queued=())
-        )
+        kept = {**kept, "answered": answered}
+        left = before.next(stage=stage, messages=(kept,), resumed=resumed, queued=())
+        self._saver.put(left)
         if held.turn:
             self._saver.release(held.turn)
+        return left
 
 
 class _Judged:
@@ -270,6 +272,12 @@ def refused(feedback: ToolFeedback) -> str | None:
     if feedback.result is None:
         return None
     return refusal(Verdict(decision=feedback.result, reason=feedback.reason, answer=feedback.answer))
+
+
+def _shown(interruption: InterruptionMetadata, standing: Checkpoint) -> InterruptionMetadata:
+    """The interruption as a caller sees it: of their own thread, where that stands."""
+    messages = _kept(standing).get("state", {}).get("messages", ())
+    return replace(interruption, thread_id=standing.thread_id, state={"messages": tuple(messages)})
 
 
 def _kept(checkpoint: Checkpoint) -> dict[str, Any]:
