@@ -1,6 +1,6 @@
 """The rules of a tool approval: every call approved, changed, rejected or answered, in one answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assent.cases.case import Offer
@@ -24,7 +24,7 @@ from assent.reviews.tool_calls.grants import FIELD as GRANTS
 from assent.reviews.tool_calls.grants import Grants, NoGrants
 from assent.reviews.tool_calls.schema import said_by
 from assent.reviews.tool_calls.secrets import masked, masked_change
-from assent.reviews.tool_calls.sheet import Entry, decided, kept_sheet, posted_sheet
+from assent.reviews.tool_calls.sheet import MOST_GRANT_BOXES, Entry, decided, kept_sheet, posted_sheet
 from assent.reviews.tool_calls.shown import shown_automatic, shown_entry, shown_name
 from assent.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, action_of, judged
 from assent.reviews.turn import Turn
@@ -107,9 +107,7 @@ class ToolCalls(BaseKind):
         """The calls with what was filled in beside each, those that run with them, and the other facts."""
         asked = read_asked(offer.context)
         sheet = kept_sheet(grouped(asked), values)
-        calls = [
-            {**shown_entry(entry), "grant": self._grants.offered(entry.group, entry.grant)} for entry in sheet
-        ]
+        calls = [{**shown_entry(entry), "grant": grant} for entry, grant in self._offered(sheet)]
         return {
             "calls": calls,
             "automatic": shown_automatic(asked),
@@ -119,6 +117,13 @@ class ToolCalls(BaseKind):
             "presets": presets_of(offer.context),
             "facts": _facts(offer),
         }
+
+    def _offered(self, sheet: Sequence[Entry]) -> Iterator[tuple[Entry, dict[str, Any] | None]]:
+        room = MOST_GRANT_BOXES
+        for entry in sheet:
+            grant = self._grants.offered(entry.group, entry.grant) if room > 0 else None
+            room -= len(entry.group.call.arguments) + 3 if grant else 0
+            yield entry, grant
 
     # Afterwards
 

@@ -13,8 +13,8 @@ from assent.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
 from assent.reviews.tool_calls.misfits import Misfit, misfits
 from assent.reviews.tool_calls.verdicts import WHOLE, Verdict
 
-MOST_BOXES = 1_000
-"""All boxes of a page together: a form that sends too much could not be read."""
+MOST_BOXES, MOST_GRANT_BOXES = 1_000, 300
+"""On all of a page: a form that sends too much could not be read."""
 
 UNDECIDED = message("Decide about this call.")
 ELSE = message("You chose something else here. Choose the same, or send your decisions one by one.")
@@ -46,10 +46,14 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     def values(self) -> dict[str, Any]:
         """What is kept while the person goes on."""
-        parts = {"decision": self.decision, "reason": self.reason, "answer": self.answer}
-        return {
-            name: part for name, part in {**parts, "typed": self.typed, "grant": self.grant}.items() if part
+        parts = {
+            "decision": self.decision,
+            "reason": self.reason,
+            "answer": self.answer,
+            "typed": self.typed,
+            "grant": self.grant if self.grant.get("on") else None,
         }
+        return {name: part for name, part in parts.items() if part}
 
 
 def blank_sheet(groups: Sequence[Group]) -> list[Entry]:
