@@ -41,6 +41,8 @@ AssentError
 │   ├── ThreadPaused           409  thread_paused
 │   ├── ThreadBusy             409  thread_busy
 │   ├── CheckpointConflict     409  checkpoint_conflict
+│   ├── ApprovalPending        409  approval_pending
+│   ├── CallRejected           403  call_rejected
 │   └── ModelMisbehaved        502  model_misbehaved
 ├── ChannelRefused             a messenger that will not take a message
 ├── AddressRefused             an address the guard will not call
@@ -322,6 +324,20 @@ class CheckpointConflict(HookError):
 
     code = "checkpoint_conflict"
     status = 409
+
+
+class ApprovalPending(HookError):
+    """A person has to decide this call first; nothing was run."""
+
+    code = "approval_pending"
+    status = 409
+
+
+class CallRejected(HookError):
+    """A person rejected this call; nothing was run."""
+
+    code = "call_rejected"
+    status = 403
 
 
 class ModelMisbehaved(HookError):

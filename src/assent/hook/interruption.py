@@ -76,6 +76,10 @@ class InterruptionMetadata:
         """One call does not run; the person answers in the tool's place."""
         return self._one(call_id, lambda waiting: waiting.respond(answer))
 
+    def with_feedback(self, decided: ToolFeedback) -> Self:
+        """The same interruption with this call decided so."""
+        return self._one(decided.id, lambda waiting: decided)
+
     def with_verdicts(self, verdicts: Mapping[str, Verdict]) -> Self:
         """The same interruption, showing what has been decided so far."""
         return replace(

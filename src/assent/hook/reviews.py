@@ -18,6 +18,7 @@ Case = Mapping[str, Any]
 _KEPT = ("case_id", "review_url", "expires_at")
 _ENDED = frozenset({404, 409, 410})
 """What a server answers to a withdrawal that comes too late."""
+_TOO_MANY = 429
 _PROMPT_CHARACTERS = 500
 
 
@@ -55,8 +56,13 @@ class ServerReviews:
         return {name: opened["hitl"][name] for name in _KEPT}
 
     def look(self, case: Case) -> Ruling | None:
-        """How the case ended, or None while it waits."""
-        return read_ruling(self._client.status(case["case_id"]))
+        """How the case ended, or None while it waits, or while the server asks for patience."""
+        try:
+            return read_ruling(self._client.status(case["case_id"]))
+        except ServerRefused as refused:
+            if refused.status != _TOO_MANY:
+                raise
+            return None
 
     def withdraw(self, case: Case, reason: str) -> None:
         """Withdraw the case, unless it has ended."""

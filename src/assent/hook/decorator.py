@@ -1,0 +1,219 @@
+"""Approval for any Python function: its calls wait for a person, at once or over days."""
+
+import asyncio
+import inspect
+import json
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from uuid import uuid4
+
+from assent.errors import ApprovalPending, CallRejected, HookError, Unavailable
+from assent.hook.answers import Feedback
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import FeedbackResult, ToolFeedback
+from assent.hook.gate import ApprovalGate
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
+from assent.hook.savers.memory import MemorySaver
+from assent.hook.savers.saver import Saver
+from assent.hook.signatures import schema_of
+from assent.hook.terminal import ask_in_terminal
+
+if TYPE_CHECKING:
+    from assent.hook.reviews import Reviews
+
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+R = TypeVar("R")
+LOOK_EVERY_S = 2.0
+_CALL = "call"
+
+
+def requires_approval(
+    description: str | Callable[[ToolCall, State], str] = "",
+    *,
+    allowed_decisions: tuple[FeedbackResult | str, ...] = ("approve", "edit", "reject"),
+    when: Callable[[ToolCall, State], bool] | None = None,
+    timeout: timedelta | float | None = None,
+    default: Default = "reject",
+    high_risk: bool = False,
+    ask: Callable[[InterruptionMetadata], Feedback] | None = None,
+    reviews: "Reviews | None" = None,
+    saver: Saver | None = None,
+    key: Callable[[ToolCall], str] | None = None,
+    look_every: float = LOOK_EVERY_S,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let no call of the function through that a person has not decided.
+
+    The call waits: for `ask`, by default the terminal, or, with `reviews`, for the case it opens. With `key`,
+    which names a call for good, it does not wait: it raises ApprovalPending, and the same call made again,
+    in any process that has the `saver`, runs once it is approved, once; later ones get its result, which
+    must be JSON. Raises CallRejected; an answer given in the function's place is returned.
+    """
+    config = ToolConfig(
+        description=description,
+        allowed_decisions=allowed_decisions,
+        when=when,
+        timeout=timeout,
+        default=default,
+        high_risk=high_risk,
+    )
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        gated = _Gated(function, config, saver or MemorySaver(), reviews, ask, key, look_every)
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def waits(*args: P.args, **named: P.kwargs) -> Any:
+                return await gated.acall(args, named)
+
+            return waits  # type: ignore[return-value] # what it returns is awaited, as the function's own is
+
+        @wraps(function)
+        def blocks(*args: P.args, **named: P.kwargs) -> Any:
+            return gated.call(args, named)
+
+        return blocks
+
+    return decorate
+
+
+class _Gated:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        config: ToolConfig,
+        saver: Saver,
+        reviews: "Reviews | None",
+        ask: Callable[[InterruptionMetadata], Feedback] | None,
+        key: Callable[[ToolCall], str] | None,
+        look_every: float,
+    ) -> None:
+        self._function = function
+        self._name = function.__name__
+        self._signature = inspect.signature(function)
+        self._receiver = next((name for name in self._signature.parameters if name in ("self", "cls")), None)
+        self._schemas = {self._name: schema_of(function, leave_out=filter(None, [self._receiver]))}
+        self._gate = ApprovalGate(
+            [HumanInTheLoopHook({self._name: config})], saver, agent=self._name, reviews=reviews
+        )
+        self._asks = None if reviews is not None else (ask or ask_in_terminal)
+        self._key = key
+        self._look_every = look_every
+
+    def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        call, key, run = self._named(args, named)
+        waiting = self._gate.stop(key, [call], schemas=self._schemas)
+        if waiting is None:
+            return self._function(*args, **named)
+        while waiting.undecided:
+            waiting = self._looked(key, waiting, self._feedback(waiting))
+            if waiting.undecided:
+                self._give_up(waiting)
+                time.sleep(self._look_every)
+        decided = waiting.tool_feedbacks[0]
+        if decided.result in _SETTLED:
+            return _settled(decided)
+        begun = self._gate.begin(key, call.id)
+        return self._run(key, partial(run, **decided.arguments)) if begun.run else _again(begun.result)
+
+    async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        call, key, run = self._named(args, named)
+        aside = self._gate.aside
+        waiting = await aside(self._gate.stop, key, [call], schemas=self._schemas)
+        if waiting is None:
+            return await self._function(*args, **named)
+        while waiting.undecided:
+            said = await asyncio.to_thread(self._feedback, waiting)
+            waiting = await aside(self._looked, key, waiting, said)
+            if waiting.undecided:
+                self._give_up(waiting)
+                await asyncio.sleep(self._look_every)
+        decided = waiting.tool_feedbacks[0]
+        if decided.result in _SETTLED:
+            return _settled(decided)
+        begun = await aside(self._gate.begin, key, call.id)
+        return await self._arun(key, partial(run, **decided.arguments)) if begun.run else _again(begun.result)
+
+    def _named(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[ToolCall, str, Callable[..., Any]]:
+        """The call as a person sees it, the key it is kept under, and the function for what they decide."""
+        arguments = dict(self._signature.bind(*args, **named).arguments)
+        run = self._function
+        if self._receiver is not None:
+            run = partial(run, arguments.pop(self._receiver))
+        try:
+            json.dumps(arguments)
+        except (TypeError, ValueError) as error:
+            raise HookError(f"No person can see what {self._name} is called with: {error}.") from error
+        call = ToolCall(id=_CALL, name=self._name, arguments=arguments)
+        return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", run
+
+    def _feedback(self, waiting: InterruptionMetadata) -> Feedback | None:
+        return None if self._asks is None else self._asks(waiting)
+
+    def _looked(self, key: str, waiting: InterruptionMetadata, said: Feedback | None) -> InterruptionMetadata:
+        try:
+            return self._gate.answer(key, said)
+        except Unavailable:
+            if said is not None or self._key is not None:
+                raise
+            logger.warning("The reviews are away; %s goes on waiting.", self._name)
+            return waiting
+
+    def _give_up(self, waiting: InterruptionMetadata) -> None:
+        """A call that can be made again does not wait for the person."""
+        if self._key is not None:
+            link = (waiting.case or {}).get("review_url")
+            raise ApprovalPending(interruption=waiting.id, **({"review_url": link} if link else {}))
+
+    def _run(self, key: str, run: Callable[[], Any]) -> Any:
+        try:
+            result = run()
+        except Exception as error:
+            self._gate.finish(key, _CALL, _kept_failure(error))
+            raise
+        self._gate.finish(key, _CALL, _kept(result))
+        return result
+
+    async def _arun(self, key: str, run: Callable[[], Any]) -> Any:
+        try:
+            result = await run()
+        except Exception as error:
+            await self._gate.aside(self._gate.finish, key, _CALL, _kept_failure(error))
+            raise
+        await self._gate.aside(self._gate.finish, key, _CALL, _kept(result))
+        return result
+
+
+_SETTLED = (FeedbackResult.REJECTED, FeedbackResult.RESPONDED)
+
+
+def _settled(decided: ToolFeedback) -> Any:
+    if decided.result is FeedbackResult.RESPONDED:
+        return decided.answer
+    raise CallRejected(decided.reason or None)
+
+
+def _kept(result: Any) -> str:
+    return json.dumps({"result": result}, default=str)
+
+
+def _kept_failure(error: Exception) -> str:
+    return json.dumps({"failure": f"{type(error).__name__}: {error}"})
+
+
+def _again(kept: str) -> Any:
+    """What a call that ran before answered; raises CallRejected if it failed, or died."""
+    try:
+        said: dict[str, Any] = json.loads(kept)
+    except ValueError:
+        raise CallRejected(kept) from None
+    if "failure" in said:
+        raise CallRejected(f"This call was approved and failed: {said['failure']}")
+    return said["result"]
