@@ -33,6 +33,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LEASE = timedelta(minutes=5)
 """How long a call may run before another process may take its thread for dead."""
+SEEN = 256
+"""How many threads are remembered as they were last seen."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +66,7 @@ class ApprovalGate:
         self._grants = grants
         self._lease_for = lease_for
         self._clock = clock
+        self._newest: dict[str, Checkpoint] = {}  # what was seen last; a put from an old one is refused
 
     def stop(
         self,
@@ -75,9 +78,8 @@ class ApprovalGate:
         turn: int = 0,
     ) -> InterruptionMetadata | None:
         """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands."""
-        kept = self._saver.get(key)
-        if kept is not None:
-            return _standing(kept.checkpoint)
+        if (standing := self.waiting(key)) is not None:
+            return standing
         state = state or {}
         interruption = freeze(
             self._not_granted(key, calls, gates_of(self._hooks, calls, state), turn),
@@ -94,14 +96,14 @@ class ApprovalGate:
             thread_id=key, rev=1, stage="paused", interruption=interruption, tools=schemas or {}
         )
         try:
-            self._saver.put(checkpoint)
+            self._put(checkpoint)
         except CheckpointConflict:
             return self.waiting(key)
         return self._asked(checkpoint)
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """What was stopped under this key, showing the decisions so far; None if nothing was."""
-        kept = self._saver.get(key)
+        kept = self._look(key)
         return None if kept is None else _standing(kept.checkpoint)
 
     def answer(
@@ -127,7 +129,7 @@ class ApprovalGate:
             )
             stage = "running" if len(verdicts) == len(interruption.tool_feedbacks) else "paused"
             try:
-                self._saver.put(checkpoint.next(verdicts=verdicts, stage=stage, interruption=interruption))
+                self._put(checkpoint.next(verdicts=verdicts, stage=stage, interruption=interruption))
             except CheckpointConflict:
                 continue
             if feedback is not None and stage == "running":
@@ -146,18 +148,20 @@ class ApprovalGate:
         A call whose process died is not run again, unless it is `repeatable`: at most once, or at least once.
         """
         while True:
-            kept = self._kept(key)
-            checkpoint = kept.checkpoint
+            checkpoint = self._seen(key)
             if call_id in checkpoint.results:
                 return Begun(run=False, result=checkpoint.results[call_id])
             if call_id in checkpoint.started:
+                kept = self._kept(key)
+                if kept.checkpoint.rev != checkpoint.rev:
+                    continue
                 if kept.leased_until is not None and kept.leased_until > self._clock():
                     raise ThreadBusy
                 if not repeatable:
                     return Begun(run=False, result=self.finish(key, call_id, UNKNOWN))
             started = tuple(dict.fromkeys((*checkpoint.started, call_id)))
             try:
-                self._saver.put(checkpoint.next(started=started), lease_for=self._lease_for)
+                self._put(checkpoint.next(started=started), lease_for=self._lease_for)
             except CheckpointConflict:
                 continue
             return Begun(run=True)
@@ -165,15 +169,13 @@ class ApprovalGate:
     def finish(self, key: str, call_id: str, result: str) -> str:
         """Keep what a call answered; returns what is kept, which is the first answer."""
         while True:
-            checkpoint = self._kept(key).checkpoint
+            checkpoint = self._seen(key)
             if call_id in checkpoint.results:
                 return checkpoint.results[call_id]
             results = {**checkpoint.results, call_id: result}
             open_calls = set(checkpoint.started) - set(results)
             try:
-                self._saver.put(
-                    checkpoint.next(results=results), lease_for=self._lease_for if open_calls else None
-                )
+                self._put(checkpoint.next(results=results), lease_for=self._lease_for if open_calls else None)
             except CheckpointConflict:
                 continue
             return result
@@ -181,13 +183,11 @@ class ApprovalGate:
     def set_aside(self, key: str, call_id: str) -> None:
         """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""
         while True:
-            checkpoint = self._kept(key).checkpoint
+            checkpoint = self._seen(key)
             started = tuple(each for each in checkpoint.started if each != call_id)
             open_calls = set(started) - set(checkpoint.results)
             try:
-                self._saver.put(
-                    checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None
-                )
+                self._put(checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None)
             except CheckpointConflict:
                 continue
             return
@@ -251,7 +251,7 @@ class ApprovalGate:
         if self._reviews is not None and case is None:
             try:
                 case = {**at_once(self._reviews.ask(interruption, agent=self._agent)), "attempt": 0}
-                self._saver.put(checkpoint.next(case=case))
+                self._put(checkpoint.next(case=case))
             except (Unavailable, RequestError) as error:
                 logger.warning("Nobody could be asked yet; the calls go on waiting.", exc_info=error)
         return replace(interruption.with_verdicts(checkpoint.verdicts), case=case)
@@ -264,11 +264,34 @@ class ApprovalGate:
         except (Unavailable, RequestError) as error:
             logger.warning("The case could not be withdrawn.", exc_info=error)
 
+    def _put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        self._newest.pop(checkpoint.thread_id, None)
+        self._saver.put(checkpoint, lease_for=lease_for)
+        self._note(checkpoint)
+
+    def _seen(self, key: str) -> Checkpoint:
+        """The thread as this gate saw it last: enough to mark calls, since an outdated put is refused."""
+        seen = self._newest.get(key)
+        return self._kept(key).checkpoint if seen is None else seen
+
     def _kept(self, key: str) -> Kept:
-        kept = self._saver.get(key)
+        kept = self._look(key)
         if kept is None:
             raise NothingToResume
         return kept
+
+    def _look(self, key: str) -> Kept | None:
+        kept = self._saver.get(key)
+        if kept is not None:
+            self._note(kept.checkpoint)
+        return kept
+
+    def _note(self, checkpoint: Checkpoint) -> None:
+        while len(self._newest) >= SEEN:
+            self._newest.pop(next(iter(self._newest), ""), None)
+        if (stopped := checkpoint.interruption) is not None and stopped.state:
+            checkpoint = replace(checkpoint, interruption=replace(stopped, state={}))
+        self._newest[checkpoint.thread_id] = checkpoint
 
 
 def _interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
