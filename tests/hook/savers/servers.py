@@ -56,7 +56,7 @@ class RedisProcess:
 
 @contextmanager
 def running_redis() -> Iterator[RedisProcess]:
-    with _folder() as folder:
+    with quick_folder() as folder:
         process = RedisProcess(folder)
         process.start()
         try:
@@ -67,7 +67,7 @@ def running_redis() -> Iterator[RedisProcess]:
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    with _folder() as folder:
+    with quick_folder() as folder:
         server = get_server(folder, cleanup_mode="stop")
         try:
             yield server
@@ -76,8 +76,8 @@ def running_postgres() -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """In memory, where there is enough of it: a server syncs much, and no test here pulls the plug.
+def quick_folder() -> Iterator[Path]:
+    """In memory, where there is enough of it: savers and servers sync much, and no test pulls the plug.
 
     Not in pytest's folder: where the tests run as root PostgreSQL is another user, and must get in.
     """

@@ -11,5 +11,5 @@ from assent.testing.contracts.saver import OpenSaver, SharedSaverContract
 
 class TestFileSaver(SharedSaverContract):
     @pytest.fixture
-    def open_saver(self, tmp_path: Path) -> OpenSaver:
-        return partial(FileSaver, tmp_path / "threads")
+    def open_saver(self, folder: Path) -> OpenSaver:
+        return partial(FileSaver, folder / "threads")

@@ -32,8 +32,8 @@ class OwnedSaver(LangGraphSaver):
 
 class TestOverSqlite(SharedSaverContract):
     @pytest.fixture
-    def open_saver(self, tmp_path: Path) -> OpenSaver:
-        return partial(OwnedSaver, tmp_path)
+    def open_saver(self, folder: Path) -> OpenSaver:
+        return partial(OwnedSaver, folder)
 
 
 class TestOverMemory(SaverContract):

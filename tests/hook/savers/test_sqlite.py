@@ -11,5 +11,5 @@ from assent.testing.contracts.saver import OpenSaver, SharedSaverContract
 
 class TestSqliteSaver(SharedSaverContract):
     @pytest.fixture
-    def open_saver(self, tmp_path: Path) -> OpenSaver:
-        return partial(SqliteSaver, tmp_path / "threads.db")
+    def open_saver(self, folder: Path) -> OpenSaver:
+        return partial(SqliteSaver, folder / "threads.db")
