@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assent.agent import read_case, read_suggestions
-from assent.agent.reading import FAR_OFF, FollowedCase, read_standing
+from assent.agent.reading import FAR_OFF, LONGEST_BODY, FollowedCase, read_standing
 from assent.errors import UnreadableAnswer
 from assent.protocol.versions import SPEC_VERSIONS
 
@@ -81,6 +81,35 @@ def test_a_question_without_what_it_takes_to_ask_it_is_refused_by_name(missing: 
 )
 def test_what_asks_for_nobody_is_left_as_it_is(status: int, body: bytes) -> None:
     assert read_case(status, body, url=URL, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"status": "human_input_required", "hitl": ["https://jobs.example/review/1"]}',
+        b'{"status": "human_input_required"}',
+        answer()[:-9],
+        b'{"hitl":' * 5_000,
+        answer(message="x" * LONGEST_BODY),
+    ],
+    ids=["another shape", "nothing", "cut off", "too deep", "too long"],
+)
+def test_whoever_asks_for_a_person_in_a_broken_way_never_looks_like_nobody_was_needed(body: bytes) -> None:
+    with pytest.raises(UnreadableAnswer, match="asks for a person"):
+        read_case(202, body, url=URL, now=NOW)
+
+
+def test_words_in_another_encoding_still_reach_the_person() -> None:
+    latin = json.dumps(json.loads(answer(prompt="Grüße?")), ensure_ascii=False).encode("latin-1")
+    found = read_case(202, latin, url=URL, now=NOW)
+    assert found is not None
+    assert found.prompt == "Gr\ufffd\ufffde?"
+
+
+@pytest.mark.parametrize("name", ["review_url", "poll_url", "events_url", "submit_url"])
+def test_an_address_that_is_none_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnreadableAnswer, match=f"{name} is no address"):
+        read(**{name: "http://[::1"})
 
 
 def test_addresses_may_be_relative_to_the_one_that_was_called() -> None:

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 from msgspec.structs import replace
 
-from assent.agent.flow import Flow
+from assent.agent.flow import ANSWER_WITHIN_S, Flow
 from assent.agent.outcomes import Decided, Outcome
 from assent.agent.pending import PendingCase, PendingCases
 from assent.agent.reading import FollowedCase, Suggestion
@@ -24,8 +24,9 @@ USER_AGENT = "assent-agent"
 TIMEOUT = httpx.Timeout(20.0, read=20.0)
 LISTEN_TIMEOUT = httpx.Timeout(20.0, read=90.0)  # services send a heartbeat at least once a minute
 LARGEST = 4 * 1024 * 1024
-WHOLE_WITHIN_S = 30.0
+WHOLE_WITHIN_S = ANSWER_WITHIN_S
 STREAMS_AT_MOST = 32  # of one agent; more would leave no connection for the polls
+PLAINLY = {"Accept-Encoding": "gzip, deflate"}
 CREDENTIALS = ("authorization", "x-api-key", "cookie")
 
 Tell = TypeVar("Tell")
@@ -106,6 +107,13 @@ class BaseAgent(Generic[Tell, Http]):
         )
 
 
+def require_plain(response: httpx.Response) -> None:
+    """Raise unless the body is packed in a way that cannot hide gigabytes in one piece."""
+    packed = response.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("", "identity", "gzip", "deflate"):
+        raise httpx.DecodingError("it is packed in a way that was not asked for")
+
+
 class Whole:
     """The body of one answer as it comes in; raises where it is too long, or never ends."""
 
@@ -120,10 +128,22 @@ class Whole:
         if len(self._body) > LARGEST:
             raise httpx.RemoteProtocolError("the answer is too long")
         if self._seconds() > self._until:
-            raise httpx.ReadTimeout("the answer does not end")
+            raise too_slow()
 
     def __bytes__(self) -> bytes:
         return bytes(self._body)
+
+
+def too_slow() -> httpx.ReadTimeout:
+    """What to say of an answer that takes longer than there is time for."""
+    return httpx.ReadTimeout("the answer does not end")
+
+
+def trouble(error: httpx.HTTPError) -> str:
+    """What to say of a call that went wrong on the way."""
+    if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.ReadTimeout):
+        return f"The service gives no proper answer: {str(error) or type(error).__name__}."
+    return f"The service cannot be reached: {str(error) or type(error).__name__}."
 
 
 def not_told(error: Exception) -> NotTold:

@@ -19,6 +19,7 @@ from assent.protocol.poll import Progress
 
 OVERDUE_FOR = timedelta(minutes=15)  # how long a service may take to notice that a case has expired
 SAME_REMINDER = timedelta(minutes=5)
+ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S = 30.0, 5.0
 UNREADABLE_AT_MOST = 3
 STREAM_FAILURES_AT_MOST = 3
 WHILE_LISTENING_S = 30.0  # a stream may fall silent without ending: ask now and then anyway
@@ -27,10 +28,11 @@ HASTE_FOR = timedelta(seconds=0.5)  # however much happens, a service is asked n
 
 
 class Poll(Struct, frozen=True, kw_only=True):
-    """Ask the poll address now."""
+    """Ask the poll address now; an answer that takes longer is none."""
 
     url: str
     headers: dict[str, str]
+    within_s: float = ANSWER_WITHIN_S
 
 
 class Wait(Struct, frozen=True, kw_only=True):
@@ -112,6 +114,7 @@ class Flow:
             return Poll(
                 url=self.case.poll_url,
                 headers={"If-None-Match": self._etag} if self._etag is not None else {},
+                within_s=self._answer_within_s(now),
             )
         # What a stream that ended may have missed is asked for before the next one is opened.
         listen = self.case.events_url if self._streams and not self._hinted else None
@@ -231,6 +234,11 @@ class Flow:
     def _next_poll(self) -> datetime:
         """At the pace of the case; soon if something happened, even while the last answer was on its way."""
         return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
+
+    def _answer_within_s(self, now: datetime) -> float:
+        """As long as there is patience, and never so short that no service could answer."""
+        left = (self._give_up_at - now).total_seconds() if self._give_up_at is not None else ANSWER_WITHIN_S
+        return min(max(left, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
 
     def _next_moment(self) -> datetime:
         moments = [self._next_poll(), *self._reminders[:1]]

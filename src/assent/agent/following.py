@@ -11,6 +11,8 @@ import httpx
 
 from assent.agent.drive import (
     LISTEN_TIMEOUT,
+    PLAINLY,
+    WHOLE_WITHIN_S,
     BaseAgent,
     Whole,
     checked,
@@ -19,6 +21,9 @@ from assent.agent.drive import (
     keys_address,
     log,
     not_told,
+    require_plain,
+    too_slow,
+    trouble,
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
@@ -141,15 +146,28 @@ class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
 
     async def _poll(self, flow: Flow, step: Poll, credentials: dict[str, str]) -> None:
         try:
-            status, headers, body = await self._get(step.url, {**credentials, **step.headers})
+            status, headers, body = await self._get(
+                step.url, {**credentials, **step.headers}, within_s=step.within_s
+            )
         except httpx.HTTPError as error:
-            flow.unreached(f"The service cannot be reached: {error}.", self._now())
+            flow.unreached(trouble(error), self._now())
         else:
             flow.polled(status, headers, body, self._now())
 
-    async def _get(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
-        """One answer, no larger than we read; redirects are answers, and lead nowhere."""
+    async def _get(
+        self, url: str, headers: dict[str, str], *, within_s: float = WHOLE_WITHIN_S
+    ) -> tuple[int, httpx.Headers, bytes]:
+        """One answer, in time and no larger than we read; redirects are answers, and lead nowhere."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._got(url, headers)
+        except TimeoutError:
+            raise too_slow() from None
+
+    async def _got(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
+        headers = {**headers, **PLAINLY}
         async with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
+            require_plain(response)
             body = Whole()
             async for chunk in response.aiter_bytes():
                 body.add(chunk)
@@ -217,6 +235,7 @@ class _Listener:
             async with self._http.stream(
                 "GET", url, headers=headers, timeout=LISTEN_TIMEOUT, follow_redirects=False
             ) as response:
+                require_plain(response)
                 if is_stream(response):
                     failed = False
                     self._flow.listening(self._now())

@@ -3,14 +3,17 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
 from assent.agent.drive import (
     LISTEN_TIMEOUT,
+    PLAINLY,
+    WHOLE_WITHIN_S,
     BaseAgent,
     Whole,
     checked,
@@ -19,6 +22,9 @@ from assent.agent.drive import (
     keys_address,
     log,
     not_told,
+    require_plain,
+    too_slow,
+    trouble,
 )
 from assent.agent.flow import Done, Flow, Notice, Poll, Wait
 from assent.agent.outcomes import Outcome
@@ -29,6 +35,7 @@ from assent.agent.trust import Trust
 from assent.errors import AssentError, CaseLost
 
 Tell = Callable[[Notice], None]
+T = TypeVar("T")
 
 
 class Agent(BaseAgent[Tell, httpx.Client]):
@@ -102,15 +109,9 @@ class Agent(BaseAgent[Tell, httpx.Client]):
         ends: list[Future[Outcome | AssentError]] = [Future() for _ in cases]
         for pending, end in zip(cases, ends, strict=True):
             threading.Thread(
-                target=self._resume, args=(pending, end), name="assent-resumed", daemon=True
+                target=fulfil, args=(end, self._resumed, pending), name="assent-resumed", daemon=True
             ).start()
         return [(pending, end.result()) for pending, end in zip(cases, ends, strict=True)]
-
-    def _resume(self, pending: PendingCase, end: "Future[Outcome | AssentError]") -> None:
-        try:
-            end.set_result(self._resumed(pending))
-        except BaseException as error:
-            end.set_exception(error)
 
     def _resumed(self, pending: PendingCase) -> Outcome | AssentError:
         try:
@@ -147,17 +148,34 @@ class Agent(BaseAgent[Tell, httpx.Client]):
 
     def _poll(self, flow: Flow, step: Poll, credentials: dict[str, str], lock: threading.Lock) -> None:
         try:
-            status, headers, body = self._get(step.url, {**credentials, **step.headers})
+            status, headers, body = self._get(
+                step.url, {**credentials, **step.headers}, within_s=step.within_s
+            )
         except httpx.HTTPError as error:
             with lock:
-                flow.unreached(f"The service cannot be reached: {error}.", self._now())
+                flow.unreached(trouble(error), self._now())
         else:
             with lock:
                 flow.polled(status, headers, body, self._now())
 
-    def _get(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
-        """One answer, no larger than we read; redirects are answers, and lead nowhere."""
+    def _get(
+        self, url: str, headers: dict[str, str], *, within_s: float = WHOLE_WITHIN_S
+    ) -> tuple[int, httpx.Headers, bytes]:
+        """One answer, in time and no larger than we read; redirects are answers, and lead nowhere."""
+        answer: Future[tuple[int, httpx.Headers, bytes]] = Future()
+        # Only a thread can be left behind by a service whose headers never end.
+        threading.Thread(
+            target=fulfil, args=(answer, self._got, url, headers), name="assent-poll", daemon=True
+        ).start()
+        try:
+            return answer.result(within_s)
+        except FutureTimeout:
+            raise too_slow() from None
+
+    def _got(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
+        headers = {**headers, **PLAINLY}
         with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
+            require_plain(response)
             body = Whole()
             for chunk in response.iter_bytes():
                 body.add(chunk)
@@ -172,6 +190,14 @@ class Agent(BaseAgent[Tell, httpx.Client]):
         except httpx.HTTPError:
             return outcome
         return checked(outcome, body if status == 200 else None)
+
+
+def fulfil(future: "Future[T]", work: Callable[..., T], *arguments: Any) -> None:
+    """Do it, and let whoever waits have what came of it."""
+    try:
+        future.set_result(work(*arguments))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 class _Listener:
@@ -222,6 +248,7 @@ class _Listener:
                 "GET", url, headers=headers, timeout=LISTEN_TIMEOUT, follow_redirects=False
             ) as response:
                 self._response = response
+                require_plain(response)
                 if is_stream(response):
                     failed = False
                     with self.lock:

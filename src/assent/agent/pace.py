@@ -47,16 +47,22 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     value = headers.get("retry-after")
     if value is None:
         return None
-    seconds = _seconds(value.strip(), now)
+    seconds = _seconds(value.strip(), _moment(headers.get("date", "")) or now)
     return None if seconds is None else min(max(seconds, 0.5), LONGEST_ASKED_S)
 
 
 def _seconds(value: str, now: datetime) -> float | None:
+    """From `now` by the service's own clock, which may be wrong; a moment that is over says nothing."""
     if value.isascii() and value.isdigit():
         return float(value[:9])
+    moment = _moment(value)
+    seconds = (moment - now).total_seconds() if moment is not None else 0.0
+    return seconds if seconds > 0 else None
+
+
+def _moment(value: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(value)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return (aware - now).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

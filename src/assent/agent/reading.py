@@ -20,6 +20,7 @@ from assent.protocol.improvement import MAX_CYCLES
 from assent.protocol.poll import Progress
 from assent.protocol.versions import SPEC_VERSIONS
 
+ASKS = "human_input_required"
 LONGEST_BODY = 4 * 1024 * 1024
 DEFAULT_TIMEOUT = timedelta(hours=24)
 FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # services that mean "never" name the last year there is
@@ -96,12 +97,17 @@ def read_case(status: int, body: bytes, *, url: str, now: datetime) -> FollowedC
     if status != 202:
         return None
     answer = _object(body)
-    hitl = answer.get("hitl") if answer is not None else None
-    if answer is None or not isinstance(hitl, dict):
+    if answer is None:
+        # Whoever writes this asks for a person: that it cannot be read must not look like an answer.
+        if re.search(rb'"hitl"\s*:', body):
+            raise UnreadableAnswer("The service asks for a person in a way that cannot be read.")
         return None
-    if answer.get("status") not in (None, "human_input_required"):
+    hitl, said = answer.get("hitl"), answer.get("status")
+    if not isinstance(hitl, dict):
+        if said == ASKS:
+            raise UnreadableAnswer("The service asks for a person but does not say how.")
         return None
-    return _case(hitl, answer, url, now)
+    return _case(hitl, answer, url, now) if said in (None, ASKS) else None
 
 
 def read_standing(body: bytes, *, case_id: str) -> Standing:
@@ -153,8 +159,8 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         type=type,
         prompt=_text(hitl, "prompt") or _text(answer, "message") or "A decision is needed.",
         message=_text(answer, "message") or _text(hitl, "prompt") or "A decision is needed.",
-        review_url=urljoin(url, _required(hitl, "review_url")),
-        poll_url=urljoin(url, _required(hitl, "poll_url")),
+        review_url=_joined(url, _required(hitl, "review_url"), "review_url"),
+        poll_url=_joined(url, _required(hitl, "poll_url"), "poll_url"),
         service_url=url,
         expires_at=_moment(hitl.get("expires_at")) or _ended_by(created_at, hitl.get("timeout")),
         created_at=created_at,
@@ -196,10 +202,19 @@ def _object(body: bytes) -> dict[str, Any] | None:
     if len(body) > LONGEST_BODY:
         return None
     try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        answer = msgspec.json.decode(_as_utf8(body))
+    except (msgspec.DecodeError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """As it is, or with signs in the place of what some other encoding left there."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "replace").encode()
+    return body
 
 
 def _text(values: Mapping[str, Any], name: str) -> str | None:
@@ -237,7 +252,14 @@ def _token(value: Any) -> str | None:
 
 def _address(hitl: Mapping[str, Any], name: str, url: str) -> str | None:
     value = _text(hitl, name)
-    return urljoin(url, value) if value else None
+    return _joined(url, value, name) if value else None
+
+
+def _joined(url: str, value: str, name: str) -> str:
+    try:
+        return urljoin(url, value)
+    except ValueError:
+        raise UnreadableAnswer(f"The service's {name} is no address.") from None
 
 
 def _moment(value: Any) -> datetime | None:

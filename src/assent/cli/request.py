@@ -1,8 +1,10 @@
 """`assent request`: any HTTP call; where the service needs a person, the person's decision."""
 
+import math
 import os
 import re
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -14,7 +16,7 @@ import httpx
 import msgspec
 
 from assent.agent import PendingCase, read_case
-from assent.agent.drive import LARGEST, USER_AGENT, credentials_of
+from assent.agent.drive import LARGEST, USER_AGENT, WHOLE_WITHIN_S, credentials_of, require_plain
 from assent.agent.trust import origin
 from assent.cli import results
 from assent.cli.following import How, Waiting, follow, run, waiting_options
@@ -119,7 +121,7 @@ async def _read(response: httpx.Response, how: How) -> PendingCase | None:
             return PendingCase(case=case, credentials=credentials_of(response.request))
         _print_whole(response, content, how)
     elif how.as_json:
-        _print_whole(response, await _all(response, LARGEST_SHOWN), how)
+        _print_whole(response, await _all(response, LARGEST_SHOWN, within_s=math.inf), how)
     else:
         async for chunk in response.aiter_bytes():
             results.print_bytes(chunk)
@@ -152,12 +154,15 @@ def _body(content: bytes) -> Any:
         return content.decode("utf-8", "replace")
 
 
-async def _all(response: httpx.Response, most: int) -> bytes:
-    content = bytearray()
+async def _all(response: httpx.Response, most: int, *, within_s: float = WHOLE_WITHIN_S) -> bytes:
+    require_plain(response)
+    content, until = bytearray(), time.monotonic() + within_s
     async for chunk in response.aiter_bytes():
         content += chunk
         if len(content) > most:
             raise UnreadableAnswer(f"The service's answer is larger than {most // 1024 // 1024} MiB.")
+        if time.monotonic() > until:
+            raise UnreadableAnswer(f"The service's answer does not end within {within_s:.0f} seconds.")
     return bytes(content)
 
 
