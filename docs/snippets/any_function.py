@@ -6,7 +6,8 @@ from assent import AssentClient
 from assent.errors import ApprovalPending
 from assent.hook import ServerReviews, SqliteSaver, requires_approval
 
-reviews = ServerReviews(AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]))
+client = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+reviews = ServerReviews(client)
 
 
 @requires_approval("Refunds over 100 need approval", when=lambda call, state: call.arguments["amount"] > 100)
@@ -35,3 +36,4 @@ except ApprovalPending as pending:
     seen = pending.details["review_url"]
 
 assert seen.startswith("http")
+client.close()

@@ -77,9 +77,9 @@ assert [message["content"] for message in outcome.messages if message["role"] ==
 ]
 
 
-def on_the_page(server: str, key: str) -> str:
+def on_the_page(client: AssentClient) -> str:
     """The same, decided on a review page; the process may end in between."""
-    reviews = ServerReviews(AssentClient(server, key), inline_actions=["approve", "reject"])
+    reviews = ServerReviews(client, inline_actions=["approve", "reject"])
     agent = ReactAgent(
         "janitor",
         model,
@@ -101,4 +101,5 @@ def on_the_page(server: str, key: str) -> str:
 if __name__ == "snippet":
     import os
 
-    assert on_the_page(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]).startswith("http")
+    with AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]) as client:
+        assert on_the_page(client).startswith("http")
