@@ -45,7 +45,7 @@ class OpenAIAgents(Harness):
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
         self.saver = SqliteSaver(folder / "threads.db", clock=self.clock)
-        self.approval = Approval(self.hook, self.saver, clock=self.clock)
+        self.approval = Approval(self.hook, saver=self.saver, clock=self.clock)
         tools = self.approval.gated([function_tool(tool) for tool in self.tools])
         self.agent = Agent(name="assistant", model=Scripted(scene), tools=tools)
 

@@ -45,7 +45,7 @@ class PydanticAI(Harness):
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
         self.saver = SqliteSaver(folder / "threads.db", clock=self.clock)
-        self.approval = Approval(self.hook, self.saver, clock=self.clock)
+        self.approval = Approval(self.hook, saver=self.saver, clock=self.clock)
         self.agent = Agent(scripted(scene), tools=self.tools, capabilities=[self.approval])
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:

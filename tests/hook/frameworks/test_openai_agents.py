@@ -39,7 +39,7 @@ class Shop:
         self.did: list[str] = []
         self.clock = FakeClock()
         self.saver = MemorySaver(clock=self.clock)
-        self.approval = Approval(hook or usual(), self.saver, clock=self.clock)
+        self.approval = Approval(hook or usual(), saver=self.saver, clock=self.clock)
         tools = self.approval.gated(named.pop("tools", None) or self.tools())
         named = {"model": Scripted(Scene(turns=turns)), "tools": tools, **named}
         self.agent: Agent[Any] = Agent(name="shop", **named)
@@ -71,8 +71,8 @@ class Shop:
         running = self.approval.run(self.agent, prompt, thread_id="t", run_config=QUIET, **options)
         return asyncio.run(running)
 
-    def resume(self, feedback: Any = None, **options: Any) -> Any:
-        return asyncio.run(self.approval.resume(self.agent, "t", feedback, run_config=QUIET, **options))
+    def resume(self, feedback: Any = None, thread_id: str = "t", **options: Any) -> Any:
+        return asyncio.run(self.approval.resume(self.agent, thread_id, feedback, run_config=QUIET, **options))
 
     def told(self) -> list[tuple[str, str]]:
         items = [item for item in self.approval.messages("t") if item.get("type") == "function_call_output"]
@@ -344,6 +344,29 @@ def test_a_stream_tells_the_sdks_events_and_then_the_outcome() -> None:
     *events, ended = asyncio.run(listen(stopped.approve_all()))
     assert "tool_output" in {event.name for event in events if event.type == "run_item_stream_event"}
     assert ended.final_output == LAST_WORDS
+
+
+def test_what_the_saver_lists_as_paused_can_be_resumed_by_that_name() -> None:
+    shop = Shop((PAY,))
+    shop.start()
+    [turn] = shop.saver.threads("paused")
+    listed = shop.approval.waiting(turn)
+    assert listed is not None
+    assert listed.thread_id == "t"
+    for _ in range(2):
+        ended = shop.resume({"c0": "approve"}, thread_id=turn)
+        assert ended.final_output == LAST_WORDS
+    assert shop.did == ["paid Ann 5"]
+    assert (shop.saver.threads("paused"), shop.saver.threads("running")) == ([], [])
+
+
+def test_a_thread_whose_name_looks_like_a_turn_is_its_own() -> None:
+    shop = Shop((PAY,))
+    shop.start()
+    assert shop.approval.waiting("t#1") is None
+    with pytest.raises(NothingToResume):
+        shop.resume({"c0": "approve"}, thread_id="t#1")
+    assert shop.did == []
 
 
 def test_nothing_waits_in_a_thread_that_only_talked() -> None:

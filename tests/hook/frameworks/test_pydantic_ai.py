@@ -49,7 +49,7 @@ class Shop:
         self.did: list[str] = []
         self.clock = FakeClock()
         self.saver = MemorySaver(clock=self.clock)
-        self.approval = Approval(hook or usual(), self.saver, clock=self.clock)
+        self.approval = Approval(hook or usual(), saver=self.saver, clock=self.clock)
         named = {"tools": [self.pay, self.book, self.look], **named}
         self.agent: Agent[Any, Any] = Agent(
             named.pop("model", None) or scripted(Scene(turns=turns)), capabilities=[self.approval], **named
@@ -78,8 +78,8 @@ class Shop:
     def run(self, prompt: str, **options: Any) -> Any:
         return asyncio.run(self.approval.run(self.agent, prompt, thread_id="t", **options))
 
-    def resume(self, feedback: Any = None, **options: Any) -> Any:
-        return asyncio.run(self.approval.resume(self.agent, "t", feedback, **options))
+    def resume(self, feedback: Any = None, thread_id: str = "t", **options: Any) -> Any:
+        return asyncio.run(self.approval.resume(self.agent, thread_id, feedback, **options))
 
     def told(self) -> list[tuple[str, Any]]:
         parts = [part for message in self.approval.messages("t") for part in message.parts]
@@ -315,6 +315,29 @@ def test_who_stops_listening_leaves_the_thread_to_others() -> None:
 
     asyncio.run(hear(lambda event: isinstance(event, FunctionToolCallEvent)))
     assert isinstance(shop.run("Once more."), InterruptionMetadata)
+
+
+def test_what_the_saver_lists_as_paused_can_be_resumed_by_that_name() -> None:
+    shop = Shop((PAY,))
+    shop.start()
+    [turn] = shop.saver.threads("paused")
+    listed = shop.approval.waiting(turn)
+    assert listed is not None
+    assert listed.thread_id == "t"
+    for _ in range(2):
+        ended = shop.resume({"c0": "approve"}, thread_id=turn)
+        assert ended.output == LAST_WORDS
+    assert shop.did == ["paid Ann 5"]
+    assert (shop.saver.threads("paused"), shop.saver.threads("running")) == ([], [])
+
+
+def test_a_thread_whose_name_looks_like_a_turn_is_its_own() -> None:
+    shop = Shop((PAY,))
+    shop.start()
+    assert shop.approval.waiting("t#1") is None
+    with pytest.raises(NothingToResume):
+        shop.resume({"c0": "approve"}, thread_id="t#1")
+    assert shop.did == []
 
 
 def test_nothing_waits_in_a_thread_that_only_talked() -> None:

@@ -98,7 +98,8 @@ class Approval(Runs[Agent[Any], Outcome]):
         try:
             step: Any = (run, held, prompt)
             while True:
-                result: RunResultBase = yield step
+                with self.threads.holding(held):
+                    result: RunResultBase = yield step
                 state = result.to_state() if result.interruptions else None  # type: ignore[attr-defined]
                 if state is None:
                     output = to_jsonable_python(result.final_output, fallback=str)

@@ -5,7 +5,7 @@ framework calls a tool call approved runs nothing here.
 """
 
 import json
-from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -57,8 +57,8 @@ MARK = "assent"
 class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     """Among an agent's `capabilities`, it stops the agent's tool calls until a person has decided them."""
 
-    def __init__(self, hooks: Hook | Iterable[Hook], saver: Saver, **named: Any) -> None:
-        Runs.__init__(self, hooks, saver, **named)
+    def __init__(self, *hooks: Hook, saver: Saver, **named: Any) -> None:
+        Runs.__init__(self, *hooks, saver=saver, **named)
         self.schemas: dict[str, Mapping[str, Any] | None] = {}
         self.passed = object()
         """Marks calls that nobody needs to see after all; nothing that comes from outside equals it."""
@@ -82,7 +82,8 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         try:
             step = self._first_step(agent, held, prompt)
             while True:
-                result: AgentRunResult[Any] = yield step
+                with self.threads.holding(held):
+                    result: AgentRunResult[Any] = yield step
                 state = _results(Any).dump_python(result, mode="json")
                 requests = result.output
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:

@@ -1,8 +1,8 @@
 """Running an agent in kept threads: the ways in that adapters of frameworks without threads share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable
-from datetime import timedelta
+from collections.abc import AsyncGenerator, Callable, Collection
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -10,8 +10,10 @@ from assent.hook.answers import Feedback
 from assent.hook.frameworks.steps import Flow, adrive, stream, wait
 from assent.hook.frameworks.threads import Threads
 from assent.hook.gate import LEASE
+from assent.hook.grants import GrantBook
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.policy import Hook
+from assent.hook.reviews import Reviews
 from assent.hook.savers.saver import Saver
 
 AgentT = TypeVar("AgentT")
@@ -23,15 +25,32 @@ Taking = Callable[[], Any]
 class Runs(ABC, Generic[AgentT, OutcomeT]):
     """Runs agents in threads that outlive the process; `options` are always the framework's own.
 
-    `gate` are the gate's own settings. `lease_for` is how long a run may go on before another process may
-    take its thread for abandoned.
+    With `reviews` each turn that is stopped opens a case that people decide, under the name `agent`; with
+    `grants`, what they allowed before runs unasked. `repeatable` names tools that may run again if the
+    process died in them.
     """
 
     def __init__(
-        self, hooks: Hook | Iterable[Hook], saver: Saver, *, lease_for: timedelta = LEASE, **gate: Any
+        self,
+        *hooks: Hook,
+        saver: Saver,
+        agent: str = "agent",
+        reviews: Reviews | None = None,
+        grants: GrantBook | None = None,
+        repeatable: Collection[str] = (),
+        lease_for: timedelta = LEASE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        given = hooks if isinstance(hooks, Iterable) else (hooks,)
-        self.threads = Threads(given, saver, lease_for=lease_for, **gate)
+        self.threads = Threads(
+            hooks,
+            saver,
+            agent=agent,
+            reviews=reviews,
+            grants=grants,
+            repeatable=repeatable,
+            lease_for=lease_for,
+            clock=clock,
+        )
 
     async def run(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
         """Send a message: the framework's result, or the calls that wait for a person.

@@ -4,8 +4,8 @@ An adapter takes a thread, lets its framework run, and then pauses or finishes i
 to go on is one JSON value here; the calls that wait, and their answers, are the gate's.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
@@ -14,9 +14,10 @@ from typing import Any
 from assent.errors import CheckpointConflict, NothingToResume, ThreadPaused
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
-from assent.hook.checkpoint import Checkpoint, Stage
+from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.gate import LEASE, ApprovalGate
+from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata, canonical
 from assent.hook.outcomes import CANCELLED, as_text, failure, refusal, told
 from assent.hook.policy import Gate, Hook, State, ToolConfig
@@ -26,6 +27,7 @@ from assent.hook.turn import Schemas
 Gates = Mapping[str, Gate | None]
 """Call -> how a person is asked about it, or None if it only waits with the others."""
 TURN_DIGEST = 12
+TURN_MARK = "#"
 RUNS = (FeedbackResult.APPROVED, FeedbackResult.EDITED)
 """The decisions that let a call run."""
 
@@ -61,6 +63,7 @@ class Ended:
 class Threads:
     """Keeps a framework's threads in a saver; one caller at a time works on one.
 
+    Savers list the turns that wait, not the threads: it is a turn that is paused, and its answers with it.
     A framework's state is a JSON object whose `messages` are what the thread has said so far.
     """
 
@@ -69,12 +72,15 @@ class Threads:
         hooks: Iterable[Hook],
         saver: Saver,
         *,
+        repeatable: Collection[str] = (),
         lease_for: timedelta = LEASE,
         **gate: Any,
     ) -> None:
         self.hooks = tuple(hooks)
         self._saver = saver
+        self._repeatable = frozenset(repeatable)
         self._lease_for = lease_for
+        self._heartbeat = Heartbeat(lease_for)
         self._gate_for: Callable[[Iterable[Hook]], ApprovalGate] = lambda hooks: ApprovalGate(
             hooks, saver, lease_for=lease_for, **gate
         )
@@ -86,15 +92,19 @@ class Threads:
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """The calls of this thread that wait for a person, with the decisions so far."""
-        kept = self._saver.get(thread_id)
-        turn = "" if kept is None else _kept(kept.checkpoint).get("turn", "")
+        standing = self._standing(thread_id)
+        turn = "" if standing is None else _kept(standing).get("turn", "")
         waiting = self.gate.waiting(turn) if turn else None
-        return None if kept is None or waiting is None else _shown(waiting, kept.checkpoint)
+        return None if standing is None or waiting is None else _shown(waiting, standing)
 
     def state(self, thread_id: str) -> Any:
         """What the framework had when the thread was left; None if there is no such thread."""
-        kept = self._saver.get(thread_id)
-        return None if kept is None else _kept(kept.checkpoint).get("state")
+        standing = self._standing(thread_id)
+        return None if standing is None else _kept(standing).get("state")
+
+    def holding(self, held: Held) -> AbstractContextManager[None]:
+        """Nobody takes the thread for abandoned while the block lasts."""
+        return self._heartbeat.holding(self._saver, held.checkpoint)
 
     def open(self, thread_id: str, message: str | None) -> Held | InterruptionMetadata:
         """Take a thread for a new message. If it waits for a person, the hook says what the message does."""
@@ -111,16 +121,17 @@ class Threads:
     def take(self, thread_id: str, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
         """Keep the answers, and take the thread if none is missing; otherwise what still waits.
 
+        The thread may also be named by the turn that waits, as a saver lists it.
         Raises InvalidFeedback, and then keeps nothing; ThreadBusy while another process goes on from here.
         """
         if feedback is not None and not isinstance(feedback, InterruptionMetadata | Mapping):
             feedback = tuple(feedback)
         while True:
-            kept = self._saver.get(thread_id)
-            if kept is None:
+            standing = self._standing(thread_id)
+            if standing is None:
                 raise NothingToResume
             try:
-                return self._answer(kept.checkpoint, feedback)
+                return self._answer(standing, feedback)
             except CheckpointConflict:
                 continue
 
@@ -133,21 +144,20 @@ class Threads:
         """
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
         digest = sha256(canonical([call.to_dict() for call in calls])).hexdigest()[:TURN_DIGEST]
-        turn = f"{thread_id}#{number}-{digest}"
+        turn = f"{thread_id}{TURN_MARK}{number}-{digest}"
         interruption = self._gate_for([_Judged(gates)]).stop(turn, calls, schemas=schemas, turn=number)
         if interruption is None:
             return None
-        return _shown(interruption, self._leave(held, "paused", {"state": state, "turn": turn}))
+        return _shown(interruption, self._leave(held, {"state": state, "turn": turn}))
 
     def finish(self, held: Held, state: Any) -> None:
         """Keep where the framework came to; the thread takes a message again."""
-        self._leave(held, "ready", {"state": state})
+        self._leave(held, {"state": state})
 
     def let_go(self, held: Held) -> None:
         """Leave the thread as it was taken: whoever comes next tries again, and no call runs twice."""
-        stage: Stage = "paused" if held.turn else "ready"
         with suppress(CheckpointConflict):
-            self._saver.put(held.checkpoint.next(stage=stage))
+            self._saver.put(held.checkpoint.next(stage="ready"))
 
     async def once(
         self,
@@ -159,7 +169,7 @@ class Threads:
     ) -> Any:
         """What a decided call answers, having run it unless it ran before; what it raises is kept too."""
         gate = self.gate
-        begun = await gate.aside(gate.begin, turn, ran.id)
+        begun = await gate.aside(gate.begin, turn, ran.id, repeatable=ran.name in self._repeatable)
         if not begun.run:
             return begun.result
         try:
@@ -201,7 +211,7 @@ class Threads:
         waiting = self.gate.waiting(turn)
         if way == "refuse" or message is None or waiting is None:
             raise ThreadPaused
-        queued = standing.next(queued=(*standing.queued, message), stage="paused")
+        queued = standing.next(queued=(*standing.queued, message))
         if way == "queue":
             self._saver.put(queued)
             return _shown(waiting, standing)
@@ -215,14 +225,23 @@ class Threads:
         self._saver.claim(claimed, lease_for=self._lease_for)
         return claimed
 
-    def _leave(self, held: Held, stage: Stage, kept: dict[str, Any]) -> Checkpoint:
+    def _standing(self, thread_id: str) -> Checkpoint | None:
+        kept = self._saver.get(thread_id)
+        if kept is not None and kept.checkpoint.interruption is None:
+            return kept.checkpoint
+        name = thread_id.rpartition(TURN_MARK)[0]
+        whose = self._saver.get(name) if name else None
+        known = {} if whose is None else _kept(whose.checkpoint)
+        return whose.checkpoint if whose and thread_id in (known.get("turn"), known.get("before")) else None
+
+    def _leave(self, held: Held, kept: dict[str, Any]) -> Checkpoint:
         before = held.checkpoint
         resumed, answered = dict(before.resumed), _kept(before).get("answered", [])
         if held.interruption is not None:
             resumed[held.interruption.id] = before.rev
             answered = [waiting.id for waiting in held.interruption.tool_feedbacks]
-        kept = {**kept, "answered": answered}
-        left = before.next(stage=stage, messages=(kept,), resumed=resumed, queued=())
+        kept = {**kept, "answered": answered, "before": held.turn or _kept(before).get("before")}
+        left = before.next(stage="ready", messages=(kept,), resumed=resumed, queued=())
         self._saver.put(left)
         if held.turn:
             self._saver.release(held.turn)
