@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import msgspec
 
+from assent.cases import grant, grant_terms
 from assent.cases.tokens import TOKEN_LENGTH
 from assent.cli.serve import serve
 from assent.desk.draft import CaseDraft
@@ -12,7 +13,17 @@ from assent.desk.limits import Limits
 from assent.desk.remarks import LONGEST_REMARK
 from assent.desk.replays import MAX_KEY_LENGTH
 from assent.desk.review_desk import MAX_LINKS
-from assent.protocol import callback, duration, fields, form_rules, forms, hitl_object, improvement, patterns
+from assent.protocol import (
+    argument_patterns,
+    callback,
+    duration,
+    fields,
+    form_rules,
+    forms,
+    hitl_object,
+    improvement,
+    patterns,
+)
 from assent.protocol.addresses import LONGEST_URL
 from assent.reviews import limits as answers
 from assent.reviews.confirmation.kind import LONGEST_WORD
@@ -97,6 +108,13 @@ def _answers() -> list[Row]:
         ("Selected or confirmed ids", f"{answers.MAX_IDS:,}", ""),
         ("Answers to an input without a form", MAX_ANSWERS, ""),
         ("Session of a review page", _hours(sessions.LAST_FOR), ""),
+        ("Grants in an answer", grant_terms.MOST_GRANTS, ""),
+        ("Uses of a grant", f"1 to {grant.MOST_USES:,}", ""),
+        ("A grant lasts", f"1 minute to {grant.LONGEST.days} days", ""),
+        ("Patterns of a grant, as JSON", _size(grant_terms.LARGEST_PATTERNS), ""),
+        ("A glob", f"{argument_patterns.LONGEST_GLOB} characters", ""),
+        ("Text that a glob is held against", f"{argument_patterns.LONGEST_TEXT:,} characters", ""),
+        ("A retried use of a grant is not counted", f"within {grant.RETRY_WITHIN.seconds // 60} minutes", ""),
         ("Improvement cycles", improvement.MAX_CYCLES, ""),
     ]
 
