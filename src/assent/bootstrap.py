@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.routing import Router
 
+from assent.cases.case import Subject
 from assent.cases.kind import ReviewKind
 from assent.deliveries.guarded_http import GuardedHttp
 from assent.deliveries.webhook import WebhookCourier
@@ -24,7 +25,7 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
-from assent.reviews import BUILT_IN, CUSTOM, kind_of
+from assent.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
 from assent.server.clockwork import Clockwork
@@ -229,6 +230,6 @@ def service_card(settings: Settings) -> ServiceCard:
     )
 
 
-def _example(type: str) -> dict[str, Any] | None:
-    kind = BUILT_IN.get(type)
-    return kind.example() if kind is not None else CUSTOM.example() if type.startswith("x-") else None
+def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
+    kind = SAMPLES.get(type, CUSTOM if type.startswith("x-") else None)
+    return (kind.example(), Subject(door=kind.door)) if kind is not None else None

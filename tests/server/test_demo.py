@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from assent import verify_result
-from assent.reviews import BUILT_IN
+from assent.reviews import BUILT_IN, SAMPLES
 from tests.cli.process import ServerProcess, serving
 from tests.server.running import ReviewPage, RunningServer, running
 from tests.waiting import eventually
@@ -50,7 +50,7 @@ def answer(demo: ServerProcess, review_url: str, fields: dict[str, Any]) -> None
 def test_the_demo_prints_a_link_for_each_type_and_a_page_with_all_of_them(demo: ServerProcess) -> None:
     eventually(lambda: "Ctrl+C stops" in demo.stdout)
     links = re.findall(rf"{re.escape(demo.url())}/review/\S+\?token=\S+", demo.stdout)
-    assert len(links) == len(BUILT_IN) == 5
+    assert len(links) == len(SAMPLES) == 6
     with demo.client(follow_redirects=True) as person:
         assert all(person.get(link).status_code == 200 for link in links)
         home = person.get("/")
@@ -91,6 +91,20 @@ def test_an_answer_shows_in_poll_stream_callback_and_commentary(
     told = rf"{type}\s+…{hitl['case_id'][-6:]}  callback received and verified: review.completed"
     eventually(lambda: re.search(told, demo.stdout))
     assert re.search(rf"{type}\s+…{hitl['case_id'][-6:]}  answered: {ANSWERS[type]['action']}", demo.stdout)
+
+
+def test_a_turn_of_tool_calls_is_decided_in_the_demo_and_signed(
+    demo: ServerProcess, agent: httpx.Client
+) -> None:
+    hitl = agent.post("/api/demo?type=tool_calls").json()["hitl"]
+    assert hitl["type"] == "approval"
+    decided = {"decision.1": "approve", "decision.2": "reject", "decision.3": "approve"}
+    answer(demo, hitl["review_url"], {"action": "edit", "reason.2": "Not yet.", **decided})
+    poll = agent.get(hitl["poll_url"]).json()
+    assert verify_result(poll, agent.get("/.well-known/jwks.json").json()).action == "edit"
+    decisions = poll["result"]["data"]["decisions"]
+    assert decisions["call_transfer"] == {"decision": "reject", "reason": "Not yet."}
+    assert decisions["call_reminder_2"] == {"decision": "approve"}
 
 
 def polling_agent(

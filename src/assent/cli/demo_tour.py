@@ -11,7 +11,7 @@ from assent.bootstrap import Parts
 from assent.cases.events import CREATED
 from assent.desk import clock
 from assent.pages.view import DemoLink
-from assent.reviews import BUILT_IN
+from assent.reviews import SAMPLES
 from assent.server.demo import DemoDoor
 
 SAYS = {
@@ -26,7 +26,7 @@ SAYS = {
 
 
 class DemoTour:
-    """One open case of each type, and a running commentary."""
+    """One open case of each sort, and a running commentary."""
 
     _parts: Parts
     _demo: DemoDoor
@@ -37,9 +37,9 @@ class DemoTour:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, parts: Parts) -> None:
-        """Open a sample of each type on this server."""
+        """Open a sample of each sort on this server."""
         self._parts, self._demo = parts, parts.add_demo()
-        for type in BUILT_IN:
+        for type in SAMPLES:
             hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
             self._types[hitl["case_id"]] = type
             self._demo.doors.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))

@@ -18,6 +18,8 @@ BUILT_IN: Mapping[str, BaseKind] = {
     kind.name: kind for kind in (Approval(TOOL_CALLS), Selection(), Input(), Confirmation(), Escalation())
 }
 CUSTOM: BaseKind = Custom()
+SAMPLES: Mapping[str, BaseKind] = {**BUILT_IN, "tool_calls": TOOL_CALLS}
+"""A kind for every sort of question that one may want to see."""
 
 
 def kind_of(offer: Offer) -> BaseKind:
@@ -25,4 +27,4 @@ def kind_of(offer: Offer) -> BaseKind:
     return BUILT_IN.get(offer.type, CUSTOM).suited(offer.context)
 
 
-__all__ = ["BUILT_IN", "CUSTOM", "TOOL_CALLS", "BaseKind", "kind_of"]
+__all__ = ["BUILT_IN", "CUSTOM", "SAMPLES", "TOOL_CALLS", "BaseKind", "kind_of"]

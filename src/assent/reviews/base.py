@@ -26,6 +26,8 @@ class BaseKind(ABC):
     inline_actions: tuple[str, ...] = ()
     never_saved: frozenset[str] = frozenset()
     silence_is_no: bool = False
+    door: str = "service"
+    """Through which door its questions usually come."""
 
     def __init__(self, *special: "BaseKind") -> None:
         """`special` kinds have the same type and take over the contexts that they recognise."""

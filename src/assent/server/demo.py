@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from assent.cases.case import Subject
 from assent.desk.draft import draft_from
 from assent.desk.outbox import active_secrets
 from assent.desk.review_desk import ReviewDesk
@@ -33,7 +34,7 @@ class DemoDoor:
         self,
         *,
         desk: ReviewDesk,
-        example: Callable[[str], dict[str, Any] | None],
+        example: Callable[[str], tuple[dict[str, Any], Subject] | None],
         renderer: PageRenderer,
         replies: PageReplies,
     ) -> None:
@@ -78,11 +79,13 @@ class DemoDoor:
 
     async def sample(self, type: str) -> bytes:
         """The 202 body of a new sample case; its callbacks come back to this server."""
-        example = self._example(type)
-        if example is None:
+        found = self._example(type)
+        if found is None:
             raise ValidationFailed(f"There is no sample of type {type[:50]!r}.")
+        example, subject = found
         callback_url = self._desk.addresses.base + CALLBACKS
-        opened = await self._desk.open(draft_from({**example, "callback_url": callback_url}), DEMO)
+        draft = draft_from({**example, "callback_url": callback_url})
+        opened = await self._desk.open(draft, DEMO, subject=subject)
         return opened.body
 
     async def receive(self, request: Request) -> Response:

@@ -47,6 +47,7 @@ class ToolCalls(BaseKind):
     actions: tuple[str, ...] = ("approve", "edit", "reject")
     inline_actions: tuple[str, ...] = WHOLE
     silence_is_no = True
+    door = "hook"
 
     def __init__(self, grants: Grants | None = None) -> None:
         super().__init__()
