@@ -34,6 +34,7 @@ AssentError
 │   ├── CaseLost               the service no longer tells how the case stands
 │   ├── CredentialsRefused     the service wants other credentials to tell it
 │   ├── NotTold                the link reached nobody
+│   ├── NotKept                the file for pending cases takes nothing
 │   └── StillWaiting           the agent's patience ended before the case did
 ├── HookError                  a tool call could not be gated, answered or resumed
 │   ├── InvalidFeedback        400  invalid_feedback
@@ -277,6 +278,12 @@ class NotTold(FollowFailed):
     """The person could not be told."""
 
     code = "not_told"
+
+
+class NotKept(FollowFailed):
+    """The case cannot be kept, so that a restart would lose it."""
+
+    code = "not_kept"
 
 
 class StillWaiting(FollowFailed):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from assent.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
-from assent.errors import SettingsError, StillWaiting
+from assent.errors import NotKept, SettingsError, StillWaiting
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -189,3 +190,45 @@ def test_an_agent_that_is_killed_finds_its_case_again(server: RunningServer, pat
     assert outcome.against
     # Whoever was killed while telling may not have been heard: the link is sent again.
     assert [notice.name for notice in told] == (["told"] if moment == "while telling" else []) + ["ended"]
+
+
+def test_a_file_that_takes_nothing_costs_neither_the_question_nor_the_decision(
+    server: RunningServer, path: Path
+) -> None:
+    """Held by somebody else from the moment the person is told, until all is over."""
+    cases = PendingCases(path, busy_s=0.1)
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    def tell(notice: Notice) -> None:
+        if notice.name == "told":
+            holder.execute("BEGIN EXCLUSIVE")
+            link = {"submit_url": notice.case.submit_url, "submit_token": notice.case.submit_token}
+            threading.Thread(target=server.press, args=(link, "confirm")).start()
+
+    with Agent(tell=tell, pending=cases, clock=ticking(server)) as agent:
+        outcome = agent.request("POST", f"{server.url}/v1/cases", **opening(server))
+        with pytest.raises(NotKept, match="database is locked"):
+            cases.require_room()
+        holder.execute("ROLLBACK")
+    assert isinstance(outcome, Decided)
+    assert [one.told for one in cases.all()] == [False]
+    holder.close()
+
+
+def test_two_agents_with_one_file_each_find_all_cases_and_lose_none(path: Path) -> None:
+    first, second = PendingCases(path), PendingCases(path)
+    numbers = range(20)
+
+    def add(cases: PendingCases, name: str) -> None:
+        for number in numbers:
+            cases.add(PendingCase(case=replace(CASE, case_id=f"{name}{number}")))
+            cases.mark_told(replace(CASE, case_id=f"{name}{number}"))
+
+    threads = [threading.Thread(target=add, args=arguments) for arguments in ((first, "a"), (second, "b"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = {f"{name}{number}" for name in "ab" for number in numbers}
+    for cases in (first, second):
+        assert {one.case.case_id for one in cases.all() if one.told} == wanted

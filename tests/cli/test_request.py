@@ -1,11 +1,14 @@
 """`assent request`: any call; where a service needs a person, their decision, and codes to branch on."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 
+from assent.agent import PendingCases
 from tests.cli.asking import Desk, stand_in_browser
 from tests.cli.strange_service import Reply, StrangeService, json_reply, strange_service
 from tests.waiting import eventually
@@ -313,6 +316,23 @@ def test_where_nothing_can_be_kept_the_person_is_still_asked(service: StrangeSer
     )
     assert asking.end()["action"] == "confirm"
     assert "cannot be resumed" in asking.said
+
+
+def test_a_file_that_another_program_holds_keeps_nobody_from_being_asked(
+    desk: Desk, service: StrangeService
+) -> None:
+    service.asks()
+    service.stands(status="completed", result={"action": "confirm"})
+    path = desk.state / "assent" / "agent.db"
+    path.parent.mkdir(parents=True)
+    PendingCases(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        asking = desk.start("request", "POST", f"{service.url}/act")
+        asking.wait_for("/review/1")
+        assert asking.end()["action"] == "confirm"
+    assert "database is locked" in asking.said
+    assert "This wait cannot be resumed" in asking.said
 
 
 def test_where_nothing_can_be_kept_nobody_is_told_to_resume(service: StrangeService, desk: Desk) -> None:

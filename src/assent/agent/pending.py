@@ -5,6 +5,7 @@ its owner alone, or comes from the environment. Whoever has the database without
 cases wait and until when.
 """
 
+import logging
 import os
 import sqlite3
 import threading
@@ -22,12 +23,14 @@ from msgspec import Struct
 
 from assent.agent.reading import FollowedCase
 from assent.agent.trust import origin
-from assent.errors import SettingsError
+from assent.errors import NotKept, SettingsError
 from assent.ports.channel import Ticket
 
+log = logging.getLogger("assent.agent")
 KEY_VARIABLE = "ASSENT_AGENT_KEY"
 _NONCE_BYTES = 12
-_BUSY_S = 10.0
+BUSY_S = 10.0  # how long to wait for another process that writes
+_ORDINARY = 32 * 1024
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending (
     id TEXT PRIMARY KEY,
@@ -62,15 +65,26 @@ class PendingCase(Struct, frozen=True, kw_only=True):
 class PendingCases:
     """The cases of one agent; safe to use from several threads and processes."""
 
-    def __init__(self, path: Path | str, *, key: bytes | None = None) -> None:
+    def __init__(self, path: Path | str, *, key: bytes | None = None, busy_s: float = BUSY_S) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._cipher = AESGCM(key if key is not None else _key(self._path))
         self._lock = threading.Lock()
-        self._connection = _connect(self._path)
+        self._connection = _connect(self._path, busy_s)
+
+    def require_room(self) -> None:
+        """Raise NotKept unless a case of ordinary size could be kept right now."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO pending (id, expires_at, sealed) VALUES ('', '', zeroblob(?))", (_ORDINARY,)
+            )
+            connection.execute("DELETE FROM pending WHERE id = ''")
 
     def add(self, pending: PendingCase) -> None:
-        """Keep a case before its person is told, so that no link is out without someone waiting for it."""
+        """Keep a case before its person is told, so that no link is out without someone waiting for it.
+
+        This and all that writes raises NotKept if the file takes nothing.
+        """
         row_id = _row_id(pending.case)
         sealed = self._seal(row_id, msgspec.msgpack.encode(pending))
         expires_at = pending.case.expires_at.astimezone(UTC).isoformat()
@@ -143,8 +157,11 @@ class PendingCases:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._connection:
-            yield self._connection
+        try:
+            with self._lock, self._connection:
+                yield self._connection
+        except sqlite3.Error as error:
+            raise NotKept(f"Pending cases cannot be kept in {self._path}: {error}.") from error
 
     def _seal(self, row_id: str, plain: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
@@ -174,14 +191,23 @@ class KeptCase:
             self._cases.add(self._pending)
 
     def told(self) -> None:
-        """Its person has the link."""
-        if self._cases is not None:
-            self._cases.mark_told(self._pending.case)
+        """Its person has the link; if that cannot be noted, they may be told twice."""
+        with self._regardless():
+            if self._cases is not None:
+                self._cases.mark_told(self._pending.case)
 
     def end(self) -> None:
-        """Forget it."""
-        if self._cases is not None:
-            self._cases.remove(self._pending.case)
+        """Forget it; if that cannot be done, its end may be read twice."""
+        with self._regardless():
+            if self._cases is not None:
+                self._cases.remove(self._pending.case)
+
+    @contextmanager
+    def _regardless(self) -> Iterator[None]:
+        try:
+            yield
+        except NotKept as error:
+            log.warning("%s", error.message)
 
 
 def _row_id(case: FollowedCase) -> str:
@@ -189,10 +215,10 @@ def _row_id(case: FollowedCase) -> str:
     return sha256("\n".join(map(str, (*origin(case.service_url), case.case_id))).encode()).hexdigest()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=busy_s, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")

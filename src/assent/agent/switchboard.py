@@ -21,7 +21,7 @@ from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
 from assent.agent.pending import PendingCase, PendingCases
 from assent.agent.reading import FollowedCase
-from assent.errors import AssentError
+from assent.errors import AssentError, NotKept
 from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press
 
 REFERENCE_BYTES = 16
@@ -204,7 +204,10 @@ class Switchboard:
         await asyncio.to_thread(self._cases.add_buttons, case, references)
         card = card_of(case, references, is_reminder=is_reminder, round=round)
         ticket = await self._channel.send(card)
-        await asyncio.to_thread(self._cases.add_ticket, case, ticket)
+        try:
+            await asyncio.to_thread(self._cases.add_ticket, case, ticket)
+        except NotKept as error:  # the person has it; it will only not be brought up to date
+            log.warning("%s", error.message)
 
     def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()

@@ -22,7 +22,7 @@ from assent.channels import texts
 from assent.cli import results
 from assent.cli.progress_line import ProgressLine
 from assent.cli.telling import VIAS, Telling, open_messengers, places_for
-from assent.errors import AssentError, NotTold, SettingsError, StillWaiting, ValidationFailed
+from assent.errors import AssentError, NotKept, NotTold, SettingsError, StillWaiting, ValidationFailed
 from assent.ports.channel import Ended
 from assent.protocol.duration import parse_duration
 
@@ -193,13 +193,22 @@ class Waiting:
     def _opened_cases(self) -> PendingCases:
         """Where cases are kept; in a place that takes no files they are kept for this command alone."""
         try:
-            return PendingCases(default_path())
-        except (OSError, SettingsError) as error:
+            return _roomy(PendingCases(default_path()))
+        except (OSError, NotKept, SettingsError) as error:
             if isinstance(error, SettingsError) and not isinstance(error.__cause__, OSError | sqlite3.Error):
                 raise
             self.line.say(f"assent: {error}", "This wait cannot be resumed if the command is ended.")
         self._folder = tempfile.TemporaryDirectory(prefix="assent-")
         return PendingCases(Path(self._folder.name) / "agent.db")
+
+
+def _roomy(cases: PendingCases) -> PendingCases:
+    try:
+        cases.require_room()
+    except NotKept:
+        cases.close()
+        raise
+    return cases
 
 
 async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
