@@ -4,10 +4,10 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +119,8 @@ class SyncDriver(_Driver):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
-        self._running: dict[Future[Any], tuple[Job, float | None]] = {}
+        self._running: dict[str, tuple[Job, float | None]] = {}
+        self._ended_jobs: SimpleQueue[tuple[Job, Any, BaseException | None]] = SimpleQueue()
 
     def events(self, steps: Steps) -> Iterator[Event]:
         """Everything that is reported; the last event is the outcome."""
@@ -181,16 +182,18 @@ class SyncDriver(_Driver):
         """All but the last run beside this thread; the last one runs here, unless it may have to be left."""
         here = jobs[-1] if jobs[-1].tool.timeout is None else None
         for job in jobs:
+            limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
+            self._running[job.call.id] = (job, limit)
             if job is not here:
-                limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
-                self._running[self._workers.submit(partial(self._do, job))] = (job, limit)
+                self._workers.begin(partial(self._do, job), partial(self._told, job))
         if here is not None:
-            future: Future[Any] = Future()
             try:
-                future.set_result(self._do(here))
+                self._told(here, self._do(here), None)
             except Exception as error:
-                future.set_exception(error)
-            self._running[future] = (here, None)
+                self._told(here, None, error)
+
+    def _told(self, job: Job, result: Any, error: BaseException | None) -> None:
+        self._ended_jobs.put((job, result, error))
 
     def _do(self, job: Job) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
@@ -199,20 +202,35 @@ class SyncDriver(_Driver):
         return as_text(call_tool(job))
 
     def _ended(self) -> Ended:
-        limits = [limit - monotonic() for _, limit in self._running.values() if limit is not None]
-        patience = max(0.0, min(limits)) if limits else None
-        done, open_still = wait(self._running, timeout=patience, return_when=FIRST_COMPLETED)
-        if done and open_still:
-            done, _ = wait(self._running, timeout=_TOGETHER_S)
+        """What has ended by now, at least one; calls that end together are told together."""
         ended: dict[str, str | InterruptionMetadata] = {}
-        for future in done:
-            job, _ = self._running.pop(future)
-            ended[job.call.id] = _result(job, future.exception()) or future.result()
-        for future, (job, limit) in list(self._running.items()):
-            if limit is not None and job.tool.timeout is not None and limit <= monotonic():
-                del self._running[future]
-                ended[job.call.id] = too_slow(job.tool.timeout)
+        patience = self._patience()
+        while self._running and not (ended and patience == 0.0):
+            try:
+                job, result, error = self._ended_jobs.get(timeout=patience)
+            except Empty:
+                ended |= self._overdue()
+                patience = 0.0 if ended else self._patience()
+                continue
+            if self._running.pop(job.call.id, None) is not None:
+                ended[job.call.id] = _result(job, error) if error is not None else result
+                patience = _TOGETHER_S
         return ended
+
+    def _patience(self) -> float | None:
+        """How long until the first job is overdue; None if none ever is."""
+        limits = [limit - monotonic() for _, limit in self._running.values() if limit is not None]
+        return max(0.0, min(limits)) if limits else None
+
+    def _overdue(self) -> dict[str, str | InterruptionMetadata]:
+        overdue = [
+            job
+            for job, limit in self._running.values()
+            if limit is not None and limit <= monotonic() and job.tool.timeout is not None
+        ]
+        for job in overdue:
+            del self._running[job.call.id]
+        return {job.call.id: too_slow(job.tool.timeout) for job in overdue if job.tool.timeout is not None}
 
 
 class AsyncDriver(_Driver):
@@ -313,7 +331,8 @@ class AsyncDriver(_Driver):
         ended: dict[str, str | InterruptionMetadata] = {}
         for task in done:
             job = self._running.pop(task)
-            ended[job.call.id] = _result(job, task.exception()) or task.result()
+            error = task.exception()
+            ended[job.call.id] = task.result() if error is None else _result(job, error)
         return ended
 
 
@@ -328,10 +347,8 @@ def _unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
         logger.warning("%s failed; the calls go on waiting.", type(effect).__name__, exc_info=error)
 
 
-def _result(job: Job, error: BaseException | None) -> str | None:
+def _result(job: Job, error: BaseException) -> str:
     """What the model reads about a tool that raised; what is no fault of the tool goes on up."""
-    if error is None:
-        return None
     if not isinstance(error, Exception):
         raise error
     logger.warning("The tool %s failed: %s", job.call.name, type(error).__name__, exc_info=error)

@@ -9,41 +9,55 @@ from typing import Any
 
 _IDLE_AT_MOST = 8
 """So many threads are kept for the next turn."""
+Done = Callable[[Any, BaseException | None], object]
+"""Told what came of the work: its result, or what it raised."""
 
 
 class Workers:
     """Runs functions side by side, as many at once as there are; finished threads are used again."""
 
     def __init__(self) -> None:
-        self._todo: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._todo: SimpleQueue[tuple[Callable[[], Any], Done]] = SimpleQueue()
         self._idle = 0
         self._lock = threading.Lock()
 
-    def submit(self, work: Callable[[], Any]) -> "Future[Any]":
-        """Begin the work at once, in the caller's context."""
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        context = contextvars.copy_context()
+    def begin(self, work: Callable[[], Any], done: Done) -> None:
+        """Begin the work at once, in the caller's context; `done` is called in the thread that did it."""
         with self._lock:
             needs_thread = self._idle == 0
             if not needs_thread:
                 self._idle -= 1
-        self._todo.put((future, lambda: context.run(work)))
+        context = contextvars.copy_context()
+        self._todo.put((lambda: context.run(work), done))
         if needs_thread:
             threading.Thread(target=self._serve, name="assent-tool", daemon=True).start()
+
+    def submit(self, work: Callable[[], Any]) -> "Future[Any]":
+        """Begin the work at once; the future tells what came of it."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self.begin(work, done)
         return future
 
     def _serve(self) -> None:
         while True:
-            future, work = self._todo.get()
+            work, done = self._todo.get()
+            result, error = None, None
             try:
                 result = work()
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+            except BaseException as raised:
+                error = raised
             with self._lock:
-                if self._idle >= _IDLE_AT_MOST:
-                    return
-                self._idle += 1
-            del future, work
+                stays = self._idle < _IDLE_AT_MOST
+                self._idle += stays
+            done(result, error)
+            if not stays:
+                return
+            del work, done, result, error
