@@ -307,6 +307,15 @@ def test_whatever_a_service_says_cannot_move_the_cursor(service: StrangeService,
     assert "⟦U+001B⟧" in asking.said
 
 
+def test_a_question_without_an_end_does_not_flood_the_screen(desk: Desk, service: StrangeService) -> None:
+    service.asks(prompt="Really? " * 100_000)
+    service.stands(status="completed", result={"action": "confirm"})
+    asking = desk.start("request", "POST", f"{service.url}/act")
+    asking.end()
+    assert "Really?…" in asking.said
+    assert len(asking.said) < 2_000
+
+
 def test_where_nothing_can_be_kept_the_person_is_still_asked(service: StrangeService, desk: Desk) -> None:
     (desk.folder / "taken").write_text("")
     service.asks()

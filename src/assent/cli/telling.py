@@ -24,6 +24,7 @@ from assent.protocol.addresses import LOOPBACK_HOSTS
 HERE = ("print", "browser", "qr")
 VIAS = (*NAMES, *HERE)
 INDENT = "  "
+LONGEST_PROMPT = 600
 
 
 class Place(Protocol):
@@ -194,7 +195,7 @@ def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
     return [
         "",
         *line.wrapped(f"{texts.heading(card)}:"),
-        *line.wrapped(texts.one_line(card.prompt), INDENT),
+        *line.wrapped(texts.cut(texts.one_line(card.prompt), LONGEST_PROMPT), INDENT),
         INDENT + texts.visible(card.review_url),
         *line.wrapped(f"{texts.deadline(card)}.", INDENT),
         *line.wrapped(texts.silence(card), INDENT),
