@@ -16,7 +16,7 @@ from assent.errors import BadRequest, InvalidSubmission, ValidationFailed
 from assent.protocol.argument_patterns import misshapen, says_nothing
 from assent.protocol.duration import format_duration, parse_duration
 from assent.protocol.shape import quote
-from assent.protocol.wording import Amount, Message, message
+from assent.protocol.wording import Amount, message
 
 MOST_GRANTS = 50
 LARGEST_PATTERNS = 16 * 1024
@@ -68,26 +68,26 @@ def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mappin
     if not isinstance(given, list | tuple):
         raise InvalidSubmission(_IS_A_LIST, fields={"grants": _IS_A_LIST})
     if len(given) > MOST_GRANTS:
-        complaint = message("An answer gives at most {most} grants.", most=Amount(MOST_GRANTS))
+        complaint = f"An answer gives at most {MOST_GRANTS} grants."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     by_id = {call.get("id"): call for call in calls}
     terms = [_terms(one, by_id, decisions) for one in given]
     twice = {one.call_id for one in terms if [other.call_id for other in terms].count(one.call_id) > 1}
     for call_id in sorted(twice):
-        raise _misfit(call_id, message("This call is granted twice; once is enough."))
+        raise _misfit(call_id, "This call is granted twice; once is enough.")
     return terms
 
 
-_IS_A_LIST = message("Grants are a list.")
+_IS_A_LIST = "grants is a list."
 
 
 def _terms(given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mapping[str, Any]]) -> Terms:
     if not isinstance(given, Mapping) or set(given) != set(MEMBERS):
-        complaint = message("A grant has {members}, all of them.", members=", ".join(MEMBERS))
+        complaint = f"A grant has {', '.join(MEMBERS)}, all of them."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     call_id = given["call_id"]
     if not isinstance(call_id, str) or call_id not in calls:
-        complaint = message("There is no call {name} to grant.", name=quote(str(call_id)))
+        complaint = f"There is no call {quote(str(call_id))} to grant."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     call, decision = calls[call_id], decisions.get(call_id) or {}
     wrong = _call_misfit(call, decision) or _patterns_misfit(given["patterns"], _as_decided(call, decision))
@@ -112,7 +112,7 @@ def _arguments(call: Call) -> Mapping[str, Any]:
     return call.get("arguments") or {}
 
 
-def _call_misfit(call: Call, decision: Mapping[str, Any]) -> Message | None:
+def _call_misfit(call: Call, decision: Mapping[str, Any]) -> str | None:
     if call.get("high_risk", False) is not False:
         return message("A call of high risk is decided each time; it cannot be granted.")
     runs = decision.get("decision") in ("approve", "edit")
@@ -121,11 +121,11 @@ def _call_misfit(call: Call, decision: Mapping[str, Any]) -> Message | None:
     return None
 
 
-def _patterns_misfit(patterns: Any, arguments: Mapping[str, Any]) -> Message | None:
+def _patterns_misfit(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
     if not isinstance(patterns, Mapping):
-        return message("The patterns are an object, one for each argument.")
+        return "The patterns are an object, one for each argument."
     if patterns.keys() != arguments.keys():
-        return message("Every argument of the call needs a pattern, and no other.")
+        return "Every argument of the call needs a pattern, and no other."
     if misshapes := [wrong for wrong in map(misshapen, patterns.values()) if wrong is not None]:
         return misshapes[0]
     if len(msgspec.json.encode(patterns)) > LARGEST_PATTERNS:

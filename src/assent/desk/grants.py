@@ -22,7 +22,6 @@ from assent.desk.answer import Answer
 from assent.errors import CaseConflict, CaseNotFound, InvalidSubmission, Unavailable, ValidationFailed
 from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Store
-from assent.protocol.wording import message
 
 ATTEMPTS = 16
 LARGEST_LOGGED = 4 * 1024
@@ -53,7 +52,7 @@ def given_grants(
     if not given or offer.type != "approval" or calls is None:
         return ()
     if answer.path != "browser_submit":
-        complaint = message("Grants are given on the review page only; open the review link.")
+        complaint = "Grants are given on the review page only; open the review link."
         raise InvalidSubmission(complaint, fields={"grants": complaint})
     return tuple(
         Grant(

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from assent.protocol.characters import is_storable
-from assent.protocol.wording import Amount, Message, message
+from assent.protocol.wording import Amount, message
 
 LONGEST_GLOB = 500
 LONGEST_TEXT = 10_000
@@ -23,6 +23,7 @@ FEWEST_LETTERS = 3
 NAME_SIGNS = frozenset("_-.~+")
 """What one star stands for besides letters and digits: it never leaves a name, a folder or an address."""
 STAR, ESCAPE = "*", "\\"
+NO_RANGE = message("Write a number here that is not smaller than the one of this call.")
 
 
 def fits(pattern: Any, value: Any) -> bool:
@@ -36,17 +37,17 @@ def fits(pattern: Any, value: Any) -> bool:
     return _within(pattern["from"], pattern["to"], value)
 
 
-def misshapen(pattern: Any) -> Message | None:
+def misshapen(pattern: Any) -> str | None:
     """What is wrong with a pattern, or None."""
     if not isinstance(pattern, Mapping):
-        return message("A pattern is an object.")
+        return "A pattern is an object."
     if pattern.keys() == {"exact"}:
-        return None if is_json(pattern["exact"]) else message("The exact value is not JSON.")
+        return None if is_json(pattern["exact"]) else "The exact value is not JSON."
     if pattern.keys() == {"glob"}:
         return _misshapen_glob(pattern["glob"])
     if pattern.keys() == {"from", "to"}:
         return _misshapen_range(pattern["from"], pattern["to"])
-    return message("A pattern has either exact, or glob, or from and to.")
+    return "A pattern has either exact, or glob, or from and to."
 
 
 def says_nothing(pattern: Mapping[str, Any]) -> bool:
@@ -178,18 +179,18 @@ def _within(low: float, high: float, value: Any) -> bool:
     return bool(low <= value <= high)
 
 
-def _misshapen_glob(glob: Any) -> Message | None:
+def _misshapen_glob(glob: Any) -> str | None:
     if not isinstance(glob, str) or not glob:
-        return message("A glob is text, with * for what may differ.")
+        return message("Write what the text looks like; it cannot be empty.")
     if len(glob) > LONGEST_GLOB:
-        return message("A glob has at most {most} characters.", most=Amount(LONGEST_GLOB))
-    return None if is_storable(glob) else message("A glob has no control characters.")
+        return message("What the text looks like has at most {most} characters.", most=Amount(LONGEST_GLOB))
+    return None if is_storable(glob) else "A glob has no control characters."
 
 
-def _misshapen_range(low: Any, high: Any) -> Message | None:
+def _misshapen_range(low: Any, high: Any) -> str | None:
     if not (_is_number(low) and _is_number(high)):
-        return message("A range goes from a number to a number.")
-    return None if low <= high else message("A range goes from the smaller number to the larger.")
+        return NO_RANGE
+    return None if low <= high else NO_RANGE
 
 
 def _is_number(value: Any) -> bool:

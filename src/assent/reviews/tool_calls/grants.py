@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from assent.reviews.answer import misfit
+from assent.errors import InvalidSubmission
 from assent.reviews.tool_calls.asked import Group
 
 FIELD = "grants"
@@ -52,7 +52,8 @@ class NoGrants:
         """None is fine, any is refused."""
         if given is None or given == []:
             return []
-        raise misfit(FIELD, "Nothing can be allowed in advance here; send the decisions alone.")
+        complaint = "Nothing can be allowed in advance here; send the decisions alone."
+        raise InvalidSubmission(complaint, fields={FIELD: complaint})
 
     def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
         """As it was sent; there is none."""
