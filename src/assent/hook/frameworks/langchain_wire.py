@@ -39,16 +39,17 @@ def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None 
         "tool_feedbacks": [_waiting(each, path) for each in interruption.tool_feedbacks],
     }
     said = {each.id: _said(each) for each in interruption.tool_feedbacks if each.result is not None}
-    return {**kept, "said": said}
+    case = None if interruption.case is None else dict(interruption.case)
+    return {**kept, "said": said, "case": case}
 
 
 def decoded(value: Mapping[str, Any]) -> InterruptionMetadata:
     """What `encoded` wrote."""
-    kept = {name: part for name, part in value.items() if name != "said"}
+    kept = {name: part for name, part in value.items() if name not in ("said", "case")}
     interruption = InterruptionMetadata.from_dict(kept)
     said = value.get("said", {})
     calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
-    return replace(interruption, tool_feedbacks=calls)
+    return replace(interruption, tool_feedbacks=calls, case=value.get("case"))
 
 
 def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:
