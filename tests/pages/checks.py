@@ -17,6 +17,9 @@ RENDERED = {
     **EVERYTHING,
     "runOnly": ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"],
 }
+# What a language changes: everything but colours.
+LAID_OUT = {**EVERYTHING, "rules": {"color-contrast": {"enabled": False}}}
+SIZES = {**EVERYTHING, "runOnly": ["scrollable-region-focusable", "target-size"]}
 RUN_AXE = """options => axe.run(options).then(results => results.violations.map(one =>
   [one.id, one.nodes.slice(0, 4).map(node => node.html.slice(0, 160))]))"""
 
@@ -104,14 +107,15 @@ def violations(page: Page, options: dict[str, Any] = EVERYTHING) -> list[Any]:
 def examine(page: Page, name: str, findings: Findings) -> None:
     """Look at a page that is open on a phone, in both themes and at every width."""
     page.emulate_media(reduced_motion="reduce")  # a colour on its way to another is neither
-    findings.note("violations", name, violations(page))
+    findings.note("violations", name, violations(page))  # on a phone, in light
     for viewport in (PHONE, DESK):
         where = f"{name}, {viewport['width']} px"
         page.set_viewport_size(viewport)
         findings.note("sideways", where, page.evaluate(OVERFLOWS))
-        for theme in THEMES:
+        for theme in THEMES if viewport is DESK else ("dark",):
             page.emulate_media(color_scheme=theme)
             findings.note("violations", f"{where}, {theme}", violations(page, RENDERED))
+        page.emulate_media(color_scheme="light")
     page.set_viewport_size(PHONE)
     findings.note("small targets", name, page.evaluate(SMALL_TARGETS))
     findings.note("broken words", name, page.evaluate(BROKEN_WORDS))

@@ -11,6 +11,7 @@ from assent.pages import assets
 from assent.server.page_replies import HEADERS
 
 POSTED = b"<!doctype html><title>posted</title><main class=outcome></main>"
+KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 MEDIA = {"css": "text/css", "js": "text/javascript"}
 
 
@@ -42,19 +43,23 @@ def serving(pages: Mapping[str, str]) -> Iterator[Site]:
     site = Site(pages)
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1
+        disable_nagle_algorithm = True
+
         def do_GET(self) -> None:
-            self.reply(*site.answer(self.path))
+            self.reply(*site.answer(self.path), kept=self.path.startswith("/static/"))
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", "0")))
             site.posts.append((self.path, body.decode()))
             self.reply(200, "text/html; charset=utf-8", POSTED)
 
-        def reply(self, status: int, media: str, body: bytes) -> None:
+        def reply(self, status: int, media: str, body: bytes, *, kept: bool = False) -> None:
             self.send_response(status)
             self.send_header("content-type", media)
             self.send_header("content-length", str(len(body)))
-            for name, value in HEADERS.items():
+            for name, value in {**HEADERS, **(KEPT if kept else {})}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)

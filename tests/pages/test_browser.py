@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from assent.pages.language import Language
@@ -12,11 +13,11 @@ from assent.reviews import BUILT_IN
 from tests.pages.checks import (
     BROKEN_WORDS,
     DESK,
-    EVERYTHING,
+    LAID_OUT,
     NARROW,
     OVERFLOWS,
     PHONE,
-    RENDERED,
+    SIZES,
     Findings,
     examine,
     violations,
@@ -40,8 +41,12 @@ def site() -> Iterator[Site]:
         yield served
 
 
-def opened(browser: Browser, *, viewport: ViewportSize = PHONE, js: bool = True) -> Page:
+def opened(
+    browser: Browser, *, viewport: ViewportSize = PHONE, js: bool = True, examined: bool = False
+) -> Page:
     context = browser.new_context(viewport=viewport, java_script_enabled=js)
+    if examined:
+        context.add_init_script(AXE_SCRIPT)
     page = context.new_page()
     page.set_default_timeout(10_000)
     return page
@@ -50,7 +55,7 @@ def opened(browser: Browser, *, viewport: ViewportSize = PHONE, js: bool = True)
 @pytest.fixture(scope="module")
 def findings(browser: Browser, site: Site) -> Findings:
     """Every page, looked at once in every way."""
-    page, found, said = opened(browser), Findings(), list[str]()
+    page, found, said = opened(browser, examined=True), Findings(), list[str]()
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     for name in PAGES:
@@ -104,11 +109,11 @@ def test_no_page_breaks_the_content_policy(findings: Findings) -> None:
 def test_pages_of_other_scripts_are_as_accessible_and_as_narrow(
     browser: Browser, site: Site, code: str
 ) -> None:
-    page, found = opened(browser, viewport=NARROW), {}
+    page, found = opened(browser, viewport=NARROW, examined=True), {}
     page.emulate_media(reduced_motion="reduce")
     for name in spoken(FOREIGN[code]):
         page.goto(f"{site.address}/{name}")
-        wrong = violations(page, EVERYTHING if code == "ar" else RENDERED)
+        wrong = violations(page, LAID_OUT if code == "ar" else SIZES)
         if wrong or page.evaluate(OVERFLOWS):
             found[name] = wrong or "scrolls sideways"
         if page.evaluate(BROKEN_WORDS):
