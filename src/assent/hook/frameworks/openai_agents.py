@@ -28,7 +28,7 @@ from agents.result import RunResultBase
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import TypeAdapter
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from assent.errors import HookError, InvalidFeedback
 from assent.hook.calls import Arguments, ToolCall, read_arguments
@@ -86,12 +86,12 @@ class Approval(Runs[Agent[Any], Outcome]):
 
     def messages(self, thread_id: str) -> list[Any]:
         """The thread's input items, up to where it waits or ended."""
-        return list((self.threads.state(thread_id) or {}).get("messages", ()))
+        return list(json.loads(self.threads.state(thread_id) or "{}").get("messages", ()))
 
     def _flow(self, agent: Agent[Any], taking: Taking, prompt: str | None) -> Flow[Outcome]:
         held: Held | Ended | InterruptionMetadata = yield taking
         if isinstance(held, Ended):
-            return Delivered(final_output=held.state["output"])
+            return Delivered(final_output=json.loads(held.state)["output"])
         if not isinstance(held, Held):
             return held
         run = _Run(turn=held.turn, decided=held.interruption)
@@ -104,10 +104,10 @@ class Approval(Runs[Agent[Any], Outcome]):
                 if state is None:
                     output = to_jsonable_python(result.final_output, fallback=str)
                     ended = {"messages": result.to_input_list(), "output": output}
-                    yield partial(self.threads.finish, held, to_jsonable_python(ended))
+                    yield partial(self.threads.finish, held, to_json(ended).decode())
                     return result
                 calls, gates = _sort(state, run)
-                paused = {"messages": to_jsonable_python(result.to_input_list()), "run": state.to_json()}
+                paused = to_json({"messages": result.to_input_list(), "run": state.to_json()}).decode()
                 pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result.last_agent))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
@@ -141,7 +141,7 @@ class Approval(Runs[Agent[Any], Outcome]):
         options = {**options, "hooks": _Watch(self, options.get("hooks"))}
         if not isinstance(stands, Held):
             return stands, options
-        kept = stands.state or {}
+        kept = json.loads(stands.state or "{}")
         if stands.interruption is None:
             return [*kept.get("messages", ()), {"role": "user", "content": prompt}], options
         context = options.pop("context", None)

@@ -60,6 +60,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     def __init__(self, *hooks: Hook, saver: Saver, **named: Any) -> None:
         Runs.__init__(self, *hooks, saver=saver, **named)
         self.schemas: dict[str, Mapping[str, Any] | None] = {}
+        self.decided: dict[str, InterruptionMetadata] = {}
         self.passed = object()
         """Marks calls that nobody needs to see after all; nothing that comes from outside equals it."""
 
@@ -70,21 +71,23 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     def messages(self, thread_id: str) -> list[ModelMessage]:
         """The thread's messages, up to where it waits or ended."""
         state = self.threads.state(thread_id)
-        return [] if state is None else _results(Any).validate_python(state).all_messages()
+        return [] if state is None else _results(Any).validate_json(state).all_messages()
 
     def _flow(self, agent: AnyAgent, taking: Taking, prompt: str | None) -> Flow[Outcome]:
         held: Held | Ended | InterruptionMetadata = yield taking
         if isinstance(held, Ended):
             kind = agent.output_type
-            return _results(kind if isinstance(kind, type) else Any).validate_python(held.state)
+            return _results(kind if isinstance(kind, type) else Any).validate_json(held.state)
         if not isinstance(held, Held):
             return held
+        if held.interruption is not None:
+            self.decided[held.turn] = held.interruption
         try:
             step = self._first_step(agent, held, prompt)
             while True:
                 with self.threads.holding(held):
                     result: AgentRunResult[Any] = yield step
-                state = _results(Any).dump_python(result, mode="json")
+                state = _results(Any).dump_json(result).decode()
                 requests = result.output
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
                     yield partial(self.threads.finish, held, state)
@@ -104,6 +107,8 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         except BaseException:
             yield partial(self.threads.let_go, held)
             raise
+        finally:
+            self.decided.pop(held.turn, None)
 
     async def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Any:
         return await agent.run(**step, **options)
@@ -119,7 +124,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         step: dict[str, Any] = {"user_prompt": prompt, "output_type": _with_deferred(agent.output_type)}
         if held.state is None:
             return {**step, "conversation_id": held.checkpoint.thread_id}
-        step["conversation"] = _results(Any).validate_python(held.state).conversation
+        step["conversation"] = _results(Any).validate_json(held.state).conversation
         if held.interruption is not None:
             step["user_prompt"] = "\n\n".join(held.messages) or None
             step["deferred_tool_results"] = build_results(held.interruption, held.turn)
@@ -200,7 +205,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
 
     async def _decided(self, turn: str, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
         threads, call_id = self.approval.threads, ctx.tool_call_id or ""
-        standing = await threads.gate.aside(threads.gate.waiting, turn)
+        standing = self.approval.decided.get(turn) or await threads.gate.aside(threads.gate.waiting, turn)
         ran = None if standing is None else to_run(standing, call_id)
         if ran is None:
             raise ApprovalRequired({MARK: {}})

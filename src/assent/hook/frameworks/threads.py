@@ -4,7 +4,8 @@ An adapter takes a thread, lets its framework run, and then pauses or finishes i
 to go on is one JSON value here; the calls that wait, and their answers, are the gate's.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -43,7 +44,7 @@ class Held:
     """What the person wrote while the calls waited."""
 
     @property
-    def state(self) -> Any:
+    def state(self) -> str | None:
         """What the framework had when the thread was left; None for a new one."""
         return _kept(self.checkpoint).get("state")
 
@@ -57,14 +58,14 @@ class Held:
 class Ended:
     """A thread that has gone on already: this answer was delivered before."""
 
-    state: Any
+    state: str
 
 
 class Threads:
     """Keeps a framework's threads in a saver; one caller at a time works on one.
 
     Savers list the turns that wait, not the threads: it is a turn that is paused, and its answers with it.
-    A framework's state is a JSON object whose `messages` are what the thread has said so far.
+    A framework's state is the text of a JSON object whose `messages` are what the thread has said so far.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Threads:
         waiting = self.gate.waiting(turn) if turn else None
         return None if standing is None or waiting is None else _shown(waiting, standing)
 
-    def state(self, thread_id: str) -> Any:
+    def state(self, thread_id: str) -> str | None:
         """What the framework had when the thread was left; None if there is no such thread."""
         standing = self._standing(thread_id)
         return None if standing is None else _kept(standing).get("state")
@@ -136,7 +137,7 @@ class Threads:
                 continue
 
     def pause(
-        self, held: Held, state: Any, calls: Sequence[ToolCall], gates: Gates, schemas: Schemas
+        self, held: Held, state: str, calls: Sequence[ToolCall], gates: Gates, schemas: Schemas
     ) -> InterruptionMetadata | None:
         """Freeze the calls as they were judged, and leave the thread to a person.
 
@@ -150,7 +151,7 @@ class Threads:
             return None
         return _shown(interruption, self._leave(held, {"state": state, "turn": turn}))
 
-    def finish(self, held: Held, state: Any) -> None:
+    def finish(self, held: Held, state: str) -> None:
         """Keep where the framework came to; the thread takes a message again."""
         self._leave(held, {"state": state})
 
@@ -186,14 +187,15 @@ class Threads:
         if "turn" not in kept:
             if not _delivered_before(standing, feedback):
                 raise NothingToResume
-            return Ended(state=kept.get("state"))
+            return Ended(state=kept["state"])
         turn = kept["turn"]
-        waiting = self.gate.waiting(turn)
-        if waiting is not None and _delivered_before(standing, feedback, waiting):
-            return _shown(waiting, standing)
+        if feedback is not None and _delivered_before(standing, feedback):
+            waiting = self.gate.waiting(turn)
+            if waiting is not None and not _names(feedback) & _names(waiting.tool_feedbacks):
+                return _shown(waiting, standing)
         answered = self.gate.answer(turn, feedback)
-        if waiting is not None and answered.id != waiting.id:
-            standing = self._note_replaced(standing, waiting)
+        if isinstance(feedback, InterruptionMetadata) and answered.id != feedback.id:
+            standing = self._note_replaced(standing, feedback)
         if answered.undecided:
             return _shown(answered, standing)
         claimed = self._claim(standing)
@@ -293,26 +295,48 @@ def refused(feedback: ToolFeedback) -> str | None:
     return refusal(Verdict(decision=feedback.result, reason=feedback.reason, answer=feedback.answer))
 
 
+class _Said(Mapping[str, Any]):
+    """Where a thread stands, as an interruption shows it; read only if somebody looks."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __getitem__(self, name: str) -> Any:
+        if name != "messages":
+            raise KeyError(name)
+        return tuple(json.loads(self._text)["messages"])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("messages",))
+
+    def __len__(self) -> int:
+        return 1
+
+
 def _shown(interruption: InterruptionMetadata, standing: Checkpoint) -> InterruptionMetadata:
     """The interruption as a caller sees it: of their own thread, where that stands."""
-    messages = _kept(standing).get("state", {}).get("messages", ())
-    return replace(interruption, thread_id=standing.thread_id, state={"messages": tuple(messages)})
+    said = _Said(_kept(standing)["state"])
+    return replace(interruption, thread_id=standing.thread_id, state=said)
 
 
 def _kept(checkpoint: Checkpoint) -> dict[str, Any]:
     return checkpoint.messages[0] if checkpoint.messages else {}
 
 
-def _delivered_before(
-    standing: Checkpoint, feedback: Feedback | None, waiting: InterruptionMetadata | None = None
-) -> bool:
+def _delivered_before(standing: Checkpoint, feedback: Feedback | None) -> bool:
     """Whether this answers an earlier interruption of the thread, which went on from it already."""
     if isinstance(feedback, InterruptionMetadata):
         return feedback.id in standing.resumed
     if feedback is None:
-        return waiting is None and bool(standing.resumed)
-    named = (
-        set(feedback) if isinstance(feedback, Mapping) else {getattr(said, "id", None) for said in feedback}
+        return bool(standing.resumed)
+    named = _names(feedback)
+    return bool(named) and named <= set(_kept(standing).get("answered", []))
+
+
+def _names(feedback: Feedback) -> set[Any]:
+    """The calls that are answered; of an interruption none, since it has a name itself."""
+    if isinstance(feedback, InterruptionMetadata):
+        return set()
+    return set(
+        feedback if isinstance(feedback, Mapping) else (getattr(said, "id", None) for said in feedback)
     )
-    current = set() if waiting is None else {call.id for call in waiting.tool_feedbacks}
-    return bool(named) and named <= set(_kept(standing).get("answered", [])) and not named & current
