@@ -16,7 +16,7 @@ from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
 from assent.errors import InvalidFeedback, NothingToResume, ThreadPaused
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from assent.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
 from assent.hook.frameworks.langchain import (
     ApprovalMiddleware,
     aresume,
@@ -362,6 +362,14 @@ def test_agents_side_by_side_are_answered_one_after_the_other(office: Office) ->
     assert left.id == second.id
     resume(graph, "t", list(second.approve_all().tool_feedbacks))
     assert sorted(office.ran) == ["DELETE", "all"]
+
+
+def test_a_call_that_was_granted_before_uses_its_grant_once(office: Office) -> None:
+    grants = MemoryGrants(clock=office.clock)
+    grants.add(SQL, agent="agent", uses=2, lasts_for=timedelta(hours=1), granted_by="Ada")
+    agent = office.agent((SQL,), middleware=[office.approval(grants=grants)])
+    assert [interruption_of(agent.invoke(GO, place(name))) is None for name in "abc"] == [True, True, False]
+    assert office.ran == ["DELETE", "DELETE"]
 
 
 @pytest.mark.anyio
