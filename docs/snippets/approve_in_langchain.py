@@ -28,8 +28,8 @@ def asks_for(*calls: Any) -> ScriptedModel:
 WARN = {"id": "call_1", "name": "send_warning", "args": {"city": "Bern", "text": "Storm at noon"}}
 LOOK = {"id": "call_2", "name": "get_weather", "args": {"city": "Bern"}}
 model = asks_for(WARN, LOOK)
-sent = []
-question = {"messages": [{"role": "user", "content": "Warn Bern, if there is a storm"}]}
+sent: list[str] = []
+question: Any = {"messages": [{"role": "user", "content": "Warn Bern, if there is a storm"}]}
 
 
 def get_weather(city: str) -> str:
@@ -53,6 +53,7 @@ agent = create_agent(
 
 result = agent.invoke(question, {"configurable": {"thread_id": "storm"}})
 waiting = interruption_of(result)
+assert waiting is not None
 for call in waiting.undecided:
     print(call.id, call.name, call.arguments, call.description)
 
@@ -66,7 +67,7 @@ assert result["messages"][-1].text == "Everybody is warned."
 assert resume(agent, "storm", answer)["messages"] == result["messages"]
 assert sent == ["Stay inside"]
 
-config = {"configurable": {"thread_id": "command"}}
+config: Any = {"configurable": {"thread_id": "command"}}
 agent = create_agent(
     asks_for(WARN), tools=[send_warning], middleware=[approval], checkpointer=InMemorySaver()
 )
@@ -85,10 +86,14 @@ approval = ApprovalMiddleware(
 )
 agent = create_agent(model, tools=[send_warning], middleware=[approval], checkpointer=InMemorySaver())
 result = agent.invoke(question, config)
-print(interruption_of(result).case["review_url"])
+waiting = interruption_of(result)
+if waiting is not None and waiting.case is not None:
+    print(waiting.case["review_url"])
 
 assert interruption_of(resume(agent, "case", None)) is not None, "nobody has decided yet"
-server.cancel(interruption_of(result).case["case_id"], reason="The storm has passed")
+assert waiting is not None
+assert waiting.case is not None
+server.cancel(waiting.case["case_id"], reason="The storm has passed")
 
 result = resume(agent, "case", None)
 
