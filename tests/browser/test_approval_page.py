@@ -6,13 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from assent.pages.diffs import compare
 from assent.reviews.approval.example import EXAMPLE
 from tests.browser.visiting import BOTH, press
-from tests.pages.checks import DESK
+from tests.pages.checks import DESK, violations
 from tests.server.running import RunningServer
 
 Ask = Callable[..., dict[str, Any]]
@@ -54,7 +53,7 @@ def own_changes(page: Page, number: int) -> Any:
 
 
 def assert_accessible(page: Page) -> None:
-    assert [one["id"] for one in Axe().run(page).response["violations"]] == []
+    assert violations(page) == []
 
 
 def test_a_person_approves_exactly_what_is_shown(agent: httpx.Client, page: Page, ask: Ask) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from assent.reviews.confirmation.example import EXAMPLE as BACKUPS
 from assent.reviews.custom_example import EXAMPLE as PHOTO
 from assent.reviews.escalation.example import EXAMPLE as IMPORT
 from assent.reviews.selection.example import EXAMPLE as ROOMS
 from tests.browser.visiting import BOTH, press
-from tests.pages.checks import DESK, PHONE
+from tests.pages.checks import DESK, OVERFLOWS, PHONE, RENDERED, THEMES, violations
 from tests.server.running import RunningServer
 
 Ask = Callable[..., dict[str, Any]]
@@ -356,33 +356,38 @@ def test_a_type_of_ones_own_without_context_is_not_blank(page: Page, ask: Ask, r
 # Everyone
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
-def test_every_state_is_accessible(
-    browser: Browser, server: RunningServer, agent: httpx.Client, theme: Any, viewport: ViewportSize
-) -> None:
-    context = browser.new_context(viewport=viewport, color_scheme=theme)
+def test_every_state_is_accessible(browser: Browser, server: RunningServer, agent: httpx.Client) -> None:
+    context = browser.new_context(viewport=PHONE)
+    context.add_init_script(AXE_SCRIPT)
     page = context.new_page()
     cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         (ROOMS, {"options": [LOFT, *MANY[:60]], "min_selections": 2, "max_selections": 2}, "Send my choice"),
         (BACKUPS, {}, "Confirm"),
         (IMPORT, {**FAILURE, "params": {"size": 1}}, "Try again"),
     ]
-    found = {}
+    found: dict[str, list[Any]] = {}
     for example, changes, button in cases:
         body = {**example, "context": {**example["context"], **changes}}
         page.goto(server.open(agent, **body)["review_url"])
-        found[f"{body['type']} open"] = violations(page)
+        found |= everywhere(page, f"{body['type']} open")
         if body["type"] == "escalation":
             page.get_by_label("Size").fill("x")
         press(page, button)
         expect(page.get_by_role("alert").first).to_contain_text("Nothing was recorded yet")
-        found[f"{body['type']} with problems"] = violations(page)
-        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), body["type"]
+        found |= everywhere(page, f"{body['type']} with problems")
     context.close()
     assert {name: one for name, one in found.items() if one} == {}
 
 
-def violations(page: Page) -> list[Any]:
-    found = Axe().run(page).response["violations"]
-    return [(one["id"], [node["html"] for node in one["nodes"]][:5]) for one in found]
+def everywhere(page: Page, state: str) -> dict[str, list[Any]]:
+    """What is wrong with this state of a page, in both themes and at both sizes."""
+    found = {state: violations(page)}
+    for viewport in (PHONE, DESK):
+        page.set_viewport_size(viewport)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            found[f"{state}, {viewport['width']} px, {theme}"] = violations(page, RENDERED)
+        assert not page.evaluate(OVERFLOWS), state
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme="light")
+    return found
