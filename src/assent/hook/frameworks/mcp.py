@@ -1,0 +1,345 @@
+"""Approval for any MCP server: a server before it that hands everything on and lets calls of tools wait.
+
+MCP has no turns and no ids for calls: a call waits under its client, its tool and its arguments. Made again,
+it finds what a person decided meanwhile, in whatever process; once its outcome was handed out, it is a new
+call. A client that names its calls in `_meta` gets the same outcome for the same name.
+"""
+
+import asyncio
+import itertools
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
+from typing import Any, ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
+from pydantic import ValidationError
+
+from assent.client import ServerRefused
+from assent.errors import AssentError, InvalidFeedback, NothingToResume, ThreadBusy, Unavailable
+from assent.hook.answers import Feedback
+from assent.hook.calls import ToolCall
+from assent.hook.feedback import ToolFeedback
+from assent.hook.frameworks import mcp_wire as wire
+from assent.hook.frameworks.mcp_policy import TOOL
+from assent.hook.frameworks.mcp_upstream import Upstream
+from assent.hook.frameworks.threads import refused
+from assent.hook.gate import LEASE, ApprovalGate, Begun
+from assent.hook.grants import GrantBook
+from assent.hook.heartbeat import Heartbeat
+from assent.hook.interruption import InterruptionMetadata, canonical
+from assent.hook.policy import Hook
+from assent.hook.reviews import Reviews
+from assent.hook.savers.saver import Saver
+
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+Ctx = ServerRequestContext[Any, Any]
+Answer = CallToolResult | InputRequiredResult
+WAIT_FOR_S = 20.0
+LOOK_EVERY_S = 2.0
+KEPT_FOR = timedelta(days=7)
+CLIENTS_AT_MOST = 100
+PREFIX = "mcp/"
+THREAD, CALL = "assent/thread", "assent/call"
+"""In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
+_GONE = frozenset({404, 410})
+
+
+class ApprovalProxy:
+    """Gates the tools of the server behind `upstream`, which is connected; `server()` is what clients meet.
+
+    `scope` tells this server from others that share the saver: no approval for one counts for another. A call
+    waits `wait_for` seconds for its person, then says how to go on. `agent` is whom people read as asking,
+    by default the client's own name. With `reviews` each call that waits opens a case.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        *hooks: Hook,
+        saver: Saver,
+        scope: str = "",
+        agent: str | None = None,
+        reviews: Reviews | None = None,
+        grants: GrantBook | None = None,
+        wait_for: float = WAIT_FOR_S,
+        look_every: float = LOOK_EVERY_S,
+        lease_for: timedelta = LEASE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._upstream = upstream
+        self._saver = saver
+        self._scope = scope
+        self._agent = agent
+        self._wait_for = wait_for
+        self._look_every = look_every
+        self._clock = clock
+        self._heartbeat = Heartbeat(lease_for)
+        self._blocks = saver.blocking or reviews is not None or grants is not None
+        self._gate_for: Callable[[str], ApprovalGate] = lambda agent: ApprovalGate(
+            hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
+        )
+        self._gates: dict[str, ApprovalGate] = {}
+        self._turns = itertools.count(1)
+        self._inside: Counter[str] = Counter()  # how many requests of this process care for a call
+
+    async def server(self) -> Server[Any]:
+        """The server that clients meet: what the one behind it offers, under its name."""
+        return wire.mirror(await self._upstream.client(), self._upstream, self._call)
+
+    def waiting(self) -> tuple[InterruptionMetadata, ...]:
+        """The calls that wait for a person, the one that has waited longest first."""
+        keys = [key for key in self._saver.threads("paused") if key.startswith(PREFIX)]
+        return tuple(found for key in keys if (found := self.stopped(key)) is not None)
+
+    def stopped(self, key: str) -> InterruptionMetadata | None:
+        """A call that was stopped, with its decision if there is one; None once that was carried out."""
+        return self._gate("").waiting(key)
+
+    def answer(self, key: str, feedback: Feedback | None) -> InterruptionMetadata:
+        """Decide a call in code; `key` is the `thread_id` of its interruption. Raises InvalidFeedback.
+
+        It runs when its client makes it again, or at once if that waits for it.
+        """
+        return self._gate("").answer(key, feedback, schemas=self._schemas())
+
+    def forget(self, older_than: timedelta = KEPT_FOR) -> None:
+        """Forget outcomes of named calls, and such as nobody came for."""
+        for key in self._saver.threads("running"):
+            kept = self._saver.get(key) if key.startswith(PREFIX) else None
+            if kept is not None and kept.leased_until is None and kept.saved_at < self._clock() - older_than:
+                self._saver.release(key)
+
+    async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
+        try:
+            client = wire.client_name(ctx)
+            state = {TOOL: await self._upstream.tool(params.name), "client": client}
+            call, key = self._named(client, params)
+            async with self._caring(key, is_named=CALL in (params.meta or {})) as settle:
+                return await self._judged(ctx, params, call, key, state, settle)
+        except AssentError as error:
+            return wire.held(error)
+
+    async def _judged(
+        self,
+        ctx: Ctx,
+        params: CallToolRequestParams,
+        call: ToolCall,
+        key: str,
+        state: dict[str, Any],
+        settle: Callable[[], None],
+    ) -> Answer:
+        gate, tool = self._gate(state["client"]), state[TOOL]
+        schemas = {} if tool is None else {call.name: tool.input_schema}
+        stopped = await self._aside(
+            gate.stop, key, [call], state=state, schemas=schemas, turn=next(self._turns)
+        )
+        if stopped is None:
+            return await self._hand_on(ctx, params)
+        progress = wire.Progress(ctx)
+        standing, told = await self._decision(ctx, params, gate, stopped, progress)
+        if told is not None:
+            return told
+        settle()
+        decided = standing.tool_feedbacks[0]
+        said = refused(decided)
+        if said is not None:
+            return wire.in_its_place(decided, said, tool)
+        return await self._run(params, gate, key, call, decided, progress)
+
+    async def _hand_on(self, ctx: Ctx, params: CallToolRequestParams) -> CallToolResult:
+        try:
+            return await self._upstream.call(
+                params.name, params.arguments or {}, wire.meta_of(params), wire.Progress(ctx)
+            )
+        except ValidationError as error:
+            return wire.failed(error)
+        except MCPError as error:
+            if wire.is_gone(error):
+                return wire.failed(error)
+            raise
+
+    async def _decision(
+        self,
+        ctx: Ctx,
+        params: CallToolRequestParams,
+        gate: ApprovalGate,
+        stopped: InterruptionMetadata,
+        progress: wire.Progress,
+    ) -> tuple[InterruptionMetadata, Answer | None]:
+        """The decision, or what the client is told while there is none."""
+        standing = await self._look(gate, stopped)
+        if not standing.undecided:
+            return standing, None
+        shown_before = params.request_state == stopped.id
+        way = wire.way_to_show(ctx) if wire.link_of(standing) else None
+        if way == "retry" and not shown_before:
+            return standing, wire.link_required(standing)
+        with_link = way is None
+        async with _showing(ctx, standing, way) as asking:
+            patience = self._wait_for if not shown_before or wire.was_shown(params) else 0.0
+            until = time.monotonic() + patience
+            while standing.undecided and (left := until - time.monotonic()) > 0:
+                if asking is not None and asking.done():
+                    if (shown := wire.shown(asking)) in ("decline", "cancel"):
+                        break
+                    with_link = shown is None
+                await progress.wait()
+                await asyncio.sleep(min(self._look_every, left))
+                standing = await self._look(gate, standing)
+        told = wire.waits(standing, params.name, with_link=with_link) if standing.undecided else None
+        return standing, told
+
+    async def _look(self, gate: ApprovalGate, standing: InterruptionMetadata) -> InterruptionMetadata:
+        """Whether it has been decided; a server that is away decides nothing, and is asked again later."""
+        key = standing.thread_id
+        try:
+            return await self._aside(gate.answer, key, None, schemas=self._schemas())
+        except Unavailable as error:
+            logger.warning("The reviews are away; %s goes on waiting.", key, exc_info=error)
+            return standing
+        except NothingToResume:
+            raise NothingToResume(
+                "Another process has handed out what became of this call; it was not run again."
+            ) from None
+        except InvalidFeedback as error:
+            await self._aside(self._saver.release, key)
+            raise InvalidFeedback(
+                f"The call was answered, but not with a decision: {error.message} Call again to ask anew."
+            ) from error
+        except ServerRefused as refused:
+            if refused.status in _GONE:
+                await self._aside(self._saver.release, key)
+            raise
+
+    async def _run(
+        self,
+        params: CallToolRequestParams,
+        gate: ApprovalGate,
+        key: str,
+        asked: ToolCall,
+        decided: ToolFeedback,
+        progress: wire.Progress,
+    ) -> CallToolResult:
+        """Run it as it was decided, unless it ran before. Whether it began is known even if it breaks off."""
+        ran = decided.call
+        await self._upstream.refresh()  # a server that died meanwhile must not cost the person's decision
+        begun = await self._begin(gate, key, asked.id)
+        if not begun.run:
+            return wire.revived(begun.result)
+        result = wire.broken_off()
+        try:
+            async with self._alive(key):
+                result = await self._upstream.call(ran.name, ran.arguments, wire.meta_of(params), progress)
+        except (MCPError, ValidationError, Unavailable) as error:
+            result = wire.failed(error)
+        finally:
+            shown = wire.announced(result, asked, ran, self._upstream.tools.get(asked.name))
+            with anyio.CancelScope(shield=True):
+                await self._keep(gate, key, asked.id, shown)
+        return shown
+
+    async def _keep(self, gate: ApprovalGate, key: str, call_id: str, shown: CallToolResult) -> None:
+        try:
+            await self._aside(gate.finish, key, call_id, wire.preserved(shown))
+        except AssentError as error:  # it ran: its client must hear of it all the same
+            logger.warning("The result of %s could not be kept.", key, exc_info=error)
+
+    async def _begin(self, gate: ApprovalGate, key: str, call_id: str) -> Begun:
+        until = time.monotonic() + self._wait_for
+        while True:
+            try:
+                return await self._aside(gate.begin, key, call_id)
+            except ThreadBusy:
+                if time.monotonic() >= until:
+                    raise ThreadBusy(
+                        "The approved call is still running. Call again to learn of it."
+                    ) from None
+                await asyncio.sleep(min(self._look_every, max(0.0, until - time.monotonic())))
+
+    @asynccontextmanager
+    async def _alive(self, key: str) -> AsyncIterator[None]:
+        """Nobody takes the call for dead while the block lasts."""
+        kept = await self._aside(self._saver.get, key)
+        with self._heartbeat.holding(self._saver, kept.checkpoint) if kept is not None else nullcontext():
+            yield
+
+    @asynccontextmanager
+    async def _caring(self, key: str, *, is_named: bool) -> AsyncIterator[Callable[[], None]]:
+        """Keep a call until the last request that made it has its outcome; the next one is a new call."""
+        settled = False
+
+        def settle() -> None:
+            nonlocal settled
+            settled = True
+
+        self._inside[key] += 1
+        try:
+            yield settle
+        except BaseException:
+            settled = False  # nobody got the outcome: it is there for the next one
+            raise
+        finally:
+            self._inside[key] -= 1
+            if not self._inside[key]:
+                del self._inside[key]
+        if settled and not is_named and key not in self._inside:
+            try:
+                await self._aside(self._saver.release, key)
+            except Unavailable as error:
+                logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
+
+    def _named(self, client: str, params: CallToolRequestParams) -> tuple[ToolCall, str]:
+        meta: dict[str, Any] = dict(params.meta or {})
+        thread, named, arguments = meta.get(THREAD), meta.get(CALL), params.arguments or {}
+        identity = [self._scope, client, thread, named, params.name, arguments]
+        digest = sha256(canonical(identity)).hexdigest()[:32]
+        call_id = named if isinstance(named, str) and named else f"call-{digest[:12]}"
+        key = f"{PREFIX}{wire.brief(client)}/{wire.brief(params.name)}/{digest}"
+        return ToolCall(id=call_id, name=params.name, arguments=arguments), key
+
+    def _gate(self, client: str) -> ApprovalGate:
+        name = self._agent or client or "assistant"
+        while name not in self._gates and len(self._gates) >= CLIENTS_AT_MOST:
+            self._gates.pop(next(iter(self._gates)))
+        return self._gates.setdefault(name, self._gate_for(name))
+
+    def _schemas(self) -> dict[str, Any]:
+        return {name: tool.input_schema for name, tool in self._upstream.tools.items()}
+
+    async def _aside(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        if not self._blocks:
+            return method(*args, **named)
+        return await anyio.to_thread.run_sync(partial(method, *args, **named))
+
+
+@asynccontextmanager
+async def _showing(
+    ctx: Ctx, standing: InterruptionMetadata, way: wire.Way
+) -> "AsyncIterator[asyncio.Task[Any] | None]":
+    """Have the client show the link as long as the block lasts, if it can be asked to."""
+    if way != "push":
+        yield None
+        return
+    elicitation_id = secrets.token_urlsafe(16)
+    asking = asyncio.create_task(wire.show_link(ctx, standing, elicitation_id))
+    try:
+        yield asking
+    finally:
+        if not asking.done():
+            asking.cancel()
+        elif wire.shown(asking) == "accept":
+            with suppress(MCPError):
+                await ctx.session.send_elicit_complete(elicitation_id)

@@ -1,0 +1,103 @@
+"""Which tools of an MCP server wait for a person: what a file says, and else what the server says of them."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from assent.errors import SettingsError, ValidationFailed
+from assent.hook.calls import ToolCall
+from assent.hook.policy import HumanInTheLoopHook, State, ToolConfig
+from assent.protocol.duration import parse_duration
+
+TOOL = "tool"
+"""Where the state of a call has the tool as its server lists it."""
+Rules = Mapping[str, ToolConfig | str | bool]
+_MEMBERS = {"description", "decisions", "timeout", "default", "high_risk"}
+_LONGEST_DESCRIPTION = 500
+
+
+def unless_read_only(
+    rules: Rules | None = None, *, others: ToolConfig | None = None, trust_annotations: bool = True
+) -> HumanInTheLoopHook:
+    """Gate what `rules` say; of all other tools, those that their server does not call read-only.
+
+    A server's word is a hint, no proof: without trust in it, every tool waits that no rule lets through.
+    """
+    given = others or ToolConfig(description=its_own_words)
+    rest = ToolConfig(
+        description=given.description or its_own_words,
+        allowed_decisions=given.allowed_decisions,
+        when=_is_not_read_only if trust_annotations else None,
+        timeout=given.timeout,
+        default=given.default,
+        high_risk=given.high_risk,
+    )
+    return HumanInTheLoopHook({"*": rest, **(rules or {})})
+
+
+def _is_not_read_only(call: ToolCall, state: State) -> bool:
+    annotations = getattr(state.get(TOOL), "annotations", None)
+    return getattr(annotations, "read_only_hint", None) is not True
+
+
+def its_own_words(call: ToolCall, state: State) -> str:
+    """How the server describes the tool."""
+    text = " ".join((getattr(state.get(TOOL), "description", None) or "").split())
+    return text if len(text) <= _LONGEST_DESCRIPTION else f"{text[: _LONGEST_DESCRIPTION - 1]}…"
+
+
+def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
+    """The policy in `tools`, `others` and `trust_annotations` of a file; raises SettingsError."""
+    trust = settings.get("trust_annotations", True)
+    if not isinstance(trust, bool):
+        raise SettingsError("trust_annotations is true or false.")
+    tools, others = settings.get("tools", {}), settings.get("others")
+    if not isinstance(tools, Mapping):
+        raise SettingsError("tools is a table: a tool's name or a pattern, and what becomes of its calls.")
+    rules = {pattern: _rule(f"tools.{pattern}", said) for pattern, said in tools.items()}
+    rest = None if others is None else _config("others", others)
+    return unless_read_only(rules, others=rest, trust_annotations=trust)
+
+
+def _rule(where: str, said: Any) -> ToolConfig | bool:
+    if isinstance(said, bool):
+        return ToolConfig(description=its_own_words) if said else False
+    return ToolConfig(description=said) if isinstance(said, str) else _config(where, said)
+
+
+def _config(where: str, said: Any) -> ToolConfig:
+    if not isinstance(said, Mapping):
+        raise SettingsError(f"{where} is true, false, a description, or a table.")
+    if unknown := sorted(set(said) - _MEMBERS):
+        raise SettingsError(f"{where} has no {', '.join(unknown)}; there are {', '.join(sorted(_MEMBERS))}.")
+    members: dict[str, Any] = {"description": "", **said}
+    try:
+        if not isinstance(members.get("high_risk", False), bool):
+            raise TypeError("high_risk is true or false.")
+        if "decisions" in members:
+            members["allowed_decisions"] = _list(members.pop("decisions"))
+        members["description"] = _text(members["description"]) or its_own_words
+        members["timeout"] = _timeout(members.get("timeout"))
+        return ToolConfig(**members)
+    except (TypeError, ValueError, ValidationFailed) as error:
+        raise SettingsError(f"{where}: {error}") from error
+
+
+def _text(said: Any) -> str:
+    if not isinstance(said, str):
+        raise TypeError("description is text.")
+    return said
+
+
+def _list(said: Any) -> tuple[Any, ...]:
+    if not isinstance(said, list):
+        raise TypeError("decisions is a list.")
+    return tuple(said)
+
+
+def _timeout(said: Any) -> timedelta | None:
+    if said is None:
+        return None
+    if not isinstance(said, str):
+        raise TypeError('timeout is text such as "10m".')
+    return parse_duration(said)

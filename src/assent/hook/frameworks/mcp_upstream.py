@@ -1,0 +1,187 @@
+"""The MCP server behind a gate: connected when it is needed, and anew after it died. It judges nothing."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from mcp import Client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CONNECTION_CLOSED,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    ListToolsResult,
+    PaginatedRequestParams,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    Tool,
+    ToolListChangedNotification,
+)
+from pydantic import ValidationError
+
+from assent import __version__
+from assent.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+CONNECT_WITHIN_S = 60.0
+LIST_WITHIN_S = 30.0
+PAGES_AT_MOST = 100
+_ENDED = "Session terminated"
+"""What the SDK says where a server has forgotten an HTTP session."""
+_CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
+_ME = Implementation(name="assent-mcp-gate", title="Assent", version=__version__)
+
+
+class Upstream:
+    """One connection to the server behind the gate. Raises Unavailable while there is none.
+
+    `target` names it each time it is connected: what an `mcp.Client` takes, such as StdioServerParameters or
+    a URL. To the server, the gate is a client without sampling, elicitation and roots: it asks nothing back.
+    """
+
+    def __init__(self, target: Callable[[], Any]) -> None:
+        self._target = target
+        self._client: Client | None = None
+        self._leave = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._connecting = asyncio.Lock()
+        self._tools: dict[str, Tool] = {}
+        self.on_change: Callable[[Any], Awaitable[None]] | None = None
+        """Told when the server says that its tools, prompts or resources are others now."""
+
+    async def __aenter__(self) -> Self:
+        await self.client()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._disconnect()
+
+    async def client(self) -> Client:
+        """The connection, made now if there is none."""
+        async with self._connecting:
+            if self._client is None:
+                await self._disconnect()
+                self._client = await self._connect()
+            return self._client
+
+    async def send(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Ask the server something; if it is gone, the next one to ask connects anew."""
+        client = await self.client()
+        try:
+            return await work(client)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED or error.message == _ENDED:
+                self._drop(client)
+            raise
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], meta: Any, on_progress: ProgressFnT | None
+    ) -> CallToolResult:
+        """Run a tool. What it answers is handed on as it is; whether it fits its schema, clients check."""
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, _meta=meta))
+        return await self.send(
+            lambda client: client.session.send_request(request, CallToolResult, progress_callback=on_progress)
+        )
+
+    async def list_tools(self, cursor: str | None = None) -> ListToolsResult:
+        """One page of its tools."""
+        params = PaginatedRequestParams(cursor=cursor)
+        page = await self.send(lambda client: client.session.list_tools(params=params))
+        self._tools.update({tool.name: tool for tool in page.tools})
+        return page
+
+    async def tool(self, name: str) -> Tool | None:
+        """What the server says about this tool; None if it lists none of this name."""
+        if name not in self._tools:
+            await self.refresh()
+        return self._tools.get(name)
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """The tools as they were listed last."""
+        return self._tools
+
+    async def refresh(self) -> None:
+        """List all tools anew, over a new connection if the old one is dead: then a call can be made."""
+        try:
+            await self._list_all()
+        except (MCPError, TimeoutError):
+            self._drop(self._client)
+            try:
+                await self._list_all()
+            except (MCPError, TimeoutError, ValidationError) as error:
+                raise Unavailable(f"The server behind the gate does not list its tools: {error}.") from error
+        except ValidationError as error:
+            raise Unavailable(f"The server behind the gate lists its tools oddly: {error}.") from error
+
+    async def _list_all(self) -> None:
+        found: dict[str, Tool] = {}
+        cursor: str | None = None
+        async with asyncio.timeout(LIST_WITHIN_S):
+            for _ in range(PAGES_AT_MOST):
+                page = await self.list_tools(cursor)
+                found.update({tool.name: tool for tool in page.tools})
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+        self._tools = found
+
+    async def _connect(self) -> Client:
+        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._leave = asyncio.Event()
+        self._running = asyncio.create_task(self._hold(ready, self._leave))
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                return await ready
+        except Exception as error:
+            raise Unavailable(f"The server behind the gate cannot be reached: {_reason(error)}.") from error
+
+    async def _hold(self, ready: "asyncio.Future[Client]", leave: asyncio.Event) -> None:
+        """Hold the connection: the SDK wants it to be left by the task that made it."""
+        try:
+            client = Client(self._target(), message_handler=self._heard, client_info=_ME, cache=None)
+            async with client:
+                if not ready.cancelled():
+                    ready.set_result(client)
+                    await leave.wait()
+        except Exception as error:
+            if ready.done():
+                logger.debug("The server behind the gate left with an error.", exc_info=error)
+            else:
+                ready.set_exception(error)
+
+    async def _disconnect(self) -> None:
+        self._leave.set()
+        running, self._running, self._client = self._running, None, None
+        if running is not None:
+            with suppress(asyncio.CancelledError):
+                await running
+
+    def _drop(self, client: Client | None) -> None:
+        if self._client is client:
+            self._client = None
+            self._leave.set()
+
+    async def _heard(self, message: Any) -> None:
+        if not isinstance(message, _CHANGES):
+            return
+        if isinstance(message, ToolListChangedNotification):
+            self._tools = {}
+        if self.on_change is not None:
+            await self.on_change(message)
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, from the inside of the groups that it may be wrapped in."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return str(error).rstrip(".") or type(error).__name__

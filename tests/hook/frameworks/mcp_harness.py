@@ -1,0 +1,178 @@
+"""Drives the gate before an MCP server with the SDK's own client: an agent that keeps its turns in a file."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mcp import Client
+from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolResult, TextContent
+
+from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
+from assent.hook import FeedbackResult, InterruptionMetadata, ToolCall
+from assent.hook.answers import Feedback, accept
+from assent.hook.feedback import Verdict
+from assent.hook.frameworks.mcp import CALL, THREAD, ApprovalProxy
+from assent.hook.frameworks.mcp_upstream import Upstream
+from assent.hook.frameworks.mcp_wire import HELD, WAITING
+from assent.hook.savers.sqlite import SqliteSaver
+from assent.testing.approvals import Harness, Scene
+
+T = TypeVar("T")
+
+
+def text_of(result: CallToolResult) -> str:
+    return " ".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+class Mcp(Harness):
+    """A new connection for each message: the gate and the server behind it are new ones, too."""
+
+    mode = "auto"
+
+    def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
+        super().__init__(folder, scene, **named)
+        self.saver = SqliteSaver(folder / "gate.db", clock=self.clock)
+
+    def start(self, thread_id: str) -> InterruptionMetadata | None:
+        if self._path(thread_id).exists():
+            raise ThreadPaused
+        return run(self._go(thread_id, {"turn": 0, "results": {}, "keys": {}, "answered": []}))
+
+    def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
+        if not self._path(thread_id).exists():
+            raise NothingToResume
+        kept = json.loads(self._path(thread_id).read_text())
+        if kept["turn"] == len(self.scene.turns):
+            if isinstance(feedback, InterruptionMetadata) and feedback.id in kept["answered"]:
+                return None
+            raise NothingToResume
+        return run(self._answer(thread_id, kept, feedback))
+
+    def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
+        stopped = self.start(thread_id)
+        return [] if stopped is None else [stopped]
+
+    def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
+        kept = json.loads(self._path(thread_id).read_text())
+        order = [call.id for turn in self.scene.turns for call in turn]
+        return [(call_id, kept["results"][call_id]) for call_id in order if call_id in kept["results"]]
+
+    def close(self) -> None:
+        self.saver.close()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[ApprovalProxy, Client, Upstream]]:
+        behind = MCPServer("toolbox", log_level="ERROR")
+        for tool in self.tools:
+            behind.add_tool(tool)
+        async with Upstream(lambda: behind) as upstream:
+            proxy = ApprovalProxy(upstream, self.hook, saver=self.saver, wait_for=0, clock=self.clock)
+            async with Client(await proxy.server(), mode=self.mode) as client:
+                yield proxy, client, upstream
+
+    async def _go(self, thread_id: str, kept: dict[str, Any]) -> InterruptionMetadata | None:
+        async with self._connected() as (proxy, client, _):
+            while kept["turn"] < len(self.scene.turns):
+                turn = self.scene.turns[kept["turn"]]
+                await asyncio.gather(*(self._call(client, thread_id, kept, call) for call in turn))
+                self._path(thread_id).write_text(json.dumps(kept))
+                if waiting := self._waiting(proxy, kept):
+                    return waiting
+                kept["turn"] += 1
+                self._path(thread_id).write_text(json.dumps(kept))
+        return None
+
+    async def _call(self, client: Client, thread_id: str, kept: dict[str, Any], call: ToolCall) -> None:
+        if call.id in kept["results"]:
+            return
+        meta: Any = {THREAD: thread_id, CALL: call.id}
+        result = await client.call_tool(call.name, call.arguments, meta=meta)
+        said: Mapping[str, Any] = result.meta or {}
+        if HELD in said:
+            raise ThreadBusy if said[HELD] == ThreadBusy.code else HookError(text_of(result))
+        if WAITING in said:
+            kept["keys"][call.id] = said[WAITING]["thread_id"]
+        else:
+            kept["results"][call.id] = text_of(result)
+
+    async def _answer(
+        self, thread_id: str, kept: dict[str, Any], feedback: Feedback | None
+    ) -> InterruptionMetadata | None:
+        async with self._connected() as (proxy, _, upstream):
+            await upstream.refresh()
+            waiting = self._waiting(proxy, kept)
+            assert waiting is not None
+            kept["answered"].append(waiting.id)
+            for call_id, said in self._checked(upstream, waiting, feedback).items():
+                proxy.answer(kept["keys"][call_id], said)
+            waiting = self._waiting(proxy, kept)
+        return waiting if waiting and waiting.undecided else await self._go(thread_id, kept)
+
+    def _checked(
+        self, upstream: Upstream, waiting: InterruptionMetadata, feedback: Feedback | None
+    ) -> dict[str, Feedback | None]:
+        """The answers that are new; an agent decides its turn as a whole, so one misfit refuses them all."""
+        if feedback is None:
+            return dict.fromkeys(call.id for call in waiting.undecided)
+        decided = {call.id: verdict_of(call) for call in waiting.tool_feedbacks if call.result is not None}
+        schemas = {name: tool.input_schema for name, tool in upstream.tools.items()}
+        verdicts = accept(waiting, feedback, decided=decided, schemas=schemas, now=self.clock())
+        return {
+            call_id: {call_id: verdict.to_dict()}
+            for call_id, verdict in verdicts.items()
+            if call_id not in decided
+        }
+
+    def _waiting(self, proxy: ApprovalProxy, kept: dict[str, Any]) -> InterruptionMetadata | None:
+        """The calls of this turn as one question; None if none of them was stopped, or all have answered."""
+        turn = self.scene.turns[kept["turn"]]
+        keys = [kept["keys"][call.id] for call in turn if call.id in kept["keys"]]
+        if not keys or all(call.id in kept["results"] for call in turn):
+            return None
+        found = [stopped for key in keys if (stopped := proxy.stopped(key)) is not None]
+        digest = sha256("".join(each.digest for each in found).encode()).hexdigest()
+        times = [each.expires_at for each in found if each.expires_at is not None]
+        return replace(
+            found[0],
+            id=f"turn_{digest}",
+            digest=digest,
+            tool_feedbacks=tuple(call for each in found for call in each.tool_feedbacks),
+            tools_automatically_approved=tuple(call for call in turn if call.id not in kept["keys"]),
+            expires_at=min(times, default=None),
+        )
+
+    def _path(self, thread_id: str) -> Path:
+        return self.folder / f"{sha256(thread_id.encode()).hexdigest()}.json"
+
+
+def verdict_of(call: Any) -> Verdict:
+    edited = call.result is FeedbackResult.EDITED
+    return Verdict(
+        decision=call.result,
+        arguments=call.arguments if edited else None,
+        reason=call.reason,
+        answer=call.answer,
+    )
+
+
+class McpByHandshake(Mcp):
+    """As clients before 2026-07-28 speak."""
+
+    mode = "legacy"
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, which comes in time; what is wrong comes out of the SDK's groups."""
+    try:
+        return asyncio.run(asyncio.wait_for(work, 60))
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
