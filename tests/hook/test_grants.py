@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from assent import Assent, AssentClient
-from assent.errors import CaseNotFound, InvalidSubmission
+from assent.errors import CaseNotFound, InvalidSubmission, Unavailable
 from assent.hook.calls import ToolCall
 from assent.hook.grants import (
     EmbeddedGrants,
@@ -144,6 +144,24 @@ async def test_an_odd_or_failing_book_covers_nothing(answer: Any, caplog: pytest
     assert covered(Odd(answer), [call()], **THREAD) == {}
     assert await acovered(Odd(answer), [call()], **THREAD) == {}
     assert ("a person is asked" in caplog.text) is isinstance(answer, Exception)
+
+
+class Gone:
+    """A book that cannot be reached, and counts who tried."""
+
+    asked = 0
+
+    def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
+        self.asked += 1
+        raise Unavailable()
+
+
+@pytest.mark.anyio
+async def test_a_book_that_is_gone_is_tried_once_a_turn() -> None:
+    book = Gone()
+    assert covered(book, [call(1), call(2)], **THREAD) == {}
+    assert await acovered(book, [call(1), call(2)], **THREAD) == {}
+    assert book.asked == 2
 
 
 class Async:

@@ -10,6 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from assent.server.openapi import openapi_document
+from assent.testing.contracts.grant_store import granted
+from assent.testing.samples import sample_grant
 from tests.server.running import RunningServer
 
 SOUND_ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -38,11 +40,14 @@ class Targets:
         """Point every other request with a sound id at something real; returns the credential to present."""
         names = case.path_parameters
         verb = case.path.rpartition("/")[2]
-        given = str(names.get("case_id", names.get("delivery_id", "")))
+        given = str(next(iter(names.values()), ""))
         if not SOUND_ID.fullmatch(given) or len(given) % 2:
             return self._server.api_key
         if "delivery_id" in names:
             names["delivery_id"] = self._delivery()
+            return self._server.api_key
+        if "grant_id" in names:
+            names["grant_id"] = self._grant()
             return self._server.api_key
         hitl = self._open()
         names["case_id"] = hitl["case_id"]
@@ -53,6 +58,11 @@ class Targets:
     def _open(self, **draft: Any) -> dict[str, Any]:
         inline = ["approve", "reject"]
         return self._server.open(self._client, type="approval", inline_actions=inline, **draft)
+
+    def _grant(self) -> str:
+        grant = sample_grant("")
+        self._server.run(granted(self._server.parts.store, grant))
+        return grant.id
 
     def _delivery(self) -> str:
         hitl = self._open(callback_url=NOWHERE)

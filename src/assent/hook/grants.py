@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from uuid import uuid4
 
 from assent.cases.grant import Grant, covering
-from assent.errors import CaseNotFound
+from assent.errors import CaseNotFound, Unavailable
 from assent.hook.calls import ToolCall
 from assent.hook.interruption import canonical
 from assent.hook.policy import Gate
@@ -66,6 +66,8 @@ def covered(
                 raise TypeError("These grants can be asked on an event loop only.")
         except Exception as error:
             _report(call, error)
+            if isinstance(error, Unavailable):
+                break  # whoever is gone for one call is gone for the next, and a person need not wait for it
         else:
             found |= _covered(call, used)
     return found
@@ -85,6 +87,8 @@ async def acovered(
             used = await used if inspect.isawaitable(used) else used
         except Exception as error:
             _report(call, error)
+            if isinstance(error, Unavailable):
+                break  # whoever is gone for one call is gone for the next, and a person need not wait for it
         else:
             found |= _covered(call, used)
     return found
