@@ -37,14 +37,14 @@ AssentError
 │   ├── NotKept                the file for pending cases takes nothing
 │   └── StillWaiting           the agent's patience ended before the case did
 ├── HookError                  a tool call could not be gated, answered or resumed
-│   ├── InvalidFeedback        400  invalid_feedback
-│   ├── NothingToResume        404  nothing_to_resume
-│   ├── ThreadPaused           409  thread_paused
-│   ├── ThreadBusy             409  thread_busy
-│   ├── CheckpointConflict     409  checkpoint_conflict
-│   ├── ApprovalPending        409  approval_pending
-│   ├── CallRejected           403  call_rejected
-│   └── ModelMisbehaved        502  model_misbehaved
+│   ├── InvalidFeedback        answers that do not fit the calls that wait
+│   ├── NothingToResume        a thread that waits for nobody
+│   ├── ThreadPaused           a message to a thread that waits for a person
+│   ├── ThreadBusy             a thread that another process works on
+│   ├── CheckpointConflict     a thread that someone else has moved on
+│   ├── ApprovalPending        a call that a person has to decide first
+│   ├── CallRejected           a call that a person rejected
+│   └── ModelMisbehaved        a model's reply that is no message
 ├── ChannelRefused             a messenger that will not take a message
 ├── AddressRefused             an address the guard will not call
 └── SignatureInvalid           a signed result or callback that does not hold
@@ -302,56 +302,48 @@ class InvalidFeedback(HookError):
     """The answers do not fit the calls that wait for them; nothing was stored."""
 
     code = "invalid_feedback"
-    status = 400
 
 
 class NothingToResume(HookError):
     """This thread waits for nobody."""
 
     code = "nothing_to_resume"
-    status = 404
 
 
 class ThreadPaused(HookError):
     """This thread waits for a person; answer its calls first, or say what becomes of them."""
 
     code = "thread_paused"
-    status = 409
 
 
 class ThreadBusy(HookError):
     """Another process is working on this thread."""
 
     code = "thread_busy"
-    status = 409
 
 
 class CheckpointConflict(HookError):
     """Someone else has moved this thread on."""
 
     code = "checkpoint_conflict"
-    status = 409
 
 
 class ApprovalPending(HookError):
     """A person has to decide this call first; nothing was run."""
 
     code = "approval_pending"
-    status = 409
 
 
 class CallRejected(HookError):
     """A person rejected this call; nothing was run."""
 
     code = "call_rejected"
-    status = 403
 
 
 class ModelMisbehaved(HookError):
     """The model's reply is not an assistant message."""
 
     code = "model_misbehaved"
-    status = 502
 
 
 class ChannelRefused(AssentError):
