@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
 from assent.hook.frameworks.openai_agents import UNDECIDED, UNREADABLE, Approval, Delivered
-from assent.hook.frameworks.threads import Held
+from assent.hook.frameworks.threads import Held, Threads
+from assent.hook.grants import MemoryGrants
 from assent.hook.outcomes import CANCELLED, UNKNOWN
 from assent.hook.policy import NewMessage
 from assent.testing.approvals import LAST_WORDS, Scene
@@ -25,6 +26,7 @@ from tests.hook.frameworks.openai_agents_harness import QUIET, OpenAIAgents, Scr
 
 PAY = ToolCall(id="c0", name="pay", arguments={"to": "Ann", "amount": 5})
 BOOK = ToolCall(id="c1", name="book", arguments={"day": "Monday"})
+PAY2 = ToolCall(id="c7", name="pay", arguments=PAY.arguments)
 LOOK = ToolCall(id="c2", name="look", arguments={})
 
 
@@ -367,6 +369,20 @@ def test_a_thread_whose_name_looks_like_a_turn_is_its_own() -> None:
     with pytest.raises(NothingToResume):
         shop.resume({"c0": "approve"}, thread_id="t#1")
     assert shop.did == []
+
+
+def test_what_a_person_allowed_before_runs_unasked_and_the_rest_still_waits() -> None:
+    shop = Shop((PAY, LOOK), (PAY2, BOOK))
+    grants = MemoryGrants(clock=shop.clock)
+    grants.add(PAY, agent="agent", uses=2, lasts_for=timedelta(hours=1), granted_by="Ada")
+    shop.approval.threads = Threads([usual()], shop.saver, grants=grants, clock=shop.clock)
+    stopped = shop.start()
+    assert sorted(shop.did) == ["looked", "paid Ann 5"]
+    assert [waiting.id for waiting in stopped.undecided] == ["c1"]
+    assert [call.id for call in stopped.tools_automatically_approved] == ["c7"]
+    assert shop.resume(stopped.reject_all()).final_output == LAST_WORDS
+    assert shop.did.count("paid Ann 5") == 2
+    assert [call_id for call_id, _ in shop.told()] == ["c0", "c2", "c7", "c1"]
 
 
 def test_nothing_waits_in_a_thread_that_only_talked() -> None:
