@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from assent.reviews import BUILT_IN, CUSTOM
+from assent.reviews import CUSTOM, SAMPLES
 from tests.server.running import RunningServer, running
 
 MOST_BYTES = 60_000
 LATENCY_MS = 400
-KINDS = [kind.name for kind in (*BUILT_IN.values(), CUSTOM)]
+KINDS = {**SAMPLES, CUSTOM.name: CUSTOM}
 
 # The browser's own account of what it fetched: where from, how large, and when it began to ask.
 FETCHED = """() => ["navigation", "resource"].flatMap(sort => performance.getEntriesByType(sort))
@@ -31,7 +31,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture(scope="module")
 def links(server: RunningServer) -> dict[str, str]:
     """Where there is a question of every type, one that is answered, and none."""
-    examples = {kind.name: kind.example() for kind in (*BUILT_IN.values(), CUSTOM)}
+    examples = {name: kind.example() for name, kind in KINDS.items()}
+    turn = examples["tool_calls"]["context"]
+    turn["tool_calls"] = turn["tool_calls"][-1:]  # each further call brings a form of its own
     with server.client(server.api_key) as owner:
         asked = {name: server.open(owner, **body) for name, body in examples.items()}
         done = server.open(owner)

@@ -142,8 +142,8 @@ def test_mixed_decisions_are_kept_by_call_with_one_note() -> None:
 @pytest.mark.parametrize(
     ("action", "decisions", "complaint"),
     [
-        ("edit", None, "Send an object"),
-        ("edit", [], "Send an object"),
+        ("edit", None, "Send what is decided"),
+        ("edit", [], "Send what is decided"),
         ("approve", {"a": {"decision": "approve"}}, "Not decided yet: b"),
         ("edit", {}, "Not decided yet: a, b"),
         ("approve", {}, "Not decided yet: a, b"),

@@ -11,13 +11,18 @@ STYLESHEET = "assent.css"
 ENTRY = "assent.js"
 _MODULE = re.compile(r'^\s*"([^"]*)": "\./([\w-]+\.js)",$', re.MULTILINE)
 _HOOK = re.compile(r"[\[.#]([\w-]+)")
+_UNREAD = re.compile(
+    rb"/\*.*?\*/\n*|(?<=\n)\n+", re.DOTALL
+)  # comments and empty lines: no browser needs them
 _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 
 
 @cache
 def assets() -> dict[str, bytes]:
     """Every file by its name; the parts of the stylesheet stand in the order of theirs."""
-    styles = b"\n".join(part.read_bytes() for part in sorted((_STATIC / "css").glob("*.css")))
+    styles = b"\n".join(
+        _UNREAD.sub(b"", part.read_bytes()) for part in sorted((_STATIC / "css").glob("*.css"))
+    )
     scripts = {part.name: part.read_bytes() for part in sorted((_STATIC / "js").glob("*.js"))}
     return {STYLESHEET: styles, **scripts}
 

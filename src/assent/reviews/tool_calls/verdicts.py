@@ -35,12 +35,16 @@ def judged(asked: Asked, action: str, given: object) -> Verdicts:
     if given is None and action in WHOLE:
         given = uniform(asked, action)
     if not isinstance(given, Mapping):
-        raise misfit(FIELD, "Send an object: each call's id, and what is decided about it.")
+        raise misfit(FIELD, message("Send what is decided about each call, by its id."))
     _check_complete(asked, given)
     verdicts = {call.id: _verdict(call, given[call.id]) for call in asked.calls}
     comes_to = action_of(verdict["decision"] for verdict in verdicts.values())
     if action != comes_to:
-        complaint = f"These decisions come to {comes_to}; send them as that, not as {action}."
+        complaint = message(
+            "These decisions come to {action}; send them as that, not as {given}.",
+            action=comes_to,
+            given=action,
+        )
         raise misfit(FIELD, complaint, action=comes_to)
     return verdicts
 
@@ -49,11 +53,11 @@ def _check_complete(asked: Asked, given: Mapping[str, Any]) -> None:
     ids = {call.id for call in asked.calls}
     unknown = [call_id for call_id in given if call_id not in ids]
     if unknown:
-        complaint = f"No such call waits here: {named(unknown)}."
+        complaint = message("No such call waits here: {names}.", names=named(unknown))
         raise misfit(FIELD, complaint, unknown=unknown[:10])
     missing = [call.id for call in asked.calls if call.id not in given]
     if missing:
-        raise misfit(FIELD, f"Not decided yet: {named(missing)}.", missing=missing[:10])
+        raise misfit(FIELD, message("Not decided yet: {names}.", names=named(missing)), missing=missing[:10])
 
 
 def _verdict(call: AskedCall, given: object) -> Verdict:

@@ -14,7 +14,14 @@ export default function decide(box) {
     told.textContent = box.dataset.tally.replace("{count}", count.toLocaleString(document.documentElement.dataset.locale));
   }
 
-  box.querySelectorAll("[data-edits]").forEach((place) => follow(place, box.dataset, () => {}));
+  // Boxes that nobody has touched yet come without a place for their changes.
+  const blank = box.querySelector("template").content.firstElementChild;
+  for (const control of box.querySelectorAll(".edits :is(textarea, select, [type=text])")) {
+    const field = control.closest(".field");
+    const place = field.querySelector("[data-edits]") ?? field.appendChild(blank.cloneNode(true));
+    place.dataset.edits = control.id;
+    follow(place, box.dataset, () => {});
+  }
   box.querySelectorAll(".pair:has([value=x-preview])").forEach((pair) => (pair.hidden = true));
   box.addEventListener("change", ({ target }) => target.closest(".verdicts") && tell());
   addEventListener("pageshow", tell);
