@@ -220,7 +220,7 @@ class ApprovalGate:
 
     async def aside(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Call one of this gate's methods without holding up the event loop."""
-        if not self._saver.blocking:
+        if not self._saver.blocking and self._reviews is None and self._grants is None:
             return method(*args, **named)
         return await asyncio.to_thread(method, *args, **named)
 
