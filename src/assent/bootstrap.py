@@ -190,6 +190,8 @@ class Parts:
         await self.clockwork.stop()
         await self.http.aclose()
         await self.store.aclose()
+        if self._signer is not None:
+            await self._signer.aclose()
 
 
 async def build(

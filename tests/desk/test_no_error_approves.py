@@ -1,7 +1,7 @@
 """Whatever fails, and in whatever order, no failure ever becomes an approval."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from assent.cases.events import broken_link
 from assent.desk import minting
 from assent.desk.answer import Answer
 from assent.errors import CaseConflict, InvalidSubmission, Unavailable
+from assent.ports.signer import Claim
 from assent.ports.store import Commitment
 from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 from assent.reviews import BUILT_IN
@@ -63,10 +64,10 @@ class TroubledSigner:
     def __init__(self, trouble: Trouble) -> None:
         self._trouble = trouble
 
-    def sign(self, payload: bytes, *, shown: str) -> str:
+    async def sign_all(self, claims: Sequence[Claim]) -> Sequence[str]:
         if self._trouble.signer:
             raise self._trouble.signer
-        return "header..signature"
+        return ["header..signature" for _ in claims]
 
     def jwks(self) -> dict[str, Any]:
         return {"keys": []}

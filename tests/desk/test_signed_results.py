@@ -1,12 +1,13 @@
 """A result signed at the desk verifies offline, and nothing about it can be changed unnoticed."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from assent.errors import SignatureInvalid, ValidationFailed
+from assent.ports.signer import Claim
 from assent.ports.store import Store
 from assent.signing.jws_signer import JwsSigner
 from assent.signing.keys import KeyRing, generate_key
@@ -111,7 +112,7 @@ class BrokenSigner:
 
     algorithm = "ES256"
 
-    def sign(self, payload: bytes, *, shown: str) -> str:
+    async def sign_all(self, claims: Sequence[Claim]) -> Sequence[str]:
         raise ValidationFailed("the vault is sealed")
 
     def jwks(self) -> dict[str, Any]:

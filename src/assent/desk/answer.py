@@ -1,18 +1,14 @@
 """An answer on its way to the desk, and the decision it becomes."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
-from assent.cases.case import Case, Decision, Offer
+from assent.cases.case import Decision, Offer
 from assent.cases.kind import ReviewKind
 from assent.errors import ActionNotInline, InvalidAction
-from assent.ports.signer import Signer
 from assent.protocol.inline_submit import SubmittedBy
-from assent.protocol.poll import RespondedBy, Result, Signature, SubmissionContext
-from assent.protocol.signed_result import signing_payload, wire_time
+from assent.protocol.poll import RespondedBy, Result, SubmissionContext
 from assent.protocol.verification import Evidence, SubmitPath, VerificationResult
 
 
@@ -28,9 +24,6 @@ class Answer(Struct, frozen=True, kw_only=True):
     responded_by: RespondedBy | None = None
     evidence: tuple[Evidence, ...] = ()
     replay_digest: str | None = None
-
-
-SignResult = Callable[[Case, Result, datetime], Result]
 
 
 def check_answer(answer: Answer, offer: Offer, kind: ReviewKind) -> dict[str, Any]:
@@ -59,17 +52,3 @@ def decide(answer: Answer, result: Result, verification: VerificationResult | No
         responded_by=answer.responded_by,
         replay_digest=answer.replay_digest,
     )
-
-
-def sign_result(result: Result, *, case: Case, now: datetime, signer: Signer, jwks_url: str) -> Result:
-    """The result with its signature; raises ValidationFailed if it has no canonical form."""
-    payload = signing_payload(
-        case_id=case.id,
-        shown=case.offer_digest,
-        action=result.action,
-        data=result.data,
-        completed_at=wire_time(now),
-    )
-    value = signer.sign(payload, shown=case.offer_digest)
-    signature = Signature(algorithm=signer.algorithm, value=value, signed_at=now, signer=jwks_url)
-    return Result(action=result.action, data=result.data, signature=signature)

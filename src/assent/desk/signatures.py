@@ -1,17 +1,19 @@
-"""Signs the answers that come in together one right after another.
+"""Has the answers that come in together signed together.
 
 A signature needs tables that do not stay in the processor's cache while other work goes on: signed each for
-itself, every answer pays for fetching them anew, which doubles its cost.
+itself, every answer pays for fetching them anew, which doubles its cost. And many at once can be handed to
+whoever signs beside the loop.
 """
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime
 
 from assent.cases.case import Case
-from assent.desk.answer import sign_result
-from assent.ports.signer import Signer
-from assent.protocol.poll import Result
+from assent.ports.signer import Claim, Signer
+from assent.protocol.poll import Result, Signature
+from assent.protocol.signed_result import signing_payload, wire_time
+
+Signed = tuple[str, str]  # the algorithm and the detached JWS
 
 
 class Signatures:
@@ -20,26 +22,41 @@ class Signatures:
     def __init__(self, signer: Signer, *, jwks_url: str) -> None:
         self._signer = signer
         self._jwks_url = jwks_url
-        self._waiting: list[tuple[asyncio.Future[Result], Callable[[], Result]]] = []
+        self._waiting: list[tuple[Claim, asyncio.Future[Signed]]] = []
+        self._signing: set[asyncio.Task[None]] = set()
 
     async def sign(self, result: Result, *, case: Case, now: datetime) -> Result:
         """The result with its signature; raises ValidationFailed if it has no canonical form."""
+        payload = signing_payload(
+            case_id=case.id,
+            shown=case.offer_digest,
+            action=result.action,
+            data=result.data,
+            completed_at=wire_time(now),
+        )
+        algorithm, value = await self._signed(Claim(payload, case.offer_digest))
+        signature = Signature(algorithm=algorithm, value=value, signed_at=now, signer=self._jwks_url)
+        return Result(action=result.action, data=result.data, signature=signature)
+
+    def _signed(self, claim: Claim) -> asyncio.Future[Signed]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        self._waiting.append((future, lambda: self._signed(result, case, now)))
+        future: asyncio.Future[Signed] = loop.create_future()
+        self._waiting.append((claim, future))
         if len(self._waiting) == 1:
-            loop.call_soon(self._sign_all)
-        return await future
+            task = loop.create_task(self._sign_waiting())  # runs after all that is ready now
+            self._signing.add(task)
+            task.add_done_callback(self._signing.discard)
+        return future
 
-    def _signed(self, result: Result, case: Case, now: datetime) -> Result:
-        return sign_result(result, case=case, now=now, signer=self._signer, jwks_url=self._jwks_url)
-
-    def _sign_all(self) -> None:
+    async def _sign_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for future, signed in waiting:
-            if future.done():
-                continue
-            try:
-                future.set_result(signed())
-            except Exception as error:  # it belongs to the answer that caused it
-                future.set_exception(error)
+        try:
+            algorithm = self._signer.algorithm  # before the wait: a rotation meanwhile may change it
+            values = await self._signer.sign_all([claim for claim, _ in waiting])
+            for (_, future), value in zip(waiting, values, strict=True):
+                if not future.done():
+                    future.set_result((algorithm, value))
+        except Exception as error:  # whoever has no signature by now gets none
+            for _, future in waiting:
+                if not future.done():
+                    future.set_exception(error)

@@ -1,6 +1,14 @@
 """The seam to whatever proves answers: a key in this process, a vault, a hardware module."""
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+
+class Claim(NamedTuple):
+    """What one signature covers, and the digest of what was shown that its header carries."""
+
+    payload: bytes
+    shown: str
 
 
 class Signer(Protocol):
@@ -11,8 +19,8 @@ class Signer(Protocol):
         """The JWS algorithm of the next signature."""
         ...
 
-    def sign(self, payload: bytes, *, shown: str) -> str:
-        """The detached JWS over `payload`, its header carrying `shown`."""
+    async def sign_all(self, claims: Sequence[Claim]) -> Sequence[str]:
+        """The detached JWS over each payload, in their order."""
         ...
 
     def jwks(self) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Signs results with a key held in this process."""
 
 from binascii import b2a_base64
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from assent.errors import SettingsError
+from assent.ports.signer import Claim
 from assent.protocol.signed_result import ProtectedHeader
 from assent.signing.algorithms import ALGORITHMS
 from assent.signing.keys import KeyRing
@@ -40,6 +42,10 @@ class JwsSigner:
         protected = _base64url(msgspec.json.encode(header))
         signature = self._algorithm.sign(self._private_key, protected + b"." + _base64url(payload))
         return (protected + b".." + _base64url(signature)).decode()
+
+    async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
+        """The detached JWS over each payload, in their order."""
+        return [self.sign(payload, shown=shown) for payload, shown in claims]
 
     def jwks(self) -> dict[str, Any]:
         """The JSON Web Key Set to publish: the current key first, then every earlier one."""

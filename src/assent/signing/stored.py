@@ -1,11 +1,12 @@
 """The signer of a server: its keys live in the store, are made on first start and may be rotated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Self
 
+from assent.ports.signer import Claim
 from assent.ports.store import KeyStore
-from assent.signing.jws_signer import JwsSigner
+from assent.signing.busy_signer import BusySigner
 from assent.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
 
 DEFAULT_ALGORITHM = "ES256"
@@ -17,7 +18,7 @@ class StoredSigner:
     def __init__(self, store: KeyStore, ring: KeyRing) -> None:
         self._store = store
         self._kids = _kids(ring)
-        self._signer = JwsSigner(ring)
+        self._signer = BusySigner(ring)
 
     @classmethod
     async def open(cls, store: KeyStore, *, algorithm: str, clock: Callable[[], datetime]) -> Self:
@@ -33,9 +34,9 @@ class StoredSigner:
         """The JWS algorithm of the next signature."""
         return self._signer.algorithm
 
-    def sign(self, payload: bytes, *, shown: str) -> str:
-        """The detached JWS over `payload`."""
-        return self._signer.sign(payload, shown=shown)
+    async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
+        """The detached JWS over each payload, in their order."""
+        return await self._signer.sign_all(claims)
 
     def jwks(self) -> dict[str, Any]:
         """The published keys."""
@@ -46,7 +47,12 @@ class StoredSigner:
         ring = KeyRing.of([load_key(text) for text in await self._store.signing_keys()])
         if _kids(ring) != self._kids:
             self._kids = _kids(ring)
-            self._signer = JwsSigner(ring)
+            earlier, self._signer = self._signer, BusySigner(ring)
+            await earlier.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of what signs."""
+        await self._signer.aclose()
 
 
 async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
