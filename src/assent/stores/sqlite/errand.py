@@ -1,19 +1,19 @@
 """A thread that waits for the disk, so that the event loop does not have to.
 
-A thread that comes back from the disk needs the interpreter, and a loop that is never idle lets go of it for
-instants only: left to chance, that thread may wait for seconds. So while an errand is under way, the loop
-hands over by really waiting for a moment: in every idle turn, and now and then between busy ones.
+The thread needs the interpreter to set out and to come back. A loop that waits for its sockets has let go of
+it; one that is never idle lets go for instants only, and left to chance the thread may wait for seconds. So
+the loop hands over by really waiting for a moment: when it sends the thread off, and now and then until it is
+back.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
-from time import perf_counter
 
 HANDOVER_S = 0.00005
-SPACING_S = 0.0005  # a busy loop hands over this often
-IDLE_TURN_S = 0.00003  # a turn this short did nothing else: the loop has time to wait
+SPACING_S = 0.001  # how often a loop hands over that is never idle; event loops count in milliseconds
 
 Work = Callable[[], object]
 Then = Callable[[Exception | None], None]
@@ -26,8 +26,9 @@ class Errand:
         self.work = work
         self.then = then
         self.error: Exception | None = None
-        self.over = threading.Lock()
-        self.over.acquire()
+        self.begun = _held_lock()
+        self.over = _held_lock()
+        self.collected = False
 
 
 class ErrandThread:
@@ -35,7 +36,6 @@ class ErrandThread:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._looked_at = self._handed_over_at = 0.0
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="assent-sqlite", daemon=True)
         self._thread.start()
@@ -44,7 +44,8 @@ class ErrandThread:
         """Have `work` done in the thread; `then` is never called before this returns."""
         errand = Errand(work, then)
         self._errands.put(errand)
-        self._loop.call_soon(self._hand_over, errand)
+        errand.begun.acquire(timeout=HANDOVER_S)
+        self._loop.call_later(SPACING_S, self._hand_over, errand)
 
     def stop(self) -> None:
         """End the thread once it has nothing left to do."""
@@ -52,20 +53,31 @@ class ErrandThread:
         self._thread.join()
 
     def _hand_over(self, errand: Errand) -> None:
-        now = perf_counter()
-        busy = now - self._looked_at > IDLE_TURN_S and now - self._handed_over_at < SPACING_S
-        if not busy and errand.over.acquire(timeout=HANDOVER_S):
-            errand.then(errand.error)
+        if errand.collected:
             return
-        self._looked_at = perf_counter()
-        if not busy:
-            self._handed_over_at = self._looked_at
-        self._loop.call_soon(self._hand_over, errand)
+        if errand.over.acquire(timeout=HANDOVER_S):
+            self._collect(errand)
+        else:
+            self._loop.call_later(SPACING_S, self._hand_over, errand)
+
+    def _collect(self, errand: Errand) -> None:
+        if not errand.collected:
+            errand.collected = True
+            errand.then(errand.error)
 
     def _work(self) -> None:
         while (errand := self._errands.get()) is not None:
+            errand.begun.release()
             try:
                 errand.work()
             except Exception as error:
                 errand.error = error
             errand.over.release()
+            with suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+                self._loop.call_soon_threadsafe(self._collect, errand)
+
+
+def _held_lock() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
