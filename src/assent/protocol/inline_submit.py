@@ -57,5 +57,6 @@ class SubmitReceipt(Struct, frozen=True, kw_only=True):
 
 def _check_traceable(*texts: str) -> None:
     """What is kept for the audit is one line of text; the decoder turns the ValueError into its own error."""
-    if not all(is_storable(text) and is_one_line(text) for text in texts):
+    together = "".join(texts)
+    if not (is_storable(together) and is_one_line(together)):
         raise ValueError("Line breaks and control characters have no place here")

@@ -1,7 +1,8 @@
 """Builtins from outside into a struct, or an error that says what does not fit and where."""
 
 import re
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -39,6 +40,11 @@ def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) 
     except (UnicodeError, RecursionError):
         reason, path = "holds characters or a depth that JSON cannot carry", ""
     raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
+
+
+def is_texts(value: Mapping[Any, Any]) -> bool:
+    """Whether these are texts under texts and nothing else, as in most answers: no depth, no numbers."""
+    return {str}.issuperset(map(type, value)) and {str}.issuperset(map(type, value.values()))
 
 
 def quote(text: str, limit: int = 60) -> str:

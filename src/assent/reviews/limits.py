@@ -7,6 +7,7 @@ import msgspec
 
 from assent.errors import BadRequest
 from assent.protocol.characters import is_storable
+from assent.protocol.shape import is_texts
 from assent.protocol.wording import message
 
 MAX_BYTES = 256 * 1024
@@ -24,7 +25,10 @@ def check_data(value: object, name: str, error: type[BadRequest]) -> None:
         return
     if not isinstance(value, Mapping):
         raise error(f"{name} must be an object.", path=name)
-    _check_values(value, name, error)
+    if is_texts(value):
+        _check_text("".join((*value, *value.values())), name, error)
+    else:
+        _check_values(value, name, error)
     if _encoded_length(value, name, error) > MAX_BYTES:
         raise error(
             message("{name} is larger than {size} KiB.", name=name, size=MAX_BYTES // 1024), path=name
