@@ -122,6 +122,12 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
 
 _BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
 
+Changes = dict[str, Any]  # fields of the case and their next values
+Fact = tuple[str, dict[str, Any]]
+Effect = tuple[Changes, list[Fact]]
+
+_AT_REST: Changes = {"progress": None, "reminders": ()}  # what a closed case has no more of
+
 
 class Step(Struct, frozen=True, kw_only=True):
     """The next value of a case with the events that led there; empty when nothing happened."""
@@ -151,8 +157,8 @@ def require(case: Case, command: type[Command], *, now: datetime) -> Status | St
 
 def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[Case, Event]:
     """The first value of a case as it is stored, with the event that reports it."""
-    event = _record(case, log.CREATED, data, case.created_at, actor, salt)
-    return _chained(case, event), event
+    event = _record(case, (log.CREATED, data), None, case.created_at, actor, salt)
+    return replace(case, version=event.seq, chain=event.digest), event
 
 
 def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
@@ -161,62 +167,55 @@ def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
 
 
 def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> Step:
-    changed, facts = _EFFECTS[type(command)](case, command, now)
-    following = replace(changed, status=to) if facts else case
-    events = []
-    for name, data in facts:
-        event = _record(following, name, data, now, command.actor, salt)
-        following = _chained(following, event)
-        events.append(event)
+    changes, facts = _EFFECTS[type(command)](case, command, now)
+    if not facts:
+        return Step(case=case, events=(), expected_version=case.version)
+    events: list[Event] = []
+    for fact in facts:
+        events.append(_record(case, fact, events[-1] if events else None, now, command.actor, salt))
+    last = events[-1]
+    following = replace(case, status=to, version=last.seq, chain=last.digest, **changes)
     return Step(case=following, events=tuple(events), expected_version=case.version)
 
 
-def _record(case: Case, name: str, data: dict[str, Any], at: datetime, actor: str, salt: str) -> Event:
-    encoded = msgspec.json.encode({"case_id": case.id, **data})
+def _record(case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: str, salt: str) -> Event:
+    name, data = fact
     return log.record(
         case_id=case.id,
-        seq=case.version + 1,
+        seq=(earlier.seq if earlier else case.version) + 1,
         type=name,
         at=at,
         actor=actor,
-        data=encoded,
+        data=msgspec.json.encode({"case_id": case.id, **data}),
         salt=salt,
-        previous=case.chain,
+        previous=earlier.digest if earlier else case.chain,
     )
 
 
-def _chained(case: Case, event: Event) -> Case:
-    return replace(case, version=event.seq, chain=event.digest)
-
-
-Fact = tuple[str, dict[str, Any]]
-Effect = tuple[Case, list[Fact]]
-
-
 def _view(case: Case, command: Command, now: datetime) -> Effect:
-    return replace(case, opened_at=now), [(stream.OPENED, {"opened_at": now})]
+    return {"opened_at": now}, [(stream.OPENED, {"opened_at": now})]
 
 
 def _work(case: Case, command: Work, now: datetime) -> Effect:
     if case.status is IN_PROGRESS and command.progress == case.progress:
-        return case, []  # pages save at every pause in typing; the log keeps only what is new
+        return {}, []  # pages save at every pause in typing; the log keeps only what is new
     opened_at = case.opened_at or now
     data: dict[str, Any] = {"opened_at": opened_at}
     if command.progress is not None:
         data["progress"] = command.progress
     facts = [] if case.opened_at else [(stream.OPENED, {"opened_at": now})]
-    working = replace(case, opened_at=opened_at, progress=command.progress, reminders=())
+    working = {"opened_at": opened_at, "progress": command.progress, "reminders": ()}
     return working, [*facts, (stream.IN_PROGRESS, data)]
 
 
 def _respond(case: Case, command: Respond, now: datetime) -> Effect:
-    closed = replace(case, decision=command.decision, closed_at=now, progress=None, reminders=())
+    closed = {"decision": command.decision, "closed_at": now, **_AT_REST}
     given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
     return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
 def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
-    closed = replace(case, reason=command.reason, closed_at=now, progress=None, reminders=())
+    closed = {"reason": command.reason, "closed_at": now, **_AT_REST}
     data: dict[str, Any] = {"cancelled_at": now}
     if command.reason is not None:
         data["reason"] = command.reason
@@ -224,20 +223,20 @@ def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
 
 
 def _expire(case: Case, command: Command, now: datetime) -> Effect:
-    closed = replace(case, closed_at=case.expires_at, progress=None, reminders=())
+    closed = {"closed_at": case.expires_at, **_AT_REST}
     data = {"expired_at": case.expires_at, "default_action": case.default_action}
     return closed, [(stream.EXPIRED, data)]
 
 
 def _remind(case: Case, command: Remind, now: datetime) -> Effect:
     still_due = tuple(at for at in case.reminders if at > command.reminder_at)
-    reminded = replace(case, reminders=still_due, reminder_sent_at=now)
+    reminded = {"reminders": still_due, "reminder_sent_at": now}
     data = {"reminder_at": command.reminder_at, "message": _time_left(case, now)}
     return reminded, [(stream.REMINDER, data)]
 
 
 def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
-    widened = replace(case, review_digests=(*case.review_digests, command.review_digest))
+    widened = {"review_digests": (*case.review_digests, command.review_digest)}
     data: dict[str, Any] = {"passed_on_at": now}
     if command.note is not None:
         data["note"] = command.note
@@ -245,28 +244,27 @@ def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
 
 
 def _link(case: Case, command: Link, now: datetime) -> Effect:
-    return replace(case, next_case_id=command.next_case_id), [
-        (log.LINKED, {"next_case_id": command.next_case_id})
-    ]
+    linked = {"next_case_id": command.next_case_id}
+    return linked, [(log.LINKED, linked)]
 
 
 def _use_grant(case: Case, command: UseGrant, now: datetime) -> Effect:
     if case.erased_at is not None:
-        return case, []
+        return {}, []
     grant = command.grant
-    return case, [
+    return {}, [
         (log.GRANT_USED, {"grant_id": grant.id, "used_at": now, "used": grant.used, "call": command.call})
     ]
 
 
 def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> Effect:
-    return case, [(log.GRANT_REVOKED, {"grant_id": command.grant.id, "revoked_at": now})]
+    return {}, [(log.GRANT_REVOKED, {"grant_id": command.grant.id, "revoked_at": now})]
 
 
 def _erase(case: Case, command: Command, now: datetime) -> Effect:
     if case.erased_at is not None:
-        return case, []
-    bare = replace(case, decision=None, reason=None, callback_url=None, erased_at=now)
+        return {}, []
+    bare = {"decision": None, "reason": None, "callback_url": None, "erased_at": now}
     return bare, [(log.ERASED, {"erased_at": now})]
 
 
