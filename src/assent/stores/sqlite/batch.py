@@ -25,9 +25,9 @@ def begin(connection: apsw.Connection) -> None:
     connection.execute(BEGIN)
 
 
-def run(connection: apsw.Connection, operation: Operation) -> Outcome:
+def run(cursor: apsw.Cursor, operation: Operation) -> Outcome:
     """Run one operation; a guard that touches no row leaves no trace of it and gives CaseConflict."""
-    execute = connection.execute
+    connection, execute = cursor.connection, cursor.execute
     several = len(operation.guards) > 1
     if several:
         execute(SAVEPOINT)
