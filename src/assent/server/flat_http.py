@@ -12,7 +12,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assent.errors import ValidationFailed
-from assent.server.wire import Message, Reply
+from assent.server.wire import Reply, Whole
 
 MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
 MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
@@ -109,14 +109,3 @@ class FlatHttp(HttpToolsProtocol):
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
         self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body)
         self.transport.close()
-
-
-class Whole:
-    """A body that is already there, to be received once."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    async def __call__(self) -> Message:
-        """All of it."""
-        return {"type": "http.request", "body": self._body, "more_body": False}
