@@ -78,8 +78,8 @@ ROWS = {
             name="respond",
             title="inline respond, durable, signed",
             at_least=0.20,
-            limit="Python on one core: the ES256 signature, judging the answer, then the rows of the case "
-            "and its event; one sync of the disk serves all who wait",
+            limit="Python on one core: judging the answer, then the rows of the case and its event; the "
+            "signatures are made in a process apart, and one sync of the disk serves all who wait",
         ),
         Row(
             name="respond_cold",
