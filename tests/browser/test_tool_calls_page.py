@@ -19,7 +19,6 @@ Ask = Callable[..., dict[str, Any]]
 CALLS: list[dict[str, Any]] = EXAMPLE["context"]["tool_calls"]
 LETTER: dict[str, Any] = CALLS[0]["arguments"]
 HOSTILE = '</fieldset></form><script>window.pwned=1</script><img src=x onerror="window.pwned=1">\u202egnp'
-SAVED = "Saved at"
 
 
 @pytest.fixture
@@ -196,11 +195,14 @@ def test_half_made_decisions_wait_for_the_person(
     hitl = ask()
     page.goto(hitl["review_url"])
     decide(page, 1, "Approve with changes").get_by_label("Subject").fill("A better subject")
-    decide(page, 2, "Reject").get_by_label("Why not").fill("Later")
+    reason = decide(page, 2, "Reject").get_by_label("Why not")
     if scripts:
-        page.get_by_label("Note for the agent").focus()
-        expect(page.locator(".kept")).to_contain_text(SAVED)
+        with page.expect_response(lambda reply: "reason.2=Later" in (reply.request.post_data or "")):
+            reason.fill("Later")
+            page.get_by_label("Note for the agent").focus()
+        expect(page.locator(".kept")).to_contain_text("Saved at")
     else:
+        reason.fill("Later")
         call_of(page, 1).get_by_role("button", name="Show my changes").click()
     with visiting(browser, PHONE, java_script_enabled=not scripts) as other:
         other.goto(hitl["review_url"])
