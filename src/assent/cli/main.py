@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ask": ("assent.cli.ask", "Ask a person: approval, selection, input, confirmation, escalation."),
     "pending": ("assent.cli.pending_cases", "Cases that were left waiting: list, resume, forget."),
     "mcp": ("assent.cli.mcp", "Serve assistants over MCP: tools to ask a person."),
+    "mcp-gate": ("assent.cli.mcp_gate", "Put a person before the tools of any MCP server."),
     "serve": ("assent.cli.serve", "Run the server."),
     "settings": ("assent.cli.settings", "Show the effective settings and where each came from."),
     "key": ("assent.cli.keys", "API keys: create, list, revoke."),
@@ -41,7 +42,7 @@ class LazyGroup(click.Group):
         """The command of this name."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

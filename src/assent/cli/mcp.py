@@ -19,6 +19,7 @@ from assent.cli.request import DEFAULT_SERVER
 from assent.errors import SettingsError
 
 if TYPE_CHECKING:
+    from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
 
@@ -90,7 +91,7 @@ def mcp(
             async with asking as questions:
                 built = run.build_server(questions, key=key)
                 if http:
-                    await _serve_http(built, host, port, names)
+                    await serve_http(built, host, port, names)
                 else:
                     # A thread reads standard input, and nothing but its end would end the thread: an
                     # interrupt ends the process, as being killed does. No question is lost by either.
@@ -100,7 +101,10 @@ def mcp(
     asyncio.run(main())
 
 
-async def _serve_http(built: "MCPServer[Any]", host: str, port: int, names: tuple[str, ...]) -> None:
+async def serve_http(
+    built: "MCPServer[Any] | Server[Any]", host: str, port: int, names: tuple[str, ...]
+) -> None:
+    """Serve it over streamable HTTP until it is told to end; says where on standard error."""
     from assent.mcp import doors
     from assent.server.serving import bind
 

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
+from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
@@ -23,7 +24,9 @@ LARGEST_BODY = 1024 * 1024
 STOP_WITHIN_S = 2
 
 
-def http_app(server: MCPServer[Any], *, host: str, names: Iterable[str], token: str | None) -> ASGIApp:
+def http_app(
+    server: MCPServer[Any] | Server[Any], *, host: str, names: Iterable[str], token: str | None
+) -> ASGIApp:
     """The server as an ASGI app; raises SettingsError where anybody could come in.
 
     `names` are the Host headers it answers to besides loopback ones: a page in a browser cannot pretend.

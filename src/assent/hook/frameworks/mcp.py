@@ -148,7 +148,7 @@ class ApprovalProxy:
         )
         if stopped is None:
             return await self._hand_on(ctx, params)
-        progress = wire.Progress(ctx)
+        progress = wire.Progress(ctx, params)
         standing, told = await self._decision(ctx, params, gate, stopped, progress)
         if told is not None:
             return told
@@ -162,7 +162,7 @@ class ApprovalProxy:
     async def _hand_on(self, ctx: Ctx, params: CallToolRequestParams) -> CallToolResult:
         try:
             return await self._upstream.call(
-                params.name, params.arguments or {}, wire.meta_of(params), wire.Progress(ctx)
+                params.name, params.arguments or {}, wire.meta_of(params), wire.Progress(ctx, params).of_tool
             )
         except ValidationError as error:
             return wire.failed(error)
@@ -242,7 +242,9 @@ class ApprovalProxy:
         result = wire.broken_off()
         try:
             async with self._alive(key):
-                result = await self._upstream.call(ran.name, ran.arguments, wire.meta_of(params), progress)
+                result = await self._upstream.call(
+                    ran.name, ran.arguments, wire.meta_of(params), progress.of_tool
+                )
         except (MCPError, ValidationError, Unavailable) as error:
             result = wire.failed(error)
         finally:

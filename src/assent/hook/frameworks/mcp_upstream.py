@@ -23,6 +23,7 @@ from mcp.types import (
     Tool,
     ToolListChangedNotification,
 )
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from assent import __version__
@@ -73,13 +74,22 @@ class Upstream:
                 self._client = await self._connect()
             return self._client
 
-    async def send(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask the server something; if it is gone, the next one to ask connects anew."""
+    async def read(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Ask the server for what may be asked for twice: a new connection is tried if it is gone."""
+        try:
+            return await self._send(work)
+        except MCPError as error:
+            if not _is_over(error):
+                raise
+            return await self._send(work)
+
+    async def _send(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Ask the server something, once; if it is gone, the next one to ask connects anew."""
         client = await self.client()
         try:
             return await work(client)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED or error.message == _ENDED:
+            if _is_over(error):
                 self._drop(client)
             raise
 
@@ -88,14 +98,14 @@ class Upstream:
     ) -> CallToolResult:
         """Run a tool. What it answers is handed on as it is; whether it fits its schema, clients check."""
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, _meta=meta))
-        return await self.send(
+        return await self._send(
             lambda client: client.session.send_request(request, CallToolResult, progress_callback=on_progress)
         )
 
     async def list_tools(self, cursor: str | None = None) -> ListToolsResult:
         """One page of its tools."""
         params = PaginatedRequestParams(cursor=cursor)
-        page = await self.send(lambda client: client.session.list_tools(params=params))
+        page = await self.read(lambda client: client.session.list_tools(params=params))
         self._tools.update({tool.name: tool for tool in page.tools})
         return page
 
@@ -152,12 +162,23 @@ class Upstream:
             async with client:
                 if not ready.cancelled():
                     ready.set_result(client)
-                    await leave.wait()
+                    await self._listen(client, leave)
         except Exception as error:
             if ready.done():
                 logger.debug("The server behind the gate left with an error.", exc_info=error)
             else:
                 ready.set_exception(error)
+
+    async def _listen(self, client: Client, leave: asyncio.Event) -> None:
+        """Hear of changes until it is time to leave; newer servers tell them to those who listen."""
+        tools = client.server_capabilities.tools
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
+            try:
+                async with client.listen(tools_list_changed=True):
+                    await leave.wait()
+            except (MCPError, TimeoutError, RuntimeError) as error:
+                logger.debug("Changes behind the gate are not heard of.", exc_info=error)
+        await leave.wait()
 
     async def _disconnect(self) -> None:
         self._leave.set()
@@ -178,6 +199,10 @@ class Upstream:
             self._tools = {}
         if self.on_change is not None:
             await self.on_change(message)
+
+
+def _is_over(error: MCPError) -> bool:
+    return error.code == CONNECTION_CLOSED or error.message == _ENDED
 
 
 def _reason(error: BaseException) -> str:

@@ -121,7 +121,7 @@ async def _pass_on(
     upstream: Upstream, kind: type[BaseModel], result: type[ResultT], params: RequestParams
 ) -> ResultT:
     asked: Any = kind(params=params.model_copy(update={"meta": meta_of(params)}))
-    return await upstream.send(lambda client: client.session.send_request(asked, result))
+    return await upstream.read(lambda client: client.session.send_request(asked, result))
 
 
 class _Listeners:
@@ -171,17 +171,19 @@ def meta_of(params: RequestParams) -> Any:
 class Progress:
     """What a client that wants to know hears: that a person is waited for, then what the tool reports."""
 
-    def __init__(self, ctx: Ctx) -> None:
+    def __init__(self, ctx: Ctx, params: RequestParams) -> None:
         self._session = ctx.session
         self._waited = 0
+        self.of_tool = self._tell if "progress_token" in (params.meta or {}) else None
+        """What the tool is to report to; None if nobody wants to know."""
 
     async def wait(self) -> None:
         """A person is still waited for."""
         self._waited += 1
         await self._session.report_progress(self._waited, None, "Waiting for a person to decide.")
 
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """The tool has come so far; progress only ever grows."""
+    async def _tell(self, progress: float, total: float | None, message: str | None) -> None:
+        """The tool has come so far; to its client progress only ever grows."""
         total = None if total is None else total + self._waited
         await self._session.report_progress(progress + self._waited, total, message)
 

@@ -1,0 +1,184 @@
+"""`assent mcp-gate` as an assistant starts it, with a real server behind it and a person on a page."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import CallToolResult, TextContent
+
+from assent.cli.mcp_gate import Behind, mcp_gate
+from assent.client import AssentClient
+from assent.errors import SettingsError
+from tests.cli.process import COMMAND, ServerProcess, assent, serving
+from tests.mcp.assistant import ERA, HttpServer, Setting, run, until
+from tests.waiting import PATIENCE_S
+
+RAW = Path(__file__).parent.parent / "hook" / "frameworks" / "raw_mcp_server.py"
+ANN = {"to": "Ann"}
+TOKEN = "a-token-for-this-test-only"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with serving(tmp_path_factory.mktemp("assent")) as server:
+        server.url()
+        yield server
+
+
+@pytest.fixture
+def setting(server: ServerProcess, tmp_path: Path) -> Setting:
+    return Setting(server, tmp_path)
+
+
+def raw(setting: Setting) -> list[str]:
+    return [sys.executable, "-S", str(RAW), str(setting.folder)]
+
+
+@asynccontextmanager
+async def over_stdio(setting: Setting, *arguments: str, **client: Any) -> AsyncIterator[Client]:
+    command = StdioServerParameters(
+        command=COMMAND,
+        args=["mcp-gate", "--db", "gate.db", *arguments, "--", *raw(setting)],
+        env=setting.env(),
+        cwd=setting.folder,
+    )
+    with (setting.folder / "stderr").open("a") as log:
+        async with Client(
+            stdio_client(command, errlog=log), read_timeout_seconds=PATIENCE_S * 4, **client
+        ) as connected:
+            yield connected
+
+
+def runs(setting: Setting) -> list[str]:
+    return (setting.folder / "runs").read_text().split()
+
+
+def text_of(result: CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def decide(result: CallToolResult, decision: Any) -> None:
+    """What the page sends when the person has decided the call that this result is about."""
+    link = re.search(r"http\S+token=\S+", text_of(result))
+    assert link is not None
+    call = httpx.get(link[0], follow_redirects=True, timeout=PATIENCE_S)
+    call_id = re.search(r"call-[0-9a-f]{12}", call.text)
+    assert call_id is not None
+    word = decision if isinstance(decision, str) else decision["decision"]
+    data = {"decisions": {call_id[0]: {"decision": decision} if isinstance(decision, str) else decision}}
+    answer = httpx.post(
+        link[0].replace("?", "/respond?"), json={"action": word, "data": data}, timeout=PATIENCE_S
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_a_call_waits_for_its_page_and_outlives_the_gate_that_asked(setting: Setting) -> None:
+    async def main() -> None:
+        async with over_stdio(setting, "--wait", "1s", mode=ERA["2025"]) as client:
+            asked = await client.call_tool("echo", ANN)
+            assert "waits for a person" in text_of(asked)
+        decide(asked, {"decision": "edit", "arguments": {"to": "Eve"}})
+        async with over_stdio(setting, mode=ERA["2026"]) as client:
+            ran = await client.call_tool("echo", ANN)
+            assert [block.text for block in ran.content if isinstance(block, TextContent)][
+                1
+            ] == '[{"to": "Eve"}, {}]'
+
+    run(main())
+    assert runs(setting).count("echo") == 1
+
+
+def test_the_server_behind_the_gate_is_not_told_the_key(setting: Setting) -> None:
+    assert setting.env()["ASSENT_KEY"]
+    (setting.folder / "show.py").write_text("import os, sys; print(sorted(os.environ), file=sys.stderr)")
+    shown = assent(
+        setting.folder, "mcp-gate", "--db", "gate.db", "--", sys.executable, "show.py", env=setting.env()
+    )
+    assert shown.returncode == 1
+    assert "PATH" in shown.stderr
+    assert "ASSENT_KEY" not in shown.stderr
+    assert "The server behind the gate cannot be reached" in shown.stderr
+
+
+def test_over_http_and_before_a_server_that_is_reached_over_http(setting: Setting) -> None:
+    """Two gates, one before the other: the inner lets everything through, the outer what its file says."""
+    (setting.folder / "inner.toml").write_text('[tools]\n"*" = false\n')
+    (setting.folder / "outer.toml").write_text(
+        'wait = "30s"\n[tools]\n"e*" = "Says something"\n"*" = false\n'
+    )
+    shared = ("--http", "--port", "0", "--db", "gate.db", "--config")
+    inner = HttpServer(
+        setting.folder,
+        "mcp-gate",
+        *shared,
+        "inner.toml",
+        "--",
+        *raw(setting),
+        env=setting.env(ASSENT_MCP_TOKEN=TOKEN),
+    )
+    try:
+        env = setting.env(ASSENT_UPSTREAM_TOKEN=TOKEN)
+        outer = HttpServer(setting.folder, "mcp-gate", *shared, "outer.toml", "--url", inner.url(), env=env)
+        try:
+            run(_asked_and_rejected(outer, setting))
+        finally:
+            outer.process.kill()
+            outer.process.wait(PATIENCE_S)
+    finally:
+        inner.process.kill()
+        inner.process.wait(PATIENCE_S)
+
+
+async def _asked_and_rejected(outer: HttpServer, setting: Setting) -> None:
+    async with outer.assistant() as client:
+        assert text_of(await client.call_tool("restock", {})) == "restocked"
+        before = setting.pending()
+        calling = asyncio.create_task(client.call_tool("echo", ANN))
+        [case] = await until(lambda: setting.pending() - before)
+        with AssentClient(setting.url, setting.key) as owner:
+            await asyncio.to_thread(owner.cancel, case, reason="not now")
+        told = await calling
+        assert told.is_error
+        assert "not now" in text_of(told)
+    assert "echo" not in runs(setting)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Name one server to gate"),
+        (["--url", "http://127.0.0.1:1/mcp", "--", "x"], "Name one server to gate"),
+        (["--config", "missing.toml", "x"], "cannot be read"),
+        (["--config", "odd.toml", "x"], "has no tool;"),
+        (["--config", "command.toml"], "command is a list"),
+    ],
+)
+def test_a_gate_that_was_set_up_wrongly_does_not_start(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASSENT_KEY", raising=False)
+    Path("odd.toml").write_text("[tool]\n")
+    Path("command.toml").write_text('command = "npx"\n')
+    with pytest.raises(SettingsError, match=said):
+        mcp_gate.main(["--key", "k", *arguments], standalone_mode=False)
+    with pytest.raises(SettingsError, match="Name a key"):
+        mcp_gate.main(arguments, standalone_mode=False)
+
+
+def test_the_same_command_elsewhere_is_another_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Behind(command=("npx", "files", ".")).scope
+    monkeypatch.chdir(tmp_path)
+    assert Behind(command=("npx", "files", ".")).scope != here

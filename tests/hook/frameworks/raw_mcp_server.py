@@ -1,0 +1,76 @@
+"""An MCP server without a library, for what no library would do: it dies, answers oddly, or says too much."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(sys.argv[1])
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+TOOLS = ["die", "echo", "huge", "leave", "odd", "refuse", "restock", "slow"]
+
+
+def note(line: str) -> None:
+    with (FOLDER / "runs").open("a") as runs:
+        runs.write(f"{line}\n")
+
+
+def answer(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
+    note(name)
+    match name:
+        case "die":
+            os._exit(3)
+        case "slow":
+            return None
+        case "odd":
+            return {"result": {"content": "no list"}}
+        case "refuse":
+            return {"error": {"code": -32602, "message": "not like this"}}
+        case "restock":
+            say({"method": "notifications/tools/list_changed"})
+            text = "restocked"
+        case "huge":
+            text = "x" * 3_000_000
+        case "echo":
+            text = json.dumps([arguments, {key: value for key, value in meta.items() if "/" in key}])
+            if "progressToken" in meta:
+                for progress in (1, 2):
+                    told = {"progressToken": meta["progressToken"], "progress": progress}
+                    say({"method": "notifications/progress", "params": told})
+        case _:
+            text = "left"
+    return {"result": {"content": [{"type": "text", "text": text}]}}
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    note("started")
+    listed = [{"name": name, "inputSchema": SCHEMA} for name in TOOLS]
+    info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+    known: dict[str, Any] = {
+        "initialize": {**info, "serverInfo": {"name": "raw", "version": "1"}},
+        "tools/list": {"tools": listed},
+    }
+    for line in sys.stdin:
+        asked = json.loads(line)
+        method, params = asked["method"], asked.get("params") or {}
+        if method == "notifications/cancelled":
+            note("cancelled")
+        elif method == "tools/call":
+            said = answer(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
+            if said is not None:
+                say({"id": asked["id"], **said})
+            if params["name"] == "leave":
+                os._exit(0)
+        elif method in known:
+            say({"id": asked["id"], "result": known[method]})
+        elif "id" in asked:
+            say({"id": asked["id"], "error": {"code": -32601, "message": "no such method"}})
+
+
+main()

@@ -1,0 +1,252 @@
+"""How the person gets the link, and what goes wrong between a client and the server behind the gate."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.types import ElicitResult
+
+from assent.errors import Unavailable
+from assent.hook import MemorySaver
+from assent.hook.frameworks.mcp import CALL
+from assent.hook.frameworks.mcp_wire import HELD
+from assent.hook.ruling import Ruling
+from assent.hook.savers.saver import Kept
+from tests.hook.frameworks.mcp_harness import text_of
+from tests.hook.frameworks.mcp_shop import ANN, ERAS, Board, Raw, Shop, waits
+from tests.mcp.assistant import until
+
+# How the person gets the link
+
+
+class Person:
+    """Is shown links at the client."""
+
+    def __init__(self, board: Board, says: str = "accept") -> None:
+        self.board, self.says = board, says
+        self.links: list[str] = []
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.links.append(params.url)
+        if self.says == "accept":
+            self.board.approve()
+        return ElicitResult(action=self.says)  # type: ignore[arg-type]
+
+
+@ERAS
+def test_a_client_that_can_show_links_shows_it_and_the_call_goes_on(mode: str) -> None:
+    async def visit(client: Client) -> None:
+        assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
+        assert person.links == ["https://board/c?token=t"]
+
+    board = Board()
+    person = Person(board)
+    Shop(reviews=board, wait_for=30).visit(visit, mode=mode, elicitation_callback=person)
+
+
+@ERAS
+def test_a_link_that_is_declined_decides_nothing_and_the_model_does_not_get_it(mode: str) -> None:
+    async def visit(client: Client) -> None:
+        result = await client.call_tool("pay", ANN)
+        assert waits(result)
+        assert "token" not in text_of(result)
+        assert "same arguments again" in text_of(result)
+        board.approve()
+        assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
+
+    board = Board()
+    shop = Shop(reviews=board, wait_for=30)
+    shop.visit(visit, mode=mode, elicitation_callback=Person(board, "decline"))
+
+
+@ERAS
+def test_any_other_client_gets_the_link_in_the_result(mode: str) -> None:
+    async def visit(client: Client) -> None:
+        result = await client.call_tool("pay", ANN)
+        assert waits(result)
+        assert "https://board/c?token=t" in text_of(result)
+        assert "2026-12-01" in text_of(result)
+        board.approve()
+        assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
+        assert len(board.asked) == 1
+
+    board = Board()
+    Shop(reviews=board).visit(visit, mode=mode)
+
+
+def test_people_read_which_assistant_asks() -> None:
+    from mcp.types import Implementation
+
+    async def visit(client: Client) -> None:
+        await client.call_tool("pay", ANN)
+        assert board.asked[0].startswith("Ann's assistant: ")
+
+    board = Board()
+    me = Implementation(name="assistant", title="Ann's\nassistant", version="1")
+    Shop(reviews=board).visit(visit, mode="legacy", client_info=me)
+
+
+def test_progress_only_grows_from_the_wait_to_the_end_of_the_call() -> None:
+    seen: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+        board.approve()
+
+    async def visit(client: Client) -> None:
+        assert text_of(await client.call_tool("count", {}, progress_callback=note)) == "7"
+        assert seen == sorted(set(seen))
+        assert len(seen) >= 3
+
+    board = Board()
+    Shop(reviews=board, wait_for=30).visit(visit, mode="legacy")
+
+
+# What goes wrong
+
+
+def test_a_call_nobody_could_be_asked_about_is_held_and_asked_about_later() -> None:
+    async def visit(client: Client) -> None:
+        board.fails = Unavailable("away")
+        result = await client.call_tool("pay", ANN)
+        assert waits(result)
+        assert "No page" in text_of(result)
+        board.fails = None
+        assert "https://board" in text_of(await client.call_tool("pay", ANN))
+
+    board = Board()
+    shop = Shop(reviews=board)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+class Broken(MemorySaver):
+    """A storage that is away."""
+
+    def get(self, thread_id: str) -> Kept | None:
+        raise Unavailable("The disk is gone.")
+
+
+def test_without_a_storage_no_call_gets_through() -> None:
+    async def visit(client: Client) -> None:
+        for name, arguments in {"pay": ANN, "look": {}}.items():
+            result = await client.call_tool(name, arguments)
+            assert result.is_error
+            assert (result.meta or {})[HELD] == "unavailable"
+            assert "has not run: The disk is gone." in text_of(result)
+
+    shop = Shop(saver=Broken())
+    shop.visit(visit)
+    assert shop.did == []
+
+
+def test_an_answer_that_decides_nothing_runs_nothing_and_the_next_call_asks_anew() -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool("pay", ANN)
+        board.ruling = Ruling(how="decided", decisions={"another call": "approve"})
+        result = await client.call_tool("pay", ANN)
+        assert (result.meta or {})[HELD] == "invalid_feedback"
+        board.ruling = None
+        assert waits(await client.call_tool("pay", ANN))
+        assert len(board.asked) == 2
+
+    board = Board()
+    shop = Shop(reviews=board)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+@pytest.mark.parametrize("name", ["die", "odd", "refuse"])
+def test_an_approved_call_that_gets_no_answer_is_not_run_again(tmp_path: Path, name: str) -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool(name, {})
+        shop.approve()
+        result = await client.call_tool(name, {})
+        assert result.is_error
+        assert {"die": "is unknown", "odd": "answered oddly", "refuse": "not like this"}[name] in text_of(
+            result
+        )
+        assert waits(await client.call_tool(name, {})), "and the server is there again"
+        assert shop.runs(name) == 1
+
+    shop = Raw(tmp_path)
+    shop.visit(visit)
+
+
+def test_a_call_that_needs_nobody_is_told_what_became_of_its_server(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        assert "is gone" in text_of(await client.call_tool("die", {}))
+        assert "answered oddly" in text_of(await client.call_tool("odd", {}))
+        with pytest.raises(MCPError, match="not like this"):
+            await client.call_tool("refuse", {})
+        meta: Any = {"other/trace": 1, CALL: "c"}
+        assert (
+            text_of(await client.call_tool("echo", ANN, meta=meta)) == '[{"to": "Ann"}, {"other/trace": 1}]'
+        )
+
+    Raw(tmp_path, "die", "odd", "refuse", "echo").visit(visit)
+
+
+def test_a_server_that_died_before_the_decision_costs_nobody_the_decision(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool("echo", ANN)
+        assert text_of(await client.call_tool("leave", {})) == "left"
+        shop.approve()
+        assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
+        assert shop.runs("started") == 2
+
+    shop = Raw(tmp_path, "leave")
+    shop.visit(visit)
+
+
+def test_a_huge_result_comes_whole_and_is_not_kept(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        meta: Any = {CALL: "c1"}
+        await client.call_tool("huge", {}, meta=meta)
+        shop.approve()
+        assert len(text_of(await client.call_tool("huge", {}, meta=meta))) == 3_000_000
+        assert "too large to keep" in text_of(await client.call_tool("huge", {}, meta=meta))
+        assert shop.runs("huge") == 1
+
+    shop = Raw(tmp_path)
+    shop.visit(visit)
+
+
+def test_a_call_its_client_gives_up_is_cancelled_behind_the_gate_and_not_run_again(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool("slow", {})
+        shop.approve()
+        calling = asyncio.create_task(client.call_tool("slow", {}))
+        await until(lambda: shop.runs("slow"))
+        calling.cancel()
+        await until(lambda: shop.runs("cancelled"))
+        assert "broken off" in text_of(await client.call_tool("slow", {}))
+        assert shop.runs("slow") == 1
+
+    shop = Raw(tmp_path)
+    shop.visit(visit, mode="legacy")
+
+
+def test_a_call_its_client_gives_up_while_it_waits_can_be_made_again() -> None:
+    async def visit(client: Client) -> None:
+        calling = asyncio.create_task(client.call_tool("pay", ANN))
+        await until(shop.proxy.waiting)
+        calling.cancel()
+        await asyncio.gather(calling, return_exceptions=True)
+        await client.list_tools()  # the gate reads in order: by now it knows
+        shop.approve()
+        assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
+        assert shop.did == ["Ann 1"]
+
+    shop = Shop(wait_for=30)
+    shop.visit(visit, mode="legacy")
+
+
+def test_a_server_that_is_not_there_says_so() -> None:
+    async def visit(client: Client) -> None:
+        raise AssertionError("there is nothing to visit")
+
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        Shop(behind=StdioServerParameters(command="no-such-command-anywhere")).visit(visit)
