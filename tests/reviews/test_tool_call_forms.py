@@ -1,6 +1,5 @@
 """The form in which a person changes a call's arguments: made from any schema, and true to what was sent."""
 
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from assent.reviews import TOOL_CALLS
 from assent.reviews.tool_calls.fields import Field, Form, form_of
 from assent.reviews.tool_calls.schema import said_by
 from assent.reviews.tool_calls.secrets import MASK, masked
-from assent.reviews.turn import Turn
 from tests.reviews.offers import offer
 
 BOOKING: dict[str, Any] = {
@@ -264,91 +262,6 @@ def test_secrets_deep_inside_are_masked_and_stay_as_they_are() -> None:
     assert form.edited({field.name: "[]" for field in form.fields if field.control == "kept"})[0] == sent
 
 
-# The page
-
-
-def calls(*given: dict[str, Any]) -> Any:
-    known = {"name": "book", "arguments": SENT, "schema": BOOKING, "high_risk": False}
-    listed = [{**known, "id": f"call_{n}", **one} for n, one in enumerate(given, start=1)]
-    return offer(TOOL_CALLS, {"tool_calls": listed})
-
-
-def turned(shown: Any, move: str, saved: dict[str, Any] | None = None, **typed: str) -> Turn:
-    pairs = [(name.replace("_", ".", 1).replace("__", "."), text) for name, text in typed.items()]
-    return TOOL_CALLS.turn(shown, move, pairs, saved or {})
-
-
-def test_identical_calls_are_decided_once_and_written_for_each() -> None:
-    shown = calls({}, {"name": "pay"}, {}, {"path": ["Scout"]}, {})
-    listed = TOOL_CALLS.substance(shown, {})["calls"]
-    assert [(call["name"], call["count"]) for call in listed] == [("book", 3), ("pay", 1), ("book", 1)]
-    turn = turned(shown, "edit", decision_1="approve", decision_2="reject", decision_3="approve")
-    assert turn.ready
-    assert turn.action == "edit"
-    assert {id: said["decision"] for id, said in (turn.data or {})["decisions"].items()} == {
-        "call_1": "approve",
-        "call_2": "reject",
-        "call_3": "approve",
-        "call_4": "approve",
-        "call_5": "approve",
-    }
-
-
-def test_decisions_that_agree_are_sent_as_that_action() -> None:
-    shown = calls({}, {"name": "pay"})
-    assert turned(shown, "edit", decision_1="reject", decision_2="reject").action == "reject"
-    assert turned(shown, "approve").action == "approve"
-    assert turned(shown, "approve", decision_1="approve").action == "approve"
-    for move in ("approve", "reject", "edit"):
-        turn = turned(shown, move, decision_1="approve", decision_2="approve", note="Go.")
-        if turn.ready:
-            TOOL_CALLS.check(shown, turn.action or "", turn.data or {})
-
-
-def test_a_button_for_all_never_overrules_what_was_decided_beside_a_call() -> None:
-    shown = calls({}, {"name": "pay"})
-    assert list(turned(shown, "approve", decision_2="reject").problems) == ["call-2"]
-    assert list(turned(shown, "reject", decision_1="approve").problems) == ["call-1"]
-    assert list(turned(shown, "approve", edit_1__seats="9").problems) == ["call-1"]
-    assert list(turned(shown, "edit", decision_1="approve").problems) == ["call-2"]
-    assert list(turned(shown, "edit", decision_1="edit", decision_2="approve").problems) == ["call-1"]
-    assert list(turned(shown, "nonsense").problems) == ["call-1", "call-2"]
-
-
-def test_a_misfit_stands_at_its_box() -> None:
-    schema = {
-        **BOOKING,
-        "properties": {
-            **BOOKING["properties"],
-            "via": {"type": "array", "items": {"type": "string", "maxLength": 4}},
-        },
-    }
-    shown = calls({"schema": schema})
-    boxes = [box["path"] for box in TOOL_CALLS.substance(shown, {})["calls"][0]["fields"]]
-    turn = turned(shown, "edit", decision_1="edit", edit_1__via="Bonn\nTrier")
-    assert list(turn.problems) == [f"call-1-edit-{boxes.index(('via',)) + 1}"]
-    assert not turn.ready
-
-
-def test_half_made_decisions_are_kept_and_shown_again() -> None:
-    shown = calls({}, {"name": "pay", "allowed_decisions": ["reject", "respond"]})
-    typed = [("decision.1", "edit"), ("edit.1.seats", "many"), ("answer.2", "Done."), ("edit.1.pin", "0815")]
-    kept = TOOL_CALLS.typing(shown, typed, {}).values
-    first, second = TOOL_CALLS.substance(shown, kept)["calls"]
-    assert (first["decision"], second["decision"], second["answer"]) == ("edit", None, "Done.")
-    by_name = {box["name"]: box for box in first["fields"]}
-    assert by_name["edit.1.seats"]["typed"] == "many"
-    assert by_name["edit.1.pin"]["saved"]
-    assert "0815" not in str(first)
-    again = TOOL_CALLS.turn(
-        shown, "edit", [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject")], kept
-    )
-    assert again.ready
-    assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "0815"}
-    undone = TOOL_CALLS.typing(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
-    assert "0815" not in str(undone)
-
-
 # Whatever comes
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5)
@@ -403,21 +316,3 @@ def test_any_context_is_read_or_refused(context: dict[str, Any], values: dict[st
         assert type(error).__name__ == "ValidationFailed"  # noqa: PT017
         return
     TOOL_CALLS.substance(offer(TOOL_CALLS, prepared), values)
-
-
-def test_hostile_schemas_and_many_calls_are_shown_in_good_time() -> None:
-    wide = {
-        "properties": {f"p{n}": {"$ref": "#/$defs/x"} for n in range(2_000)},
-        "$defs": {"x": {"$ref": "#"}},
-    }
-    circle = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
-    branching: dict[str, Any] = {"anyOf": [{"$ref": "#"}] * 1_000, "properties": {"a": {"$ref": "#"}}}
-    shown = calls(
-        *({"schema": one, "arguments": {"a": {"a": [n]}}} for n, one in enumerate([wide, circle, branching]))
-    )
-    started = perf_counter()
-    assert len(TOOL_CALLS.substance(shown, {})["calls"]) == 3
-    many = calls(*({"arguments": {**SENT, "seats": n}} for n in range(200)))
-    page = TOOL_CALLS.substance(many, {})
-    assert sum(len(call["fields"]) for call in page["calls"]) < 1_200
-    assert perf_counter() - started < 3
