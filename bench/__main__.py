@@ -13,8 +13,8 @@ import msgspec
 
 from assent.desk import clock
 from bench import plot, table
-from bench.figures import Figure, Report
-from bench.rows import GROUPS, ROWS
+from bench.figures import Cycle, Figure, Report
+from bench.rows import GROUPS, HOOK_ROWS, ROWS
 from bench.session import Pace, Session
 from bench.target import raise_file_limit
 from scripts import wrk
@@ -26,7 +26,8 @@ def main() -> None:
     """Run and leave with the verdict."""
     options = parse(sys.argv[1:])
     try:
-        wrk.find()
+        if options.rows:
+            wrk.find()
     except wrk.LoadGeneratorMissing as missing:
         sys.exit(f"bench: {missing}")
     raise_file_limit()
@@ -52,8 +53,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     named = options.rows.split(",")
     wanted = {*named, *(row for group in named for row in GROUPS.get(group, ()))}
-    options.rows = [name for name in ROWS if name in wanted]
-    if not options.rows:
+    options.rows = [name for name in ROWS if name in wanted and name not in HOOK_ROWS]
+    options.hook_rows = [name for name in HOOK_ROWS if name in wanted]
+    if not options.rows and not options.hook_rows:
         parser.error(f"--rows takes names out of {', '.join([*ROWS, *GROUPS])}")
     options.pace = Pace(rounds=options.rounds or (3 if options.quick else 9), seconds=options.seconds)
     sizes = options.stored or ("1000,50000" if options.quick else "1000,1000000")
@@ -66,7 +68,7 @@ def measure(options: argparse.Namespace) -> Report:
     load_before = os.getloadavg()[0]
     figures: list[Figure] = []
     filled: dict[str, float] = {}
-    for stored in options.stored:
+    for stored in options.stored if options.rows else ():
         # Beside the results and not among the system's temporary files, which may lie in memory: a sync has
         # to reach a disk.
         folder = Path(tempfile.mkdtemp(prefix="db-", dir=RESULTS))
@@ -78,6 +80,12 @@ def measure(options: argparse.Namespace) -> Report:
             figures.extend(session.measure(stock, options.rows))
         finally:
             shutil.rmtree(folder)
+    cycles: list[Cycle] = []
+    if options.hook_rows:
+        from bench.hook.measure import hook_figures  # it loads every framework, which takes seconds
+
+        found, cycles = hook_figures(options.hook_rows, options.pace.rounds, RESULTS, say)
+        figures.extend(found)
     figures.sort(key=lambda one: (list(ROWS).index(one.row), one.stored))
     return Report(
         at=clock.now().strftime("%Y-%m-%d %H:%M UTC"),
@@ -85,6 +93,7 @@ def measure(options: argparse.Namespace) -> Report:
         load_before=load_before,
         filled=filled,
         figures=figures,
+        cycles=cycles,
     )
 
 

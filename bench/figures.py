@@ -19,6 +19,8 @@ class Figure(Struct, frozen=True, kw_only=True):
     value: float
     bounded: bool
     comparison: Comparison | None = None
+    by_cpu: float | None = None
+    """The same value, from the processor's time alone."""
     trouble: str | None = None
 
     @property
@@ -52,6 +54,16 @@ class Growth(Struct, frozen=True, kw_only=True):
         return not self.bounded or self.times < GROWTH_BOUND
 
 
+class Cycle(Struct, frozen=True, kw_only=True):
+    """What one contestant took to be stopped, approved and resumed; medians."""
+
+    name: str
+    storage: str
+    calls: int
+    wall_ms: float
+    cpu_ms: float
+
+
 class Report(Struct, frozen=True, kw_only=True):
     """Everything a run found, with when and where."""
 
@@ -60,6 +72,7 @@ class Report(Struct, frozen=True, kw_only=True):
     load_before: float
     filled: dict[str, float]
     figures: list[Figure]
+    cycles: list[Cycle] = []
 
     @property
     def growth(self) -> list[Growth]:

@@ -6,6 +6,8 @@ GROWTH_BOUND = 1.3
 STREAMS = 5_000
 LISTENERS = 1_000
 LATENCY_MS = 400
+HOOK_CALLS = (1, 4)
+HOOK_STORAGES = {"memory": "memory", "sqlite": "SQLite"}
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -31,6 +33,19 @@ class Row(Struct, frozen=True, kw_only=True):
             return f">= {self.at_least:.2f}"
         return "-" if self.at_most is None else f"<= {self.at_most:g}"
 
+
+def _counted(calls: int) -> str:
+    return "1 call" if calls == 1 else f"{calls} calls"
+
+
+_OUR_LIMIT = {
+    "memory": "Python: freezing the turn, then the JSON of every checkpoint",
+    "sqlite": "the disk: each checkpoint is synced before the loop goes on",
+}
+_ADAPTER_LIMIT = {
+    "memory": "Python: the turn's JSON, and the framework's state once more, since it is kept as text",
+    "sqlite": "the disk: what is decided and what has begun is synced, beside what the framework keeps",
+}
 
 ROWS = {
     row.name: row
@@ -128,8 +143,43 @@ ROWS = {
             at_most=2.0,
             limit="the bytes of the page and of the style in it",
         ),
+        *(
+            Row(
+                name=f"hook_{storage}_{calls}",
+                title=f"tool approval, {_counted(calls)}, {kept}, against the fastest framework",
+                unit="×",
+                at_least=10.0,
+                limit=_OUR_LIMIT[storage],
+            )
+            for storage, kept in HOOK_STORAGES.items()
+            for calls in HOOK_CALLS
+        ),
+        *(
+            Row(
+                name=f"hook_{framework}_{storage}_{calls}",
+                title=f"what approval adds to {title}, {_counted(calls)}, {kept}",
+                unit="ms",
+                at_most=1.0,
+                limit=_ADAPTER_LIMIT[storage],
+            )
+            for framework, title in {
+                "langchain": "LangChain",
+                "pydantic_ai": "Pydantic AI",
+                "openai_agents": "OpenAI Agents",
+            }.items()
+            for storage, kept in HOOK_STORAGES.items()
+            for calls in HOOK_CALLS
+        ),
+        Row(
+            name="hook_import",
+            title="import of assent.hook, processor's time",
+            unit="ms",
+            at_most=100.0,
+            limit="the standard library: asyncio, inspect, dataclasses and what they load",
+        ),
     )
 }
 PAGE_ROWS = tuple(name for name in ROWS if name.startswith("page_"))
+HOOK_ROWS = tuple(name for name in ROWS if name.startswith("hook_"))
 # Several rows under one name.
-GROUPS = {"pages": PAGE_ROWS}
+GROUPS = {"pages": PAGE_ROWS, "hook": HOOK_ROWS}

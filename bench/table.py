@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from bench.figures import Figure, Growth, Report
+from bench.figures import Cycle, Figure, Growth, Report
 from bench.load import CONNECTIONS
 from bench.rows import GROWTH_BOUND, ROWS
 
-HEADER = ("", "stored", "figure", "bare", "ratio", "bound", "", "p99", "CPU", "bare CPU", "CPU ratio")
+HEADER = ("", "stored", "figure", "bare", "ratio", "bound", "", "p99", "CPU", "bare CPU", "by CPU")
 
 
 def text(report: Report) -> str:
@@ -26,17 +26,27 @@ def _lines(report: Report) -> Iterator[str]:
         sizes = report.growth[0].few.stored, report.growth[0].many.stored
         header = ("growth", *(f"{size:,}" for size in sizes), "times worse", "bound", "")
         yield from aligned([header, *map(_growth_cells, report.growth)])
+    if report.cycles:
+        yield ""
+        header = ("pause and resume", "storage", "calls", "median", "CPU")
+        yield from aligned([header, *map(_cycle_cells, report.cycles)])
     yield ""
     yield "What limits each row:"
-    yield from (f"  {ROWS[name].title}: {ROWS[name].limit}{_busy(report, name)}" for name in _names(report))
+    limits: dict[str, list[str]] = {}
+    for name in _names(report):
+        limits.setdefault(f"{ROWS[name].limit}{_busy(report, name)}", []).append(ROWS[name].title)
+    yield from (f"  {'; '.join(titles)}: {limit}" for limit, titles in limits.items())
 
 
 def _figure_cells(figure: Figure) -> tuple[str, ...]:
     row, found = ROWS[figure.row], figure.comparison
-    head = (row.title, f"{figure.stored:,}")
+    head = (row.title, f"{figure.stored:,}" if figure.stored else "")
     bound = row.bound if figure.bounded else "-"
     if found is None:
-        return (*head, f"{figure.value:.1f} {row.unit}", "", "", bound, verdict(figure), "", "", "", "")
+        value, cpu = f"{figure.value:.1f} {row.unit}", ""
+        if figure.by_cpu is not None:
+            cpu = f"{figure.by_cpu:.1f} {row.unit}"
+        return (*head, value, "", "", bound, verdict(figure), "", "", "", cpu)
     return (
         *head,
         f"{found.per_second:,.0f}/s",
@@ -62,6 +72,10 @@ def _growth_cells(one: Growth) -> tuple[str, ...]:
         bound,
         mark,
     )
+
+
+def _cycle_cells(one: Cycle) -> tuple[str, ...]:
+    return one.name, one.storage, str(one.calls or ""), f"{one.wall_ms:.2f} ms", f"{one.cpu_ms:.2f} ms"
 
 
 def verdict(figure: Figure) -> str:

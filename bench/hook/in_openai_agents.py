@@ -1,0 +1,75 @@
+"""The OpenAI Agents SDK with its own `needs_approval`, and with our approval; nothing is traced or sent."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool
+from agents.testing import assistant_message, function_call
+
+from assent.hook import InterruptionMetadata
+from assent.hook.frameworks.openai_agents import Approval
+from bench.hook.ours import hook, saver
+from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, apay
+from bench.hook.store import store
+
+NAME = "OpenAI Agents"
+QUIET = RunConfig(tracing_disabled=True)
+
+
+class Scripted(Model):
+    """Asks for the calls, then says its last words."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+
+    async def get_response(
+        self, system_instructions: Any, input: Any, *rest: Any, **named: Any
+    ) -> ModelResponse:
+        last = input[-1] if isinstance(input, list) else {}
+        output: list[Any] = [assistant_message(LAST_WORDS)]
+        if last.get("type") != "function_call_output":
+            output = [function_call(TOOL, made, call_id=id) for id, made in self._setting.arguments()]
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *given: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+
+def own(setting: Setting) -> Contestant:
+    """A run ends with interruptions; its state is kept, and run again once they are approved."""
+    tool = function_tool(apay, name_override=TOOL, needs_approval=True)
+    agent = Agent(name="payer", model=Scripted(setting), tools=[tool])
+    kept, loop = store(setting, "openai-agents"), asyncio.new_event_loop()
+
+    async def run() -> str:
+        thread_id = uuid4().hex
+        stopped = await Runner.run(agent, GO, run_config=QUIET)
+        state = stopped.to_state()
+        kept.put(thread_id, state if kept.in_memory else state.to_string())
+        read: Any = kept.get(thread_id)
+        state = read if kept.in_memory else await RunState.from_string(agent, read)
+        for item in state.get_interruptions():
+            state.approve(item)
+        ended = await Runner.run(agent, state, run_config=QUIET)
+        kept.put(thread_id, ended.to_state() if kept.in_memory else ended.to_state().to_string())
+        return str(ended.final_output)
+
+    return Contestant(NAME, lambda: loop.run_until_complete(run()))
+
+
+def adapted(setting: Setting) -> Contestant:
+    """Our approval in its place."""
+    approval = Approval(hook(), saver=saver(setting, "openai-agents"))
+    tools = approval.gated([function_tool(apay, name_override=TOOL)])
+    agent = Agent(name="payer", model=Scripted(setting), tools=tools)
+    loop = asyncio.new_event_loop()
+
+    async def run() -> str:
+        thread_id = uuid4().hex
+        stopped = await approval.run(agent, GO, thread_id=thread_id, run_config=QUIET)
+        assert isinstance(stopped, InterruptionMetadata)
+        ended: Any = await approval.resume(agent, thread_id, stopped.approve_all(), run_config=QUIET)
+        return str(ended.final_output)
+
+    return Contestant(f"{NAME} with Assent", lambda: loop.run_until_complete(run()))

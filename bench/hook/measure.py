@@ -1,0 +1,120 @@
+"""Measures contestants by turns: whatever takes the processor or the disk away hits all of them alike."""
+
+import gc
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Cycle, Figure
+from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours
+from bench.hook.scene import LAST_WORDS, Contestant, Setting
+from bench.rows import HOOK_CALLS, HOOK_STORAGES, ROWS
+
+SLICE_S = 0.03
+WARM_UP = 5
+ROUNDS_OF_ONE = 5
+"""Slices of a contestant for each round that other rows get: these slices are shorter."""
+FRAMEWORKS = {"langchain": in_langchain, "pydantic_ai": in_pydantic_ai, "openai_agents": in_openai_agents}
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one cycle took, on average of a short while: in milliseconds, of time and of the processor's."""
+
+    wall: float
+    cpu: float
+
+
+Slices = dict[str, list[Slice]]
+"""Contestant -> its slices, one for each round."""
+
+
+def hook_figures(
+    rows: Sequence[str], rounds: int, folder: Path, say: Callable[[str], None]
+) -> tuple[list[Figure], list[Cycle]]:
+    """The rows of tool approval, and what each contestant took."""
+    figures: list[Figure] = []
+    cycles: list[Cycle] = []
+    for storage in HOOK_STORAGES:
+        for calls in HOOK_CALLS:
+            suffix = f"{storage}_{calls}"
+            wanted = [row for row in rows if row.endswith(suffix)]
+            if not wanted:
+                continue
+            with tempfile.TemporaryDirectory(prefix="hook-", dir=folder) as place:
+                setting = Setting(calls=calls, folder=Path(place) if storage == "sqlite" else None)
+                found = _slices(setting, rounds * ROUNDS_OF_ONE)
+            cycles.extend(_cycles(found, storage, calls))
+            figures.extend(_figure(row, row.removesuffix(f"_{suffix}"), found, say) for row in wanted)
+    if "hook_import" in rows:
+        imported = importing.measure()
+        cycles.append(imported)
+        took = imported.cpu_ms
+        figures.append(_told(Figure(row="hook_import", stored=0, value=took, by_cpu=took, bounded=True), say))
+    return figures, cycles
+
+
+def _slices(setting: Setting, rounds: int) -> Slices:
+    contestants = list(_contestants(setting))
+    for contestant in contestants:
+        for _ in range(WARM_UP):
+            assert contestant.cycle() == LAST_WORDS, contestant.name
+    gc.collect()
+    gc.freeze()
+    found: Slices = {contestant.name: [] for contestant in contestants}
+    for number in range(rounds):
+        # Nobody always runs after the same one.
+        turned = contestants[number % len(contestants) :] + contestants[: number % len(contestants)]
+        for contestant in turned:
+            found[contestant.name].append(_slice(contestant))
+    gc.unfreeze()
+    return found
+
+
+def _contestants(setting: Setting) -> Iterator[Contestant]:
+    yield ours.agent(setting)
+    for framework in FRAMEWORKS.values():
+        yield framework.own(setting)
+        yield framework.adapted(setting)
+
+
+def _slice(contestant: Contestant) -> Slice:
+    cycles, began, used = 0, time.perf_counter(), time.process_time()
+    while (passed := time.perf_counter() - began) < SLICE_S:
+        contestant.cycle()
+        cycles += 1
+    return Slice(passed * 1000 / cycles, (time.process_time() - used) * 1000 / cycles)
+
+
+def _figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> Figure:
+    if kind == "hook":
+        mine = found[ours.NAME]
+        fastest = min((found[framework.NAME] for framework in FRAMEWORKS.values()), key=_wall)
+        pairs = list(zip(fastest, mine, strict=True))
+        value = statistics.median(theirs.wall / ours.wall for theirs, ours in pairs)
+        by_cpu = statistics.median(theirs.cpu / ours.cpu for theirs, ours in pairs)
+    else:
+        name = FRAMEWORKS[kind.removeprefix("hook_")].NAME
+        pairs = list(zip(found[f"{name} with Assent"], found[name], strict=True))
+        value = statistics.median(adapted.wall - plain.wall for adapted, plain in pairs)
+        by_cpu = statistics.median(adapted.cpu - plain.cpu for adapted, plain in pairs)
+    return _told(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)
+
+
+def _cycles(found: Slices, storage: str, calls: int) -> Iterator[Cycle]:
+    for name, slices in found.items():
+        cpu = statistics.median(one.cpu for one in slices)
+        yield Cycle(name=name, storage=storage, calls=calls, wall_ms=_wall(slices), cpu_ms=cpu)
+
+
+def _wall(slices: Sequence[Slice]) -> float:
+    return statistics.median(one.wall for one in slices)
+
+
+def _told(figure: Figure, say: Callable[[str], None]) -> Figure:
+    row = ROWS[figure.row]
+    say(f"  {row.title}: {figure.value:.2f} {row.unit}, by CPU {figure.by_cpu:.2f}")
+    return figure

@@ -1,0 +1,42 @@
+"""Our own loop, and what our adapters share."""
+
+from typing import Any
+from uuid import uuid4
+
+from assent.hook import AgentResult, HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ReactAgent, Saver
+from assent.hook.savers.sqlite import SqliteSaver
+from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, pay
+
+NAME = "Assent"
+
+
+def saver(setting: Setting, name: str) -> Saver:
+    """Where the setting keeps threads."""
+    return MemorySaver() if setting.folder is None else SqliteSaver(setting.file(f"{name}-assent"))
+
+
+def hook() -> HumanInTheLoopHook:
+    """Every call waits."""
+    return HumanInTheLoopHook({TOOL: True})
+
+
+def agent(setting: Setting) -> Contestant:
+    """ReactAgent."""
+    calls = setting.arguments()
+
+    def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+        if messages[-1]["role"] == "tool":
+            return {"content": LAST_WORDS}
+        return {"tool_calls": [{"id": id, "name": TOOL, "arguments": dict(given)} for id, given in calls]}
+
+    made = ReactAgent("payer", model, [pay], hooks=[hook()], saver=saver(setting, "agent"))
+
+    def cycle() -> str:
+        thread_id = uuid4().hex
+        stopped = made.invoke(GO, thread_id=thread_id)
+        assert isinstance(stopped, InterruptionMetadata)
+        ended = made.resume(thread_id, stopped.approve_all())
+        assert isinstance(ended, AgentResult)
+        return ended.text
+
+    return Contestant(NAME, cycle)

@@ -1,0 +1,44 @@
+"""What everyone runs: a model that asks for calls at once, tools that answer at once, an approval of all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+LAST_WORDS = "done"
+GO = "Pay the invoices."
+TOOL = "pay"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """How many calls a turn has, and the file that threads are kept in, or None to keep them in memory."""
+
+    calls: int
+    folder: Path | None
+
+    def file(self, name: str) -> str:
+        """A database of one's own."""
+        assert self.folder is not None
+        return str(self.folder / f"{name}-{self.calls}.db")
+
+    def arguments(self) -> list[tuple[str, dict[str, object]]]:
+        """The calls of the turn: their ids and what they are to pay."""
+        return [(f"call_{number}", {"to": "ACME", "cents": 100 * number}) for number in range(self.calls)]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """Who is measured: `cycle` asks, is stopped, approves, resumes, and returns the model's last words."""
+
+    name: str
+    cycle: Callable[[], str]
+
+
+def pay(to: str, cents: int) -> str:
+    """Pay someone."""
+    return f"Paid {cents} to {to}."
+
+
+async def apay(to: str, cents: int) -> str:
+    """Pay someone."""
+    return f"Paid {cents} to {to}."

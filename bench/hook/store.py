@@ -1,0 +1,64 @@
+"""What a user of a framework without a checkpointer would write: one table, as durable as our own savers."""
+
+import sqlite3
+from abc import ABC, abstractmethod
+from typing import Any
+
+from bench.hook.scene import Setting
+
+
+class Store(ABC):
+    """Keeps what a framework needs to go on."""
+
+    in_memory: bool
+
+    @abstractmethod
+    def put(self, thread_id: str, state: Any) -> None:
+        """Keep it."""
+
+    @abstractmethod
+    def get(self, thread_id: str) -> Any:
+        """What was kept last."""
+
+
+class Objects(Store):
+    """The framework's own objects, as they are."""
+
+    in_memory = True
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+
+    def put(self, thread_id: str, state: Any) -> None:
+        self._kept[thread_id] = state
+
+    def get(self, thread_id: str) -> Any:
+        return self._kept[thread_id]
+
+
+class Table(Store):
+    """Texts in SQLite; each is on disk before `put` returns."""
+
+    in_memory = False
+
+    def __init__(self, path: str) -> None:
+        self._connection = durable(sqlite3.connect(path, isolation_level=None))
+        self._connection.execute("CREATE TABLE threads (id TEXT PRIMARY KEY, state TEXT) WITHOUT ROWID")
+
+    def put(self, thread_id: str, state: Any) -> None:
+        self._connection.execute("REPLACE INTO threads VALUES (?, ?)", (thread_id, state))
+
+    def get(self, thread_id: str) -> Any:
+        return self._connection.execute("SELECT state FROM threads WHERE id = ?", (thread_id,)).fetchone()[0]
+
+
+def durable(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A connection whose commits are on disk, as those of our saver."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def store(setting: Setting, name: str) -> Store:
+    """Where the setting keeps threads."""
+    return Objects() if setting.folder is None else Table(setting.file(name))
