@@ -50,6 +50,7 @@ class TroubledStore(MemoryStore):
 
 class TroubledKind(Approval):
     def __init__(self, trouble: Trouble) -> None:
+        super().__init__()
         self._trouble = trouble
 
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,6 +114,17 @@ def test_until_someone_decides_the_thread_waits(server: RunningServer, client: A
     assert len(clerk.office.ran) == 2
 
 
+def test_what_a_person_noted_is_the_reason_where_they_gave_no_other(
+    server: RunningServer, client: AssentClient
+) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
+    with server.page(case_of(waiting)) as page:
+        page.post("respond", {"action": "reject", "note": "Not on a Friday."})
+    finished(clerk.agent.resume("t"))
+    assert clerk.model.results() == ["A person rejected this call. Their reason: Not on a Friday."] * 2
+
+
 def test_a_decision_taken_in_code_withdraws_the_case(client: AssentClient) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))

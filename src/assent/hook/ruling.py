@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from assent.errors import HookError, InvalidFeedback
 from assent.hook.answers import NOBODY, Verdicts, accept, by_default
-from assent.hook.feedback import Verdict
+from assent.hook.feedback import FeedbackResult, Verdict
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.turn import Schemas
 
@@ -22,6 +22,8 @@ class Ruling:
     how: Literal["decided", "expired", "withdrawn"]
     decisions: Mapping[str, Any] = field(default_factory=dict)
     decided_by: str | None = None
+    note: str | None = None
+    """What the person said about all calls; a rejection without a reason of its own is told this."""
     reason: str = NOBODY
 
     def verdicts(
@@ -34,9 +36,11 @@ class Ruling:
         return accept(interruption, named, decided=decided, schemas=schemas)
 
     def _named(self, said: Any) -> Any:
-        if self.decided_by is None or not isinstance(said, Mapping):
+        if not isinstance(said, Mapping):
             return said
-        return {**said, "decided_by": self.decided_by}
+        rejected = said.get("decision") == FeedbackResult.REJECTED
+        told = {"reason": said.get("reason") or self.note} if rejected else {}
+        return {**said, **told, "decided_by": self.decided_by}
 
 
 def read_ruling(status: Mapping[str, Any]) -> Ruling | None:
@@ -48,7 +52,10 @@ def read_ruling(status: Mapping[str, Any]) -> Ruling | None:
             if not isinstance(data.get("decisions"), Mapping):
                 raise InvalidFeedback("The case was answered without decisions about its calls.")
             return Ruling(
-                how="decided", decisions=data["decisions"], decided_by=who.get("name") or who.get("email")
+                how="decided",
+                decisions=data["decisions"],
+                decided_by=who.get("name") or who.get("email"),
+                note=data.get("note"),
             )
         case "expired":
             return Ruling(how="expired")
