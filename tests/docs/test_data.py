@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from assent.hook import ToolCall
+from assent.hook.frameworks.mcp_policy import read_policy
 from assent.pages.look import read_look
 from assent.settings import Settings, settings_from
 from tests.docs.markdown import PAGES, blocks, named
@@ -16,7 +18,8 @@ SHOWN = [(page, json.loads(text)) for page in PAGES for text in blocks(page, "js
 DRAFTS = [(page, shown) for page, shown in SHOWN if {"type", "prompt"} <= shown.keys()]
 TOML = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 LOOKS = [(page, text) for page, text in TOML if page.name == "look.md"]
-SETTINGS = [(page, text) for page, text in TOML if page.name != "look.md"]
+GATES = [(page, text) for page, text in TOML if page.name == "approve-mcp-tools.md"]
+SETTINGS = [(page, text) for page, text in TOML if (page, text) not in [*LOOKS, *GATES]]
 
 
 def ids(found: list[tuple[Path, Any]]) -> list[str]:
@@ -39,3 +42,17 @@ def test_settings_shown_in_the_docs_are_settings(page: Path, text: str):
 def test_a_look_shown_in_the_docs_can_be_worn(page: Path, text: str, tmp_path: Path):
     (tmp_path / "look.toml").write_text(text, "utf-8")
     assert read_look(tmp_path).name == tomllib.loads(text)["name"]
+
+
+@pytest.mark.parametrize(("page", "text"), GATES, ids=ids(GATES))
+def test_what_waits_behind_a_gate_is_told_as_the_gate_reads_it(page: Path, text: str):
+    hook = read_policy(tomllib.loads(text))
+    calls = [ToolCall(id="c", name=name) for name in ("read_file", "write_file", "move_file", "other")]
+    assert [hook.judge(call, {}) is not None for call in calls] == [False, True, True, True]
+
+
+def test_a_gate_goes_before_a_server_by_its_command_alone():
+    page = next(page for page in PAGES if page.name == "approve-mcp-tools.md")
+    plain, gated = (json.loads(text)["mcpServers"]["files"] for text in blocks(page, "json"))
+    assert gated["command"] == "assent"
+    assert gated["args"] == ["mcp-gate", "--", plain["command"], *plain["args"]]
