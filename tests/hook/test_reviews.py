@@ -10,7 +10,8 @@ import pytest
 from assent import Assent
 from assent.client import AssentClient
 from assent.errors import HookError, Unavailable
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, ToolConfig
+from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, ToolCall, ToolConfig
+from assent.hook.gate import ApprovalGate
 from assent.hook.grants import ServerGrants
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.pickup import aresume_pending, resume_pending
@@ -212,3 +213,38 @@ def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
         assert office.ran == []
 
     asyncio.run(played())
+
+
+def gate_on(client: AssentClient, hook: HumanInTheLoopHook) -> ApprovalGate:
+    return ApprovalGate([hook], MemorySaver(), agent="clerk", reviews=ServerReviews(client))
+
+
+def test_an_adapters_calls_that_are_held_are_asked_about_anew(
+    server: RunningServer, client: AssentClient
+) -> None:
+    gate = gate_on(client, HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")}))
+    first = gate.stop("k", [ToolCall(id="a", name="pay")])
+    assert first is not None
+    server.advance(minutes=1)
+    server.sweep()
+    second = gate.answer("k", None)
+    assert second.undecided
+    assert case_of(second)["case_id"] != case_of(first)["case_id"]
+
+
+def test_an_edit_into_another_gated_tool_opens_a_case_of_its_own(client: AssentClient) -> None:
+    gate = gate_on(client, HumanInTheLoopHook({"*": True}))
+    first = gate.stop("k", [ToolCall(id="a", name="pay")], schemas={"pay": None, "send": None})
+    assert first is not None
+    again = gate.answer("k", first.edit("a", {"to": "x"}, name="send"))
+    assert [one.name for one in again.undecided] == ["send"]
+    assert case_of(again)["case_id"] != case_of(first)["case_id"]
+    assert client.status(case_of(first)["case_id"])["status"] == "cancelled"
+
+
+def test_a_server_that_refuses_the_case_leaves_the_calls_waiting(server: RunningServer) -> None:
+    with AssentClient(server.url, "not-a-key") as stranger:
+        gate = gate_on(stranger, HumanInTheLoopHook({"*": True}))
+        waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
+    assert waiting is not None
+    assert waiting.case is None

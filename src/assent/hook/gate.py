@@ -8,11 +8,12 @@ derives from the framework's thread and turn.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from assent.errors import CheckpointConflict, NothingToResume, RequestError, ThreadBusy, Unavailable
+from assent.errors import AssentError, CheckpointConflict, HookError, NothingToResume, ThreadBusy
 from assent.hook.answers import Feedback, accept, by_default
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
@@ -21,7 +22,7 @@ from assent.hook.grants import GrantBook, candidates, covered
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
 from assent.hook.policy import Gate, Hook, State
-from assent.hook.ruling import at_once
+from assent.hook.ruling import Ruling, at_once
 from assent.hook.savers.saver import Kept, Saver
 from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
 
@@ -77,9 +78,14 @@ class ApprovalGate:
         schemas: Schemas | None = None,
         turn: int = 0,
     ) -> InterruptionMetadata | None:
-        """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands."""
-        if (standing := self.waiting(key)) is not None:
-            return standing
+        """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands.
+
+        Under a key whose outcome was handed out, the calls are new ones.
+        """
+        before = self._look(key)
+        if before is not None and before.checkpoint.stage != "ready":
+            return _standing(before.checkpoint)
+        rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
         interruption = freeze(
             self._not_granted(key, calls, gates_of(self._hooks, calls, state), turn),
@@ -93,12 +99,12 @@ class ApprovalGate:
         if interruption is None:
             return None
         checkpoint = Checkpoint(
-            thread_id=key, rev=1, stage="paused", interruption=interruption, tools=schemas or {}
+            thread_id=key, rev=rev, stage="paused", interruption=interruption, tools=schemas or {}
         )
         try:
             self._put(checkpoint)
         except CheckpointConflict:
-            return self.waiting(key)
+            return self.waiting(key) or self.stop(key, calls, state=state, schemas=schemas, turn=turn)
         return self._asked(checkpoint)
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
@@ -120,21 +126,29 @@ class ApprovalGate:
             interruption = _interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
-            if feedback is None and checkpoint.case is None and self._reviews is not None:
-                return self._asked(checkpoint)
+            ruling = self._ruling(checkpoint) if feedback is None else None
+            if ruling is not None and ruling.how == "expired" and interruption.default == "hold":
+                attempt = (checkpoint.case or {}).get("attempt", 0) + 1
+                return self._asked(replace(checkpoint, case=None), attempt=attempt)
             known = checkpoint.tools if schemas is None else schemas
-            verdicts = self._decided(checkpoint, feedback, known)
-            interruption, verdicts = gate_edits(
+            verdicts = self._decided(checkpoint, feedback, ruling, known)
+            again, verdicts = gate_edits(
                 self._hooks, interruption, verdicts, schemas=known, now=self._clock()
             )
-            stage = "running" if len(verdicts) == len(interruption.tool_feedbacks) else "paused"
+            complete = len(verdicts) == len(again.tool_feedbacks)
+            following = checkpoint.next(
+                verdicts=verdicts,
+                stage="running" if complete else "paused",
+                interruption=again,
+                case=checkpoint.case if again is interruption else None,
+            )
             try:
-                self._put(checkpoint.next(verdicts=verdicts, stage=stage, interruption=interruption))
+                self._put(following)
             except CheckpointConflict:
                 continue
-            if feedback is not None and stage == "running":
+            if feedback is not None and (complete or again is not interruption):
                 self._withdraw(checkpoint)
-            return replace(interruption.with_verdicts(verdicts), case=checkpoint.case)
+            return again.with_verdicts(verdicts) if complete else self._asked(following)
 
     def decided(self, key: str, call_id: str) -> ToolFeedback | None:
         """The call with its decision; None if it was never stopped. An edit's call is the one to run."""
@@ -142,13 +156,18 @@ class ApprovalGate:
         found = () if waiting is None else waiting.tool_feedbacks
         return next((feedback for feedback in found if feedback.id == call_id), None)
 
-    def begin(self, key: str, call_id: str, *, repeatable: bool = False) -> Begun:
+    def begin(
+        self, key: str, call_id: str, *, repeatable: bool = False, interruption: str | None = None
+    ) -> Begun:
         """Claim one call. One caller may run it; a later one gets its result, a concurrent one ThreadBusy.
 
         A call whose process died is not run again, unless it is `repeatable`: at most once, or at least once.
+        Where keys are used again, `interruption` says which one was decided: NothingToResume if it is over.
         """
         while True:
             checkpoint = self._seen(key)
+            if interruption is not None and _interruption(checkpoint).id != interruption:
+                raise NothingToResume
             if call_id in checkpoint.results:
                 return Begun(run=False, result=checkpoint.results[call_id])
             if call_id in checkpoint.started:
@@ -179,6 +198,15 @@ class ApprovalGate:
             except CheckpointConflict:
                 continue
             return result
+
+    def hand_out(self, key: str, said: str) -> None:
+        """Nobody needs the outcome any more: the key is free for new calls. Who comes late is told `said`."""
+        checkpoint = self._seen(key)
+        if checkpoint.stage == "running" and checkpoint.interruption is not None:
+            calls = checkpoint.interruption.tool_feedbacks
+            over = checkpoint.next(stage="ready", results={call.id: said for call in calls}, tools={})
+            with suppress(CheckpointConflict):
+                self._put(over)
 
     def set_aside(self, key: str, call_id: str) -> None:
         """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""
@@ -233,35 +261,44 @@ class ApprovalGate:
         used = covered(self._grants, asked, agent=self._agent, thread_id=key, turn=turn)
         return {call_id: gate for call_id, gate in gates.items() if call_id not in used}
 
+    def _ruling(self, checkpoint: Checkpoint) -> Ruling | None:
+        if checkpoint.case is None or self._reviews is None:
+            return None
+        return at_once(self._reviews.look(checkpoint.case))
+
     def _decided(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, schemas: Schemas
+        self, checkpoint: Checkpoint, feedback: Feedback | None, ruling: Ruling | None, schemas: Schemas
     ) -> Mapping[str, Verdict]:
+        """All decisions so far. Where a case was opened, its clock rules."""
         interruption, kept, now = _interruption(checkpoint), checkpoint.verdicts, self._clock()
         if feedback is not None:
             return accept(interruption, feedback, decided=kept, schemas=schemas, now=now)
-        if checkpoint.case is not None and self._reviews is not None:
-            ruling = at_once(self._reviews.look(checkpoint.case))
+        if checkpoint.case is not None:
             return kept if ruling is None else ruling.verdicts(interruption, kept, schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at
         return by_default(interruption, kept) if late and interruption.default == "reject" else kept
 
-    def _asked(self, checkpoint: Checkpoint) -> InterruptionMetadata:
-        """The calls that wait, with the case where a person finds them."""
+    def _asked(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
+        """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
         interruption, case = _interruption(checkpoint), checkpoint.case
+        interruption = interruption.with_verdicts(checkpoint.verdicts)
         if self._reviews is not None and case is None:
             try:
-                case = {**at_once(self._reviews.ask(interruption, agent=self._agent)), "attempt": 0}
+                opened = at_once(self._reviews.ask(interruption, agent=self._agent, attempt=attempt))
+                case = {**opened, "attempt": attempt}
                 self._put(checkpoint.next(case=case))
-            except (Unavailable, RequestError) as error:
+            except HookError:
+                raise
+            except AssentError as error:
                 logger.warning("Nobody could be asked yet; the calls go on waiting.", exc_info=error)
-        return replace(interruption.with_verdicts(checkpoint.verdicts), case=case)
+        return replace(interruption, case=case)
 
     def _withdraw(self, checkpoint: Checkpoint) -> None:
         if checkpoint.case is None or self._reviews is None:
             return
         try:
             at_once(self._reviews.withdraw(checkpoint.case, "The calls were decided elsewhere."))
-        except (Unavailable, RequestError) as error:
+        except AssentError as error:
             logger.warning("The case could not be withdrawn.", exc_info=error)
 
     def _put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
