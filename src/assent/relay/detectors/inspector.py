@@ -1,0 +1,169 @@
+"""Runs the detectors of a tenant over a message, each within its time, and has the result judged."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
+from assent.relay.detectors.registry import Detectors
+from assent.relay.policies.book import Applicable, Applied, PolicyBook
+from assent.relay.policies.evaluation import Evaluation, Stage, is_final, judge, untouched
+from assent.relay.policies.policy import Leg, Policy, rule_of
+
+logger = logging.getLogger(__name__)
+MAX_VIEWS = 10_000
+"""For so many pairs of source and sink it is remembered what applies to them."""
+
+
+class _Bundle(Struct, frozen=True, kw_only=True):
+    """The rules of one detector on one leg, made ready once for all sources and sinks."""
+
+    kind: str
+    detector: Detector | None
+    prepared: PreparedRules | None
+    numbers: Mapping[tuple[str, str], int]
+
+
+class _Step(Struct, frozen=True, kw_only=True):
+    """What one bundle is asked about one pair: which rules, and which applied policy each of them is."""
+
+    bundle: _Bundle
+    rules: Mapping[int, int]
+    wanted: frozenset[int] | None
+
+
+class _View(Struct, frozen=True, kw_only=True):
+    """What applies to a pair on a leg for a while."""
+
+    applicable: Applicable
+    steps: tuple[_Step, ...]
+    clean: Evaluation
+
+
+class Inspector:
+    """Looks at the messages of one tenant as one book of policies says.
+
+    Making one compiles every pattern; with thousands of policies do it in a thread. No message ever waits for
+    a pattern to be compiled.
+    """
+
+    def __init__(self, book: PolicyBook, detectors: Detectors) -> None:
+        self._book = book
+        self._views: dict[tuple[str, str, Leg], _View] = {}
+        shared: dict[tuple[str, tuple[tuple[str, str], ...]], _Bundle] = {}
+        self._bundles = {leg: _bundles(book.bound(leg), detectors, shared) for leg in Leg}
+
+    async def inspect(
+        self, pieces: Sequence[Scannable], *, source: str, sink: str, leg: Leg, at: datetime
+    ) -> Evaluation:
+        """What becomes of a message with these texts; whatever a detector fails at holds it."""
+        view = self._view(source, sink, leg, at)
+        applied = view.applicable.policies
+        stages: list[Stage] = []
+        notable = False
+        for step in view.steps:
+            scan = await _scan(step, pieces)
+            stage = Stage(detector=step.bundle.kind, rules=step.rules, scan=scan)
+            stages.append(stage)
+            if scan.matches or scan.unchecked:
+                notable = True
+                if is_final(applied, stage, pieces):
+                    break
+        return judge(applied, stages, pieces) if notable else view.clean
+
+    def applies(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[Applied, ...]:
+        """The policies that are looked at, in order."""
+        return self._view(source, sink, leg, at).applicable.policies
+
+    def _view(self, source: str, sink: str, leg: Leg, at: datetime) -> _View:
+        view = self._views.get((source, sink, leg))
+        if view is None or not view.applicable.holds(at):
+            view = self._views[source, sink, leg] = self._seen(source, sink, leg, at)
+            while len(self._views) > MAX_VIEWS:
+                del self._views[next(iter(self._views))]
+        return view
+
+    def _seen(self, source: str, sink: str, leg: Leg, at: datetime) -> _View:
+        applicable = self._book.applying(source=source, sink=sink, leg=leg, at=at)
+        places = {_key(one.policy): place for place, one in enumerate(applicable.policies)}
+        steps = (_step(bundle, places) for bundle in self._bundles[leg])
+        return _View(
+            applicable=applicable,
+            steps=tuple(step for step in steps if step.rules),
+            clean=untouched(applicable.policies),
+        )
+
+
+async def _scan(step: _Step, pieces: Sequence[Scannable]) -> Scan:
+    """What the detector says; its failures become reasons to hold."""
+    bundle = step.bundle
+    if bundle.detector is None or bundle.prepared is None:
+        return _failed(step, f"no detector for {bundle.kind} is ready here")
+    try:
+        async with asyncio.timeout(bundle.detector.within.total_seconds()):
+            scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
+    except TimeoutError:
+        return _failed(step, f"{bundle.kind} took too long")
+    except Exception as error:  # whatever a plug-in raises
+        logger.exception("The detector for %s failed; the message is held.", bundle.kind)
+        return _failed(step, f"{bundle.kind} failed ({type(error).__name__})")
+    return scan if scan is CLEAN or _is_sound(scan) else _failed(step, f"{bundle.kind} gave no proper answer")
+
+
+def _is_sound(scan: object) -> bool:
+    """Whether a detector's answer is what the port asks for, down to its last number."""
+    try:
+        msgspec.convert(msgspec.to_builtins(scan), Scan)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return isinstance(scan, Scan)
+
+
+def _failed(step: _Step, reason: str) -> Scan:
+    return Scan(unchecked=dict.fromkeys(step.rules, reason))
+
+
+def _bundles(
+    policies: Sequence[Policy],
+    detectors: Detectors,
+    shared: dict[tuple[str, tuple[tuple[str, str], ...]], _Bundle],
+) -> tuple[_Bundle, ...]:
+    kinds: dict[str, list[Policy]] = {kind: [] for kind in detectors.in_order}
+    for policy in policies:
+        kinds.setdefault(policy.policy_type, []).append(policy)
+    bundles: list[_Bundle] = []
+    for kind, listed in kinds.items():
+        if listed:
+            name = (kind, tuple(_key(policy) for policy in listed))
+            if name not in shared:
+                shared[name] = _bundle(kind, listed, detectors.get(kind))
+            bundles.append(shared[name])
+    return tuple(bundles)
+
+
+def _bundle(kind: str, policies: Sequence[Policy], detector: Detector | None) -> _Bundle:
+    prepared: PreparedRules | None = None
+    try:
+        if detector is not None:
+            prepared = detector.prepare([rule_of(policy.config) for policy in policies])
+    except Exception:
+        logger.exception("The rules for %s cannot be made ready; their messages are held.", kind)
+    numbers = {_key(policy): number for number, policy in enumerate(policies)}
+    return _Bundle(kind=kind, detector=detector, prepared=prepared, numbers=numbers)
+
+
+def _step(bundle: _Bundle, places: Mapping[tuple[str, str], int]) -> _Step:
+    rules = {number: places[key] for key, number in bundle.numbers.items() if key in places}
+    return _Step(
+        bundle=bundle,
+        rules=rules,
+        wanted=None if len(rules) == len(bundle.numbers) else frozenset(rules),
+    )
+
+
+def _key(policy: Policy) -> tuple[str, str]:
+    return (policy.policy_id, policy.version)

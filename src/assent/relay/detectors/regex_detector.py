@@ -1,0 +1,200 @@
+"""Finds patterns: hundreds of them in one pass through the text, and places only where something fits."""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+import re2
+
+from assent.errors import ValidationFailed
+from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
+from assent.relay.detectors.patterns import Compiled, PatternRefused, compile_pattern, options
+
+SET_MEMORY = 64 << 20
+"""Less than this, and a set of some hundred patterns falls off a cliff on longer texts."""
+SET_SIZE = 500
+MAX_MATCHES = 1_000
+"""So many places of a pattern in a text are named; the last reaches to the text's end."""
+INLINE_CHARACTERS = 32_768
+INLINE_PIECES = 64
+PATIENCE = timedelta(seconds=1)
+ONE_PATTERN_WITHIN_S = 0.25
+ENTITY = "REGEX"
+_SENTINEL = r"\z"
+_LONE = re.compile("[\ud800-\udfff]")
+_LATE = "the time for it ran out"
+
+
+class RegexDetector:
+    """Policies of type `REGEX_DETECTION`."""
+
+    type = "REGEX_DETECTION"
+
+    def __init__(self, *, within: timedelta = PATIENCE, threads: int = 4) -> None:
+        self.within = within
+        self._threads = ThreadPoolExecutor(threads, "assent-regex")
+
+    def check(self, rule: Rule) -> None:
+        """Refuse a pattern that neither engine takes, or that would not mean what it says."""
+        try:
+            compile_pattern(rule.what)
+        except PatternRefused as refusal:
+            raise ValidationFailed(f"The pattern {refusal}.", path="pattern.regex") from refusal
+
+    def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
+        """Compile all patterns; takes a while for thousands, so do it beside the event loop."""
+        return PreparedPatterns(rules, threads=self._threads, within_s=self.within.total_seconds())
+
+    async def aclose(self) -> None:
+        """Let the threads end; what they are doing has a limit."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class PreparedPatterns:
+    """Patterns in sets, ready to be looked for."""
+
+    def __init__(self, rules: Sequence[Rule], *, threads: ThreadPoolExecutor, within_s: float) -> None:
+        self._refused: dict[int, str] = {}
+        self._patterns: dict[int, Compiled] = {}
+        for number, rule in enumerate(rules):
+            try:
+                self._patterns[number] = compile_pattern(rule.what)
+            except PatternRefused as refusal:
+                self._refused[number] = f"its pattern {refusal}"
+        fast = [number for number, compiled in self._patterns.items() if compiled.fast is not None]
+        self._timed = [number for number in self._patterns if self._patterns[number].timed is not None]
+        self._sets = [found for part in _parts(fast, SET_SIZE) for found in _sets(part, rules)]
+        self._threads = threads
+        self._within_s = within_s
+
+    async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
+        """Short messages are scanned at once; long ones, and patterns that backtrack, in a thread."""
+        timed = [number for number in self._timed if wanted is None or number in wanted]
+        deadline = time.monotonic() + self._within_s
+        if not timed and _is_short(pieces):
+            return self._scan(pieces, wanted, timed, deadline)
+        work = asyncio.get_running_loop().run_in_executor(
+            self._threads, self._scan, pieces, wanted, timed, deadline
+        )
+        return await work
+
+    def _scan(
+        self, pieces: Sequence[Scannable], wanted: frozenset[int] | None, timed: list[int], deadline: float
+    ) -> Scan:
+        matches: list[Match] = []
+        unchecked = dict(self._refused)
+        for number, piece in enumerate(pieces):
+            text, encoded = _readable(piece.text)
+            late = time.monotonic() > deadline
+            for group in self._sets:
+                hits = None if late else group.hits(encoded)
+                if hits is None:
+                    reason = _LATE if late else "the engine ran out of memory"
+                    unchecked.update(dict.fromkeys(group.rules, reason))
+                    continue
+                for rule in hits:
+                    if wanted is None or rule in wanted:
+                        matches += self._places(rule, number, text, deadline)
+        for rule in timed:
+            self._scan_timed(rule, pieces, deadline, matches, unchecked)
+        if not matches and not unchecked:
+            return CLEAN
+        return Scan(matches=matches, unchecked=unchecked)
+
+    def _places(self, rule: int, piece: int, text: str, deadline: float) -> Iterator[Match]:
+        """Where a pattern fits that the set has found; what is not named one by one is covered as a whole."""
+        count = 0
+        for found in self._patterns[rule].fast.finditer(text):
+            count += 1
+            start, end = found.span()
+            if count >= MAX_MATCHES or time.monotonic() > deadline:
+                end = len(text)
+            yield Match(rule=rule, piece=piece, start=start, end=end, entity=ENTITY)
+            if start < end == len(text):
+                return
+        if not count:
+            yield Match(rule=rule, piece=piece, start=0, end=len(text), entity=ENTITY)
+
+    def _scan_timed(
+        self,
+        rule: int,
+        pieces: Sequence[Scannable],
+        deadline: float,
+        matches: list[Match],
+        unchecked: dict[int, str],
+    ) -> None:
+        pattern = self._patterns[rule].timed
+        own_end = min(deadline, time.monotonic() + ONE_PATTERN_WITHIN_S)
+        for number, piece in enumerate(pieces):
+            left = own_end - time.monotonic()
+            if left <= 0 or pattern is None:
+                unchecked[rule] = _LATE
+                return
+            try:
+                found = pattern.finditer(piece.text, concurrent=True, timeout=left)
+                spans = [one.span() for one in islice(found, MAX_MATCHES)]
+            except TimeoutError:
+                unchecked[rule] = _LATE
+                return
+            if len(spans) == MAX_MATCHES:
+                spans[-1] = (spans[-1][0], len(piece.text))
+            matches += (
+                Match(rule=rule, piece=number, start=start, end=end, entity=ENTITY) for start, end in spans
+            )
+
+
+class _Set:
+    """Patterns that are looked for together; a sentinel that always fits shows that the search was whole."""
+
+    def __init__(self, rules: Sequence[int], all_rules: Sequence[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._set: Any = re2.Set.SearchSet(options(SET_MEMORY))
+        for rule in rules:
+            self._set.Add(all_rules[rule].what)
+        self._sentinel = self._set.Add(_SENTINEL)
+        try:
+            self._set.Compile()
+        except re2.error:
+            self._set = None
+
+    def hits(self, encoded: bytes) -> Sequence[int] | None:
+        """The rules that fit somewhere; None if the engine gave up, which it otherwise shows as no hit."""
+        found = self._set.Match(encoded) if self._set is not None else None
+        if found is None or self._sentinel not in found:
+            return None
+        if len(found) == 1:
+            return ()
+        return [self.rules[hit] for hit in sorted(found) if hit != self._sentinel]
+
+
+def _sets(rules: list[int], all_rules: Sequence[Rule]) -> list[_Set]:
+    """One set, or as many as it takes for each to fit its memory."""
+    whole = _Set(rules, all_rules)
+    if len(rules) == 1 or whole.hits(b"") is not None:
+        return [whole]
+    half = len(rules) // 2
+    return [*_sets(rules[:half], all_rules), *_sets(rules[half:], all_rules)]
+
+
+def _parts(rules: list[int], size: int) -> list[list[int]]:
+    return [rules[start : start + size] for start in range(0, len(rules), size)]
+
+
+def _is_short(pieces: Sequence[Scannable]) -> bool:
+    if len(pieces) > INLINE_PIECES:
+        return False
+    return sum(len(piece.text) for piece in pieces) <= INLINE_CHARACTERS
+
+
+def _readable(text: str) -> tuple[str, bytes]:
+    """The text in UTF-8; lone surrogates, which have none, become one replacement character each."""
+    try:
+        return text, text.encode()
+    except UnicodeEncodeError:
+        readable = _LONE.sub("\ufffd", text)
+        return readable, readable.encode()

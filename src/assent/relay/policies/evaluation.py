@@ -1,0 +1,206 @@
+"""What becomes of a message, given what the detectors found: the strictest outcome wins, and doubt holds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from math import isfinite
+
+from msgspec import Struct
+
+from assent.ports.detector import Match, Scan, Scannable
+from assent.relay.policies.book import Applied
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.masking import masked
+from assent.relay.policies.policy import Action, rule_of
+
+MAX_FINDINGS = 1_000
+"""So many findings of one policy in one text are told one by one; the last covers what comes after them."""
+
+
+class Outcome(StrEnum):
+    """What becomes of a message, from the mildest to the strictest."""
+
+    PASS = "PASS"  # noqa: S105 - not a password
+    LOG = "LOG"
+    WARN = "WARN"
+    MASK = "MASK"
+    HOLD = "HOLD"
+    BLOCK = "BLOCK"
+
+    @property
+    def strictness(self) -> int:
+        """Larger is stricter."""
+        return _STRICTNESS[self]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the message is forwarded at once, as it is or masked."""
+        return self.strictness < Outcome.HOLD.strictness
+
+
+_STRICTNESS = {outcome: place for place, outcome in enumerate(Outcome)}
+OUTCOMES: Mapping[Action, Outcome] = {
+    Action.LOG: Outcome.LOG,
+    Action.WARN: Outcome.WARN,
+    Action.MASK: Outcome.MASK,
+    Action.HUMAN_REVIEW_REQUIRED: Outcome.HOLD,
+    Action.BLOCK: Outcome.BLOCK,
+}
+
+
+class Unchecked(Struct, frozen=True, kw_only=True):
+    """A policy that could not be checked, and why."""
+
+    applied: Applied
+    reason: str
+
+
+class Stage(Struct, frozen=True, kw_only=True):
+    """What one detector said: its rules are the applied policies at these places, by the rule's number."""
+
+    detector: str
+    rules: Mapping[int, int]
+    scan: Scan
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
+    """What becomes of a message and why; each applied policy is in one of the four lists.
+
+    One that found something before it failed is both in `matched` and in `unchecked`.
+    """
+
+    outcome: Outcome
+    decided_by: Applied | None = None
+    """The first of the strictest; None if nothing was found."""
+    matched: tuple[Applied, ...] = ()
+    clean: tuple[Applied, ...] = ()
+    unchecked: tuple[Unchecked, ...] = ()
+    not_reached: tuple[Applied, ...] = ()
+    """Not looked at, because the message was blocked before."""
+    findings: tuple[Finding, ...] = ()
+
+    def masked(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
+        """The texts to forward: without what MASK policies found, now or when a held message is released."""
+        return masked(pieces, (one for one in self.findings if one.action is Action.MASK))
+
+    @property
+    def reason(self) -> str:
+        """Why, in one sentence that shows nothing of the message."""
+        if self.decided_by is None:
+            return "No policy applies." if not self.clean else "No policy found anything."
+        policy = self.decided_by.policy
+        for one in self.unchecked:
+            if one.applied is self.decided_by and self.outcome is Outcome.HOLD:
+                return f"{policy.name} could not be checked: {one.reason}."
+        return f"{policy.name} found something, and its action is {policy.action}."
+
+
+def untouched(applied: Sequence[Applied]) -> Evaluation:
+    """The evaluation of a message in which all of these found nothing."""
+    return Evaluation(outcome=Outcome.PASS, clean=tuple(applied))
+
+
+def is_final(applied: Sequence[Applied], stage: Stage, pieces: Sequence[Scannable]) -> bool:
+    """Whether nothing that follows could change the outcome: a policy that blocks has matched."""
+    return any(
+        place is not None and applied[place].policy.action is Action.BLOCK and _counts(match, applied[place])
+        for match in stage.scan.matches
+        if _is_true(match, pieces)
+        for place in (stage.rules.get(match.rule),)
+    )
+
+
+def judge(applied: Sequence[Applied], stages: Iterable[Stage], pieces: Sequence[Scannable]) -> Evaluation:
+    """Put together what the detectors said; policies that no stage names were not reached."""
+    reached: set[int] = set()
+    doubts: dict[int, str] = {}
+    found: dict[int, list[Finding]] = {}
+    for stage in stages:
+        reached.update(stage.rules.values())
+        _take_in(stage, applied, pieces, found, doubts)
+    missed = {place for place in range(len(applied)) if place not in reached}
+    decided_by, outcome = _strictest(applied, found, doubts)
+    return Evaluation(
+        outcome=outcome,
+        decided_by=decided_by,
+        matched=tuple(applied[place] for place in sorted(found)),
+        clean=tuple(
+            one
+            for place, one in enumerate(applied)
+            if place not in found and place not in doubts and place not in missed
+        ),
+        unchecked=tuple(Unchecked(applied=applied[place], reason=doubts[place]) for place in sorted(doubts)),
+        not_reached=tuple(applied[place] for place in sorted(missed)),
+        findings=tuple(finding for place in sorted(found) for finding in found[place]),
+    )
+
+
+def _take_in(
+    stage: Stage,
+    applied: Sequence[Applied],
+    pieces: Sequence[Scannable],
+    found: dict[int, list[Finding]],
+    doubts: dict[int, str],
+) -> None:
+    for rule, reason in stage.scan.unchecked.items():
+        if rule in stage.rules:
+            doubts[stage.rules[rule]] = reason
+    told: dict[tuple[int, int], int] = {}
+    for match in sorted(stage.scan.matches, key=lambda one: (one.rule, one.piece, one.start, one.end)):
+        place = stage.rules.get(match.rule)
+        if place is None:
+            continue
+        if not _is_true(match, pieces):
+            doubts[place] = "its detector named a place that the message does not have"
+        elif _counts(match, applied[place]):
+            count = told[place, match.piece] = told.get((place, match.piece), 0) + 1
+            if count <= MAX_FINDINGS:
+                rest = count == MAX_FINDINGS
+                found.setdefault(place, []).append(
+                    _finding(match, applied[place], pieces, stage.detector, rest=rest)
+                )
+
+
+def _counts(match: Match, applied: Applied) -> bool:
+    return match.score >= rule_of(applied.policy.config).threshold
+
+
+def _is_true(match: Match, pieces: Sequence[Scannable]) -> bool:
+    if not 0 <= match.piece < len(pieces) or not isfinite(match.score):
+        return False
+    return 0 <= match.start <= match.end <= len(pieces[match.piece].text)
+
+
+def _finding(
+    match: Match, applied: Applied, pieces: Sequence[Scannable], detector: str, *, rest: bool
+) -> Finding:
+    piece = pieces[match.piece]
+    end = len(piece.text) if rest else match.end
+    policy = applied.policy
+    return Finding(
+        policy_id=policy.policy_id,
+        policy_name=policy.name,
+        policy_version=policy.version,
+        policy_level=applied.level,
+        action=policy.action,
+        detector=detector,
+        entity=match.entity,
+        score=match.score,
+        path=piece.path,
+        piece=match.piece,
+        start=match.start,
+        end=end,
+        text=piece.text[match.start : end],
+    )
+
+
+def _strictest(
+    applied: Sequence[Applied], found: Iterable[int], doubts: Iterable[int]
+) -> tuple[Applied | None, Outcome]:
+    outcomes = {place: OUTCOMES[applied[place].policy.action] for place in found}
+    for place in doubts:
+        known = outcomes.get(place, Outcome.HOLD)
+        outcomes[place] = max(known, Outcome.HOLD, key=lambda outcome: outcome.strictness)
+    if not outcomes:
+        return None, Outcome.PASS
+    place = min(outcomes, key=lambda one: (-outcomes[one].strictness, one))
+    return applied[place], outcomes[place]

@@ -1,0 +1,40 @@
+"""What was found in a message, for the reviewer who may see it and for everyone else who may not."""
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from assent.relay.policies.binding import BindingLevel
+from assent.relay.policies.policy import Action
+
+_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,60}\Z")
+
+
+class Finding(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One match of one policy: `start` and `end` are character offsets into the text at `path`."""
+
+    policy_id: str
+    policy_name: str
+    policy_version: str
+    policy_level: BindingLevel
+    action: Action
+    detector: str
+    entity: str
+    score: float
+    path: str
+    piece: int
+    """Which of the scanned texts it is in; several may share a path that was too long to write out."""
+    start: int
+    end: int
+    text: str
+    """What matched: for the reviewer only."""
+
+    def without_text(self) -> "Finding":
+        """The same for logs, audit and callers, who must not learn what was found."""
+        return replace(self, text=mask_of(self.entity))
+
+
+def mask_of(entity: str) -> str:
+    """What stands in place of a masked text; a name that would not be safe there is left out."""
+    return f"[MASKED:{entity}]" if _LABEL.match(entity) else "[MASKED]"

@@ -1,0 +1,68 @@
+"""Policies, groups and bindings for tests."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from assent.relay.policies.binding import (
+    Binding,
+    PolicyGroup,
+    file_binding,
+    file_group,
+    read_binding,
+    read_group,
+)
+from assent.relay.policies.policy import Policy, first_version, read_draft
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+ALL_LEGS = {
+    "requestFromSource": True,
+    "requestToSink": True,
+    "responseFromSink": True,
+    "responseToSource": True,
+}
+
+
+def regex_draft(regex: str, action: str = "BLOCK", **over: Any) -> dict[str, Any]:
+    """A policy as a client sends it."""
+    config = {
+        "type": "REGEX_DETECTION",
+        "enabledLegs": over.pop("legs", ALL_LEGS),
+        "pattern": {"regex": regex, "action": action},
+    }
+    return {"name": over.pop("name", f"No {regex}"[:100]), "config": config, **over}
+
+
+def entity_draft(
+    entity: str, threshold: float = 0.7, action: str = "HUMAN_REVIEW_REQUIRED", *, engine: str = "PRESIDIO"
+) -> dict[str, Any]:
+    """A policy for an entity type."""
+    config = {
+        "type": f"{engine}_DETECTION",
+        "enabledLegs": ALL_LEGS,
+        "entity": {"type": entity, "scoreThreshold": threshold, "action": action},
+    }
+    return {"name": f"Review {entity}", "config": config}
+
+
+def plugin_draft(kind: str, action: str = "BLOCK", **options: Any) -> dict[str, Any]:
+    """A policy for a plug-in."""
+    config = {"type": kind, "enabledLegs": ALL_LEGS, "action": action, "options": options}
+    return {"name": "Ask a plug-in", "config": config}
+
+
+def policy(draft: dict[str, Any], policy_id: str = "p1", *, now: datetime = NOW) -> Policy:
+    return first_version(read_draft(draft), policy_id=policy_id, now=now)
+
+
+def regex_policy(regex: str, action: str = "BLOCK", policy_id: str = "p1", **over: Any) -> Policy:
+    return policy(regex_draft(regex, action, **over), policy_id)
+
+
+def group(group_id: str, *policy_ids: str) -> PolicyGroup:
+    entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
+    return file_group(read_group({"name": group_id, "policies": entries}), group_id=group_id, now=NOW)
+
+
+def binding(binding_id: str, group_id: str, level: str = "TENANT", **over: Any) -> Binding:
+    raw = {"groupId": group_id, "bindingLevel": level, **over}
+    return file_binding(read_binding(raw), binding_id=binding_id, now=NOW)

@@ -1,0 +1,194 @@
+"""Which policies apply to a message, in which order, and for how long that answer holds."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from assent.errors import ValidationFailed
+from assent.relay.policies.binding import read_binding, read_group, read_reorder, reordered
+from assent.relay.policies.book import PolicyBook
+from assent.relay.policies.policy import Leg, next_version, read_draft
+from tests.relay.policies.samples import NOW, binding, group, regex_draft, regex_policy
+
+LEG = Leg.REQUEST_FROM_SOURCE
+
+
+def applying(book: PolicyBook, source: str = "alice", sink: str = "bank", **over: Any) -> list[str]:
+    found = book.applying(source=source, sink=sink, leg=over.get("leg", LEG), at=over.get("at", NOW))
+    return [f"{one.level}:{one.policy.policy_id}" for one in found.policies]
+
+
+def book(*bindings: Any, groups: int = 3) -> PolicyBook:
+    policies = [regex_policy("x", policy_id=f"p{number}") for number in range(groups)]
+    return PolicyBook(
+        policies=policies,
+        groups=[group(f"g{number}", f"p{number}") for number in range(groups)],
+        bindings=bindings,
+    )
+
+
+def test_a_tenant_wide_binding_applies_to_everyone_and_an_unbound_group_to_nobody():
+    assert applying(book(binding("b", "g1"))) == ["TENANT:p1"]
+
+
+def test_an_agents_binding_applies_to_what_it_sends_and_to_what_it_receives():
+    bound = book(binding("b", "g0", "AGENT", agentId="bank"))
+    assert applying(bound) == applying(bound, "bank", "alice") == ["AGENT:p0"]
+    assert applying(bound, "alice", "shop") == []
+
+
+def test_a_subscriptions_binding_applies_to_its_pair_in_its_direction_only():
+    bound = book(binding("b", "g0", "SUBSCRIPTION", sourceAgentId="alice", sinkAgentId="bank"))
+    assert applying(bound) == ["SUBSCRIPTION:p0"]
+    assert applying(bound, "bank", "alice") == applying(bound, "alice", "shop") == []
+
+
+def test_wide_levels_come_first_then_low_priorities_then_the_older_binding():
+    bound = book(
+        binding("c", "g0", "SUBSCRIPTION", sourceAgentId="alice", sinkAgentId="bank", priority=0),
+        binding("b", "g1", "TENANT", priority=9),
+        binding("a", "g2", "AGENT", agentId="alice", priority=1),
+    )
+    assert applying(bound) == ["TENANT:p1", "AGENT:p2", "SUBSCRIPTION:p0"]
+    older = replace(binding("z", "g0", priority=5), created_at=NOW - timedelta(days=1))
+    bound = book(binding("a", "g1", priority=5), older, binding("m", "g2", priority=4))
+    assert applying(bound) == ["TENANT:p2", "TENANT:p0", "TENANT:p1"]
+
+
+def test_within_a_group_the_order_index_decides():
+    shuffled = read_group(
+        {
+            "name": "g",
+            "policies": [
+                {"orderIndex": 7, "policy": {"policyId": "p0"}},
+                {"orderIndex": 2, "policy": {"policyId": "p1"}},
+            ],
+        }
+    )
+    listed = replace(group("g"), policies=shuffled.policies)
+    policies = [regex_policy("x", policy_id=one) for one in ("p0", "p1")]
+    found = PolicyBook(policies=policies, groups=[listed], bindings=[binding("b", "g")])
+    assert applying(found) == ["TENANT:p1", "TENANT:p0"]
+
+
+def test_a_policy_brought_twice_applies_once_where_it_comes_first():
+    bound = book(binding("a", "g0", "AGENT", agentId="bank"), binding("b", "g0"))
+    assert applying(bound) == ["TENANT:p0"]
+
+
+def test_an_agent_that_writes_to_itself_is_looked_at_once():
+    bound = book(binding("a", "g0", "AGENT", agentId="bank"))
+    assert applying(bound, "bank", "bank") == ["AGENT:p0"]
+
+
+def test_only_policies_of_the_leg_apply():
+    policies = [regex_policy("x", policy_id="p0", legs={"responseToSource": True})]
+    found = PolicyBook.for_everyone(policies, now=NOW)
+    assert applying(found) == []
+    assert applying(found, leg=Leg.RESPONSE_TO_SOURCE) == ["TENANT:p0"]
+    assert [one.policy_id for one in found.bound(Leg.RESPONSE_TO_SOURCE)] == ["p0"]
+    assert found.bound(LEG) == ()
+
+
+def test_the_newest_version_applies_unless_the_group_names_another():
+    first = regex_policy("one")
+    second = next_version(first, read_draft(regex_draft("two")), now=NOW)
+    tenth = replace(second, version="10")
+    newest = PolicyBook.for_everyone([tenth, first, second], now=NOW)
+    assert newest.applying(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "10"
+    pinned = read_group(
+        {"name": "g", "policies": [{"orderIndex": 0, "policy": {"policyId": "p1", "version": "1"}}]}
+    )
+    book = PolicyBook(
+        policies=[tenth, first, second],
+        groups=[replace(group("g"), policies=pinned.policies)],
+        bindings=[binding("b", "g")],
+    )
+    assert book.applying(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "1"
+
+
+def test_windows_open_and_close_and_the_answer_says_how_long_it_holds():
+    later, end = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
+    bound = book(binding("a", "g0", validFrom=later.isoformat(), validTo=end.isoformat()), binding("b", "g1"))
+    before = bound.applying(source="a", sink="b", leg=LEG, at=NOW)
+    assert [one.policy.policy_id for one in before.policies] == ["p1"]
+    assert (before.since, before.until) == (None, later)
+    within = bound.applying(source="a", sink="b", leg=LEG, at=later)
+    assert len(within.policies) == 2
+    assert (within.since, within.until) == (later, end)
+    assert [within.holds(at) for at in (NOW, later, end)] == [False, True, False]
+    assert applying(bound, at=end) == ["TENANT:p1"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        ({"groups": [group("g", "nobody")]}, "group.policies"),
+        ({"bindings": [binding("b", "nowhere")]}, "binding.groupId"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_refused_because_it_would_protect_nothing(parts: Any, path: str):
+    with pytest.raises(ValidationFailed) as refused:
+        PolicyBook(**parts)
+    assert refused.value.details["path"] == path
+
+
+TENANT = {"groupId": "g", "bindingLevel": "TENANT"}
+AGENT = {"groupId": "g", "bindingLevel": "AGENT", "agentId": "a"}
+PAIR = {"groupId": "g", "bindingLevel": "SUBSCRIPTION", "sourceAgentId": "a", "sinkAgentId": "b"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ({"bindingLevel": "TENANT"}, "binding"),
+        ({**TENANT, "bindingLevel": "WORLD"}, "binding.bindingLevel"),
+        ({**TENANT, "agentId": "a"}, "binding.agentId"),
+        ({**TENANT, "priority": -1}, "binding.priority"),
+        ({**TENANT, "priority": "first"}, "binding.priority"),
+        (
+            {**TENANT, "validFrom": "2026-01-02T00:00:00Z", "validTo": "2026-01-01T00:00:00Z"},
+            "binding.validTo",
+        ),
+        ({**AGENT, "agentId": None}, "binding.agentId"),
+        ({**AGENT, "agentId": "\n"}, "binding.agentId"),
+        ({**AGENT, "sinkAgentId": "b"}, "binding.sinkAgentId"),
+        ({**PAIR, "sinkAgentId": None}, "binding.sinkAgentId"),
+        ({**PAIR, "agentId": "c"}, "binding.agentId"),
+    ],
+)
+def test_a_binding_names_just_what_its_level_needs(raw: Any, path: str):
+    with pytest.raises(ValidationFailed) as refused:
+        read_binding(raw)
+    assert refused.value.details["path"] == path
+
+
+@pytest.mark.parametrize("raw", [TENANT, AGENT, PAIR])
+def test_a_binding_of_each_level_is_taken(raw: Any):
+    assert read_binding(raw).group_id == "g"
+
+
+def test_a_group_that_names_a_policy_or_a_place_twice_is_refused():
+    entry = {"orderIndex": 0, "policy": {"policyId": "p"}}
+    for second in ({**entry, "orderIndex": 1}, {**entry, "policy": {"policyId": "q"}}):
+        with pytest.raises(ValidationFailed, match="twice"):
+            read_group({"name": "g", "policies": [entry, second]})
+
+
+def test_a_group_takes_whole_policies_where_only_their_ids_are_needed():
+    whole = {"policyId": "p", "version": "3", "name": "n", "config": {}}
+    (entry,) = read_group({"name": "g", "policies": [{"orderIndex": 0, "policy": whole}]}).policies
+    assert (entry.policy.policy_id, entry.policy.version) == ("p", "3")
+
+
+def test_bindings_of_one_scope_are_put_in_a_new_order():
+    bindings = [binding("a", "g"), binding("b", "g"), binding("c", "g", "AGENT", agentId="x")]
+    asked = read_reorder({"bindingLevel": "TENANT", "bindingIds": ["b", "a"]})
+    assert [(one.id, one.priority) for one in reordered(bindings, asked)] == [("b", 0), ("a", 1)]
+    for ids in (["a"], ["a", "b", "c"], ["a", "b", "nobody"]):
+        with pytest.raises(ValidationFailed):
+            reordered(bindings, read_reorder({"bindingLevel": "TENANT", "bindingIds": ids}))
+    with pytest.raises(ValidationFailed, match="twice"):
+        read_reorder({"bindingLevel": "TENANT", "bindingIds": ["a", "a"]})
