@@ -1,18 +1,17 @@
 """A small agent: a model, its tools, and hooks that stop calls until a person has decided them."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from assent.hook.answers import Feedback
 from assent.hook.calling import asked
-from assent.hook.drive import AsyncDriver, SyncDriver
+from assent.hook.drive import SyncDriver
 from assent.hook.events import Event, Model, Outcome
 from assent.hook.flow import Flow
-from assent.hook.gate import LEASE
 from assent.hook.grants import GrantBook
-from assent.hook.heartbeat import Heartbeat
+from assent.hook.heartbeat import LEASE, Heartbeat
 from assent.hook.policy import Hook
 from assent.hook.savers.memory import MemorySaver
 from assent.hook.savers.saver import Saver
@@ -20,6 +19,7 @@ from assent.hook.tools import Tool, by_name
 from assent.hook.workers import Workers
 
 if TYPE_CHECKING:
+    from assent.hook.drive_async import AsyncDriver
     from assent.hook.reviews import Reviews
 
 
@@ -131,7 +131,7 @@ class ReactAgent:
         """A driver for this agent inside another one, whose saver keeps both."""
         return self._driver(f"{outer}>{self.name}", saver)
 
-    def adriver_inside(self, outer: str, saver: Saver) -> AsyncDriver:
+    def adriver_inside(self, outer: str, saver: Saver) -> "AsyncDriver":
         """As `driver_inside`, on an event loop."""
         return self._adriver(f"{outer}>{self.name}", saver)
 
@@ -149,7 +149,9 @@ class ReactAgent:
     def _driver(self, name: str | None = None, saver: Saver | None = None) -> SyncDriver:
         return SyncDriver(**self._parts(name, saver))
 
-    def _adriver(self, name: str | None = None, saver: Saver | None = None) -> AsyncDriver:
+    def _adriver(self, name: str | None = None, saver: Saver | None = None) -> "AsyncDriver":
+        from assent.hook.drive_async import AsyncDriver  # asyncio is a third of what the hook would load
+
         return AsyncDriver(**self._parts(name, saver))
 
     def _parts(self, name: str | None, saver: Saver | None) -> dict[str, object]:
@@ -168,4 +170,4 @@ class ReactAgent:
 
 
 def _new_thread() -> str:
-    return uuid4().hex
+    return os.urandom(16).hex()

@@ -1,8 +1,7 @@
 """How a model and a tool are called, whatever they are: async or not, whole or in pieces."""
 
-import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,7 +45,7 @@ def pieces(reply: Any) -> Iterator[Any]:
     if inspect.isgenerator(reply):
         yield from reply
     elif inspect.isasyncgen(reply) or inspect.isawaitable(reply):
-        yield from asyncio.run(_collected(reply))
+        yield from _waited(_collected(reply))
     else:
         yield reply
 
@@ -57,7 +56,7 @@ async def apieces(reply: Any, workers: Workers) -> AsyncIterator[Any]:
         async for piece in reply:
             yield piece
     elif inspect.isgenerator(reply):
-        while (piece := await asyncio.wrap_future(workers.submit(partial(next, reply, None)))) is not None:
+        while (piece := await workers.run(partial(next, reply, None))) is not None:
             yield piece
     else:
         yield await reply if inspect.isawaitable(reply) else reply
@@ -66,7 +65,7 @@ async def apieces(reply: Any, workers: Workers) -> AsyncIterator[Any]:
 def call_tool(job: Job) -> Any:
     """What the tool answers, run in this thread."""
     answer = job.tool.function(**job.tool.prepared(job.call.arguments, job.key))
-    return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+    return _waited(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
 
 async def acall_tool(job: Job, workers: Workers) -> Any:
@@ -74,8 +73,14 @@ async def acall_tool(job: Job, workers: Workers) -> Any:
     arguments = job.tool.prepared(job.call.arguments, job.key)
     if inspect.iscoroutinefunction(job.tool.function):
         return await job.tool.function(**arguments)
-    answer = await asyncio.wrap_future(workers.submit(partial(job.tool.function, **arguments)))
+    answer = await workers.run(partial(job.tool.function, **arguments))
     return await answer if inspect.isawaitable(answer) else answer
+
+
+def _waited(work: Coroutine[Any, Any, Any]) -> Any:
+    import asyncio
+
+    return asyncio.run(work)
 
 
 async def _collected(reply: Any) -> list[Any]:

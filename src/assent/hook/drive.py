@@ -1,9 +1,7 @@
-"""The two drivers of the loop: they do what it asks, and nothing else. One waits, the other awaits."""
+"""What drives the loop: does what it asks, and nothing else. This one waits; another, beside it, awaits."""
 
-import asyncio
-import inspect
 import logging
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -12,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assent.errors import AssentError, HookError, ModelMisbehaved
-from assent.hook.calling import Asked, Tools, acall_tool, apieces, call_tool, pieces
+from assent.hook.calling import Asked, Tools, call_tool, pieces
 from assent.hook.checkpoint import Message
 from assent.hook.effects import (
     Ask,
@@ -31,7 +29,7 @@ from assent.hook.effects import (
     Withdraw,
 )
 from assent.hook.events import AgentResult, Event, Job, Outcome, TextDelta
-from assent.hook.grants import GrantBook, acovered, covered
+from assent.hook.grants import GrantBook, covered
 from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
@@ -45,11 +43,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Ended = Mapping[str, str | InterruptionMetadata]
-_TOGETHER_S = 0.05
+TOGETHER_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 
 
-class _Driver:
+class Driver:
+    """What both drivers share."""
+
     def __init__(
         self,
         *,
@@ -114,7 +114,7 @@ class _Driver:
         return flow.inside(job.thread_id, text, job.decisions)
 
 
-class SyncDriver(_Driver):
+class SyncDriver(Driver):
     """Drives the loop in this thread; tools run in threads beside it."""
 
     def __init__(self, **parts: Any) -> None:
@@ -153,7 +153,7 @@ class SyncDriver(_Driver):
         last: Event | None = None
         for last in self.events(steps):  # noqa: B007 - only the last one counts
             pass
-        return _outcome(last)
+        return outcome_of(last)
 
     def _asked(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
         texts: list[str] = []
@@ -162,7 +162,7 @@ class SyncDriver(_Driver):
                 return piece
             texts.append(piece)
             yield TextDelta(text=piece)
-        return _whole(texts)
+        return whole(texts)
 
     def _work(self, effect: Effect) -> Any:
         if isinstance(effect, Run | Join):
@@ -171,7 +171,7 @@ class SyncDriver(_Driver):
                     self._begin(effect.jobs)
                 return self._ended()
         if isinstance(effect, Ask | Look | Withdraw):
-            with _unheard(effect):
+            with unheard(effect):
                 return at_once(self._with_people(effect))
             return None
         if isinstance(effect, UseGrants):
@@ -198,7 +198,7 @@ class SyncDriver(_Driver):
     def _do(self, job: Job) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
             driver = job.tool.agent.driver_inside(self._name, self._saver)
-            return _answer(driver.outcome(self._child_steps(job.tool.agent, job)))
+            return answer_of(driver.outcome(self._child_steps(job.tool.agent, job)))
         return as_text(call_tool(job))
 
     def _ended(self) -> Ended:
@@ -213,8 +213,8 @@ class SyncDriver(_Driver):
                 patience = 0.0 if ended else self._patience()
                 continue
             if self._running.pop(job.call.id, None) is not None:
-                ended[job.call.id] = _result(job, error) if error is not None else result
-                patience = _TOGETHER_S
+                ended[job.call.id] = result_of(job, error) if error is not None else result
+                patience = TOGETHER_S
         return ended
 
     def _patience(self) -> float | None:
@@ -233,111 +233,8 @@ class SyncDriver(_Driver):
         return {job.call.id: too_slow(job.tool.timeout) for job in overdue if job.tool.timeout is not None}
 
 
-class AsyncDriver(_Driver):
-    """Drives the loop on an event loop; a saver or a tool that blocks is called in a thread."""
-
-    def __init__(self, **parts: Any) -> None:
-        super().__init__(**parts)
-        self._running: dict[asyncio.Task[Any], Job] = {}
-
-    async def events(self, steps: Steps) -> AsyncIterator[Event]:
-        """Everything that is reported; the last event is the outcome."""
-        answer: Any = None
-        error: BaseException | None = None
-        last: Event | None = None
-        while True:
-            try:
-                effect = steps.send(answer) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                if last is not stop.value:
-                    yield stop.value
-                return
-            answer, error = None, None
-            try:
-                if isinstance(effect, Emit):
-                    last = effect.event
-                    yield last
-                elif isinstance(effect, AskModel):
-                    texts: list[str] = []
-                    answer = None
-                    reply = await self._areply(effect.messages)
-                    async for piece in apieces(reply, self._workers):
-                        if not isinstance(piece, str):
-                            answer = piece
-                            break
-                        texts.append(piece)
-                        yield TextDelta(text=piece)
-                    answer = _whole(texts) if answer is None else answer
-                else:
-                    answer = await self._work(effect)
-            except GeneratorExit:
-                raise
-            except BaseException as raised:
-                error = raised
-
-    async def _areply(self, messages: Sequence[Message]) -> Any:
-        if self._model.never_blocks:
-            return self._reply(messages)
-        return await asyncio.wrap_future(self._workers.submit(partial(self._reply, messages)))
-
-    async def outcome(self, steps: Steps) -> Outcome:
-        """What it all ends with."""
-        last: Event | None = None
-        async for last in self.events(steps):  # noqa: B007 - only the last one counts
-            pass
-        return _outcome(last)
-
-    async def _work(self, effect: Effect) -> Any:
-        if isinstance(effect, Run | Join):
-            if isinstance(effect, Run):
-                self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
-            with self._heartbeat.holding(self._saver, effect.checkpoint):
-                return await self._ended()
-        if isinstance(effect, Ask | Look | Withdraw):
-            with _unheard(effect):
-                asked = await asyncio.wrap_future(self._workers.submit(partial(self._with_people, effect)))
-                return await asked if inspect.isawaitable(asked) else asked
-            return None
-        if isinstance(effect, UseGrants):
-            return await acovered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
-        if self._saver.blocking:
-            return await asyncio.wrap_future(self._workers.submit(partial(self._keep, effect)))
-        return self._keep(effect)
-
-    async def _do(self, job: Job) -> str | InterruptionMetadata:
-        if job.tool.agent is not None:
-            driver = job.tool.agent.adriver_inside(self._name, self._saver)
-            return _answer(await driver.outcome(self._child_steps(job.tool.agent, job)))
-        if job.tool.timeout is None:
-            return as_text(await acall_tool(job, self._workers))
-        limit = asyncio.timeout(job.tool.timeout.total_seconds())
-        try:
-            async with limit:
-                return as_text(await acall_tool(job, self._workers))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            return too_slow(job.tool.timeout)
-
-    async def _ended(self) -> Ended:
-        try:
-            done, open_still = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-            if done and open_still:
-                done, _ = await asyncio.wait(self._running, timeout=_TOGETHER_S)
-        except asyncio.CancelledError:
-            for task in self._running:
-                task.cancel()
-            raise
-        ended: dict[str, str | InterruptionMetadata] = {}
-        for task in done:
-            job = self._running.pop(task)
-            error = task.exception()
-            ended[job.call.id] = task.result() if error is None else _result(job, error)
-        return ended
-
-
 @contextmanager
-def _unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
+def unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
     """Nobody could be asked, or told: the thread waits all the same, and the next resume tries again."""
     try:
         yield
@@ -347,7 +244,7 @@ def _unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
         logger.warning("%s failed; the calls go on waiting.", type(effect).__name__, exc_info=error)
 
 
-def _result(job: Job, error: BaseException) -> str:
+def result_of(job: Job, error: BaseException) -> str:
     """What the model reads about a tool that raised; what is no fault of the tool goes on up."""
     if not isinstance(error, Exception):
         raise error
@@ -355,17 +252,20 @@ def _result(job: Job, error: BaseException) -> str:
     return failure(error)
 
 
-def _answer(outcome: Outcome) -> str | InterruptionMetadata:
+def answer_of(outcome: Outcome) -> str | InterruptionMetadata:
+    """What an agent inside says to the one that called it."""
     return outcome.text if isinstance(outcome, AgentResult) else outcome
 
 
-def _outcome(last: Event | None) -> Outcome:
+def outcome_of(last: Event | None) -> Outcome:
+    """The last event, which every run ends with."""
     if isinstance(last, AgentResult | InterruptionMetadata):
         return last
     raise ModelMisbehaved("The agent ended without an outcome.")
 
 
-def _whole(texts: Sequence[str]) -> str:
+def whole(texts: Sequence[str]) -> str:
+    """The reply of a model that sent nothing but pieces of text."""
     if not texts:
         raise ModelMisbehaved("The model answered with nothing.")
     return "".join(texts)

@@ -4,15 +4,14 @@ A book that fails, or answers oddly, has not covered anything: the person is ask
 never asked about.
 """
 
-import asyncio
 import inspect
 import logging
+import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-from uuid import uuid4
 
 from assent.cases.grant import Grant, covering
 from assent.errors import CaseNotFound, Unavailable
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 IN_HOUSE = "in-house"
-_PROCESS = uuid4().hex
+_PROCESS = os.urandom(16).hex()
 
 
 class GrantBook(Protocol):
@@ -77,6 +76,8 @@ async def acovered(
     book: GrantBook, calls: Iterable[ToolCall], *, agent: str, thread_id: str, turn: int
 ) -> dict[str, str]:
     """As `covered`, on an event loop."""
+    import asyncio
+
     found: dict[str, str] = {}
     for call in calls:
         try:
@@ -137,7 +138,7 @@ class MemoryGrants:
         )
         now = self._clock()
         grant = Grant(
-            id=f"grant_{uuid4().hex}",
+            id=f"grant_{os.urandom(16).hex()}",
             owner="",
             tool=terms.tool,
             agent=agent,

@@ -11,6 +11,8 @@ from assent.hook.checkpoint import Checkpoint
 from assent.hook.savers.saver import Saver
 
 logger = logging.getLogger(__name__)
+LEASE = timedelta(minutes=5)
+"""How long a process may be silent before another may take its thread for dead."""
 
 
 class Heartbeat:

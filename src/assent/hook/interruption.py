@@ -1,12 +1,12 @@
 """A turn of calls that was stopped, frozen as it was judged; answering one makes a new value."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Self
-from uuid import uuid4
 
 from assent.errors import InvalidFeedback
 from assent.hook.calls import ToolCall
@@ -152,7 +152,7 @@ def interrupt(
     default: str = "reject",
 ) -> InterruptionMetadata:
     """Freeze a turn's judgement, under an id of its own: an old answer to the same calls is none to these."""
-    interruption_id = f"int_{uuid4().hex}"
+    interruption_id = f"int_{os.urandom(16).hex()}"
     shown = {
         "id": interruption_id,
         "thread_id": thread_id,

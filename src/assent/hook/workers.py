@@ -3,7 +3,6 @@
 import contextvars
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
@@ -32,8 +31,11 @@ class Workers:
         if needs_thread:
             threading.Thread(target=self._serve, name="assent-tool", daemon=True).start()
 
-    def submit(self, work: Callable[[], Any]) -> "Future[Any]":
-        """Begin the work at once; the future tells what came of it."""
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """What the work returns or raises, awaited on an event loop."""
+        import asyncio
+        from concurrent.futures import Future
+
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
 
@@ -44,7 +46,7 @@ class Workers:
                 future.set_exception(error)
 
         self.begin(work, done)
-        return future
+        return await asyncio.wrap_future(future)
 
     def _serve(self) -> None:
         while True:

@@ -1,0 +1,119 @@
+"""The driver that awaits; who never runs an agent on an event loop never loads one."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+
+from assent.hook.calling import acall_tool, apieces
+from assent.hook.checkpoint import Message
+from assent.hook.drive import TOGETHER_S, Driver, Ended, answer_of, outcome_of, result_of, unheard, whole
+from assent.hook.effects import Ask, AskModel, Effect, Emit, Join, Look, Run, Steps, UseGrants, Withdraw
+from assent.hook.events import Event, Job, Outcome, TextDelta
+from assent.hook.grants import acovered
+from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import as_text, too_slow
+
+
+class AsyncDriver(Driver):
+    """Drives the loop on an event loop; a saver or a tool that blocks is called in a thread."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._running: dict[asyncio.Task[Any], Job] = {}
+
+    async def events(self, steps: Steps) -> AsyncIterator[Event]:
+        """Everything that is reported; the last event is the outcome."""
+        answer: Any = None
+        error: BaseException | None = None
+        last: Event | None = None
+        while True:
+            try:
+                effect = steps.send(answer) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                if last is not stop.value:
+                    yield stop.value
+                return
+            answer, error = None, None
+            try:
+                if isinstance(effect, Emit):
+                    last = effect.event
+                    yield last
+                elif isinstance(effect, AskModel):
+                    texts: list[str] = []
+                    answer = None
+                    reply = await self._areply(effect.messages)
+                    async for piece in apieces(reply, self._workers):
+                        if not isinstance(piece, str):
+                            answer = piece
+                            break
+                        texts.append(piece)
+                        yield TextDelta(text=piece)
+                    answer = whole(texts) if answer is None else answer
+                else:
+                    answer = await self._work(effect)
+            except GeneratorExit:
+                raise
+            except BaseException as raised:
+                error = raised
+
+    async def _areply(self, messages: Sequence[Message]) -> Any:
+        if self._model.never_blocks:
+            return self._reply(messages)
+        return await self._workers.run(partial(self._reply, messages))
+
+    async def outcome(self, steps: Steps) -> Outcome:
+        """What it all ends with."""
+        last: Event | None = None
+        async for last in self.events(steps):  # noqa: B007 - only the last one counts
+            pass
+        return outcome_of(last)
+
+    async def _work(self, effect: Effect) -> Any:
+        if isinstance(effect, Run | Join):
+            if isinstance(effect, Run):
+                self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
+            with self._heartbeat.holding(self._saver, effect.checkpoint):
+                return await self._ended()
+        if isinstance(effect, Ask | Look | Withdraw):
+            with unheard(effect):
+                asked = await self._workers.run(partial(self._with_people, effect))
+                return await asked if inspect.isawaitable(asked) else asked
+            return None
+        if isinstance(effect, UseGrants):
+            return await acovered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
+        if self._saver.blocking:
+            return await self._workers.run(partial(self._keep, effect))
+        return self._keep(effect)
+
+    async def _do(self, job: Job) -> str | InterruptionMetadata:
+        if job.tool.agent is not None:
+            driver = job.tool.agent.adriver_inside(self._name, self._saver)
+            return answer_of(await driver.outcome(self._child_steps(job.tool.agent, job)))
+        if job.tool.timeout is None:
+            return as_text(await acall_tool(job, self._workers))
+        limit = asyncio.timeout(job.tool.timeout.total_seconds())
+        try:
+            async with limit:
+                return as_text(await acall_tool(job, self._workers))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return too_slow(job.tool.timeout)
+
+    async def _ended(self) -> Ended:
+        try:
+            done, open_still = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            if done and open_still:
+                done, _ = await asyncio.wait(self._running, timeout=TOGETHER_S)
+        except asyncio.CancelledError:
+            for task in self._running:
+                task.cancel()
+            raise
+        ended: dict[str, str | InterruptionMetadata] = {}
+        for task in done:
+            job = self._running.pop(task)
+            error = task.exception()
+            ended[job.call.id] = task.result() if error is None else result_of(job, error)
+        return ended
