@@ -1,0 +1,169 @@
+"""A call as its caller made it: a view over the raw JSON, which stays whole."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from assent.relay.a2a.dialects import (
+    EXTENDED_CARD_PATHS,
+    REST_ROUTES,
+    STREAMED,
+    Dialect,
+    Operation,
+)
+from assent.relay.a2a.problems import A2AProblem, RpcId
+from assent.relay.a2a.reading import (
+    CONTEXT_ID,
+    MESSAGE,
+    MESSAGE_ID,
+    REFERENCES,
+    TASK_ID,
+    Json,
+    Piece,
+    object_of,
+    only,
+    opaque_in,
+    text_of,
+    texts_in,
+)
+
+BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
+PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
+SENDS: frozenset[Operation] = frozenset({"send", "stream"})
+PUSH_IN_SEND = (
+    "pushNotificationConfig",
+    "push_notification_config",
+    "taskPushNotificationConfig",
+    "task_push_notification_config",
+    "pushNotification",
+    "push_notification",
+)
+
+
+class A2ACall(Struct, frozen=True, kw_only=True):
+    """What is asked of an agent, and in which dialect."""
+
+    dialect: Dialect
+    operation: Operation
+    method: str = "POST"
+    """The HTTP method."""
+    document: Json | None = None
+    """The whole body as it was read, unknown fields and all; None if there was none."""
+    rpc_id: RpcId = None
+    path_task: str | None = None
+    path_push: str | None = None
+    tenant: str | None = None
+    query: str = ""
+
+    @property
+    def params(self) -> Json:
+        """What the operation is told: the params of JSON-RPC, the body of HTTP+JSON."""
+        document = self.document or {}
+        found = document.get("params") if self.dialect.rpc else document
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the answer is a stream of events."""
+        return self.operation in STREAMED
+
+    @property
+    def message(self) -> Json | None:
+        """The message that is sent, if one is."""
+        return object_of(self.params, MESSAGE) if self.operation in SENDS else None
+
+    @property
+    def message_id(self) -> str | None:
+        """The id its sender gave the message."""
+        return text_of(self.message, MESSAGE_ID)
+
+    @property
+    def context_id(self) -> str | None:
+        """The conversation that is meant."""
+        return text_of(self.message, CONTEXT_ID) or text_of(self.params, CONTEXT_ID)
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that is meant."""
+        return next(iter(self.task_ids), None)
+
+    @property
+    def task_ids(self) -> list[str]:
+        """Every task that is named in any place an agent may look at, each once."""
+        params = self.params
+        named = [self.path_task, text_of(params, TASK_ID), text_of(self.message, TASK_ID)]
+        if self.operation in BY_ID or (self.dialect.legacy and self.operation in PUSH_BY_ID):
+            named.append(text_of(params, ("id",)))
+        named += [_resource_task(params, name) for name in ("name", "parent")]
+        named.append(_resource_task(object_of(params, ("config",)), "name"))
+        references = only(self.message, REFERENCES)
+        if references is not None:
+            if not isinstance(references, list) or not all(isinstance(one, str) for one in references):
+                raise A2AProblem("params", "referenceTaskIds must be a list of texts.")
+            named += references
+        return list(dict.fromkeys(one for one in named if one))
+
+    @property
+    def push_urls(self) -> list[str]:
+        """Where the caller wants to be told of changes."""
+        holders = [self.params, object_of(self.params, ("config",))]
+        configuration = object_of(self.params, ("configuration",))
+        found = [] if self.operation != "push_create" else [self.params.get("url")]
+        for holder in (*holders, configuration):
+            if holder is not None:
+                found += [
+                    holder[name].get("url") for name in PUSH_IN_SEND if isinstance(holder.get(name), dict)
+                ]
+        return [url for url in found if isinstance(url, str)]
+
+    def pieces(self) -> Iterator[Piece]:
+        """Every text of the message and of what is said beside it, with its path."""
+        if self.message is not None:
+            yield from texts_in(self.message, "message")
+        if self.operation in SENDS:
+            yield from texts_in({"metadata": self.params.get("metadata") or {}}, "params")
+
+    def opaque(self) -> list[str]:
+        """Where the message carries content that is no text."""
+        return opaque_in(self.message, "message") if self.message is not None else []
+
+    @property
+    def path(self) -> str:
+        """The path below the agent's interface, without a query."""
+        if self.dialect.rpc:
+            return ""
+        if self.operation == "extended_card":
+            below = EXTENDED_CARD_PATHS[self.dialect.version]
+        else:
+            below = REST_ROUTES[self.operation][1].format(
+                task=_quoted(self.path_task), push=_quoted(self.path_push)
+            )
+        if self.dialect.legacy:
+            return f"/v1{below}"
+        return f"/{_quoted(self.tenant)}{below}" if self.tenant else below
+
+    def body(self) -> bytes:
+        """The body to send on: what was read, so that nothing travels that was not seen."""
+        return b"" if self.document is None else msgspec.json.encode(self.document)
+
+
+def _quoted(text: str | None) -> str:
+    return quote(text or "", safe="")
+
+
+def _resource_task(holder: Json | None, name: str) -> str | None:
+    """The task in a resource name like `tasks/ID/pushNotificationConfigs/…`."""
+    value = holder.get(name) if holder is not None else None
+    if not isinstance(value, str) or not value.startswith("tasks/"):
+        return None
+    return value.split("/")[1]
+
+
+def typed_id(value: Any) -> RpcId:
+    """A JSON-RPC id that can be given back; raises for any other kind of value."""
+    if value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise A2AProblem("request", "The id must be text, a whole number or null.")

@@ -1,0 +1,136 @@
+"""The four HTTP dialects of A2A as tables: what operations, states and roles are called in each."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Binding = Literal["JSONRPC", "HTTP+JSON"]
+Version = Literal["1.0", "0.3"]
+Operation = Literal[
+    "send",
+    "stream",
+    "get",
+    "list",
+    "cancel",
+    "subscribe",
+    "push_create",
+    "push_get",
+    "push_list",
+    "push_delete",
+    "extended_card",
+]
+State = Literal[
+    "submitted",
+    "working",
+    "input-required",
+    "auth-required",
+    "completed",
+    "canceled",
+    "failed",
+    "rejected",
+    "unknown",
+]
+Role = Literal["user", "agent"]
+
+STREAMED: frozenset[Operation] = frozenset({"stream", "subscribe"})
+TERMINAL: frozenset[State] = frozenset({"completed", "canceled", "failed", "rejected"})
+
+
+class Dialect(Struct, frozen=True):
+    """One binding of one version."""
+
+    binding: Binding
+    version: Version
+
+    @property
+    def legacy(self) -> bool:
+        """Whether this is 0.3."""
+        return self.version == "0.3"
+
+    @property
+    def rpc(self) -> bool:
+        """Whether calls travel as JSON-RPC."""
+        return self.binding == "JSONRPC"
+
+    @property
+    def proto(self) -> bool:
+        """Whether names and shapes are those of the protocol buffers; only 0.3 over JSON-RPC has its own."""
+        return not (self.legacy and self.rpc)
+
+    @property
+    def content_type(self) -> str:
+        """How a whole reply is labelled."""
+        return "application/a2a+json" if not self.legacy and not self.rpc else "application/json"
+
+
+RPC_1_0 = Dialect("JSONRPC", "1.0")
+RPC_0_3 = Dialect("JSONRPC", "0.3")
+REST_1_0 = Dialect("HTTP+JSON", "1.0")
+REST_0_3 = Dialect("HTTP+JSON", "0.3")
+DIALECTS = (RPC_1_0, RPC_0_3, REST_1_0, REST_0_3)
+
+RPC_METHODS: dict[str, tuple[Dialect, Operation]] = {
+    "SendMessage": (RPC_1_0, "send"),
+    "SendStreamingMessage": (RPC_1_0, "stream"),
+    "GetTask": (RPC_1_0, "get"),
+    "ListTasks": (RPC_1_0, "list"),
+    "CancelTask": (RPC_1_0, "cancel"),
+    "SubscribeToTask": (RPC_1_0, "subscribe"),
+    "CreateTaskPushNotificationConfig": (RPC_1_0, "push_create"),
+    "GetTaskPushNotificationConfig": (RPC_1_0, "push_get"),
+    "ListTaskPushNotificationConfigs": (RPC_1_0, "push_list"),
+    "DeleteTaskPushNotificationConfig": (RPC_1_0, "push_delete"),
+    "GetExtendedAgentCard": (RPC_1_0, "extended_card"),
+    "message/send": (RPC_0_3, "send"),
+    "message/stream": (RPC_0_3, "stream"),
+    "tasks/get": (RPC_0_3, "get"),
+    "tasks/cancel": (RPC_0_3, "cancel"),
+    "tasks/resubscribe": (RPC_0_3, "subscribe"),
+    "tasks/pushNotificationConfig/set": (RPC_0_3, "push_create"),
+    "tasks/pushNotificationConfig/get": (RPC_0_3, "push_get"),
+    "tasks/pushNotificationConfig/list": (RPC_0_3, "push_list"),
+    "tasks/pushNotificationConfig/delete": (RPC_0_3, "push_delete"),
+    "agent/getAuthenticatedExtendedCard": (RPC_0_3, "extended_card"),
+}
+RPC_NAMES: dict[tuple[Dialect, Operation], str] = {what: name for name, what in RPC_METHODS.items()}
+
+REST_ROUTES: dict[Operation, tuple[tuple[str, ...], str]] = {
+    "send": (("POST",), "/message:send"),
+    "stream": (("POST",), "/message:stream"),
+    "cancel": (("POST",), "/tasks/{task}:cancel"),
+    "subscribe": (("POST", "GET"), "/tasks/{task}:subscribe"),
+    "push_create": (("POST",), "/tasks/{task}/pushNotificationConfigs"),
+    "push_list": (("GET",), "/tasks/{task}/pushNotificationConfigs"),
+    "push_get": (("GET",), "/tasks/{task}/pushNotificationConfigs/{push}"),
+    "push_delete": (("DELETE",), "/tasks/{task}/pushNotificationConfigs/{push}"),
+    "get": (("GET",), "/tasks/{task}"),
+    "list": (("GET",), "/tasks"),
+}
+"""Methods and path below an interface's address; 0.3 has `/v1` before it."""
+EXTENDED_CARD_PATHS: dict[Version, str] = {"1.0": "/extendedAgentCard", "0.3": "/card"}
+
+
+def state_word(state: State, dialect: Dialect) -> str:
+    """A state as this dialect spells it."""
+    if not dialect.proto:
+        return state
+    if state == "unknown":
+        return "TASK_STATE_UNSPECIFIED"
+    if state == "canceled" and dialect.legacy:
+        return "TASK_STATE_CANCELLED"
+    return f"TASK_STATE_{state.upper().replace('-', '_')}"
+
+
+STATES: dict[str, State] = {
+    state_word(state, dialect): state
+    for dialect in DIALECTS
+    for state in (*TERMINAL, "submitted", "working", "input-required", "auth-required", "unknown")
+}
+
+
+def role_word(role: Role, dialect: Dialect) -> str:
+    """A role as this dialect spells it."""
+    return f"ROLE_{role.upper()}" if dialect.proto else role
+
+
+ROLES: dict[str, Role] = {"user": "user", "agent": "agent", "ROLE_USER": "user", "ROLE_AGENT": "agent"}

@@ -1,0 +1,176 @@
+"""An answer as its agent gave it, whole or as one event of a stream: a view over the raw JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from assent.relay.a2a.dialects import TERMINAL, Dialect, Operation, State
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reading import (
+    ARTIFACT_UPDATE,
+    CONTEXT_ID,
+    MESSAGE_ID,
+    STATUS_UPDATE,
+    TASK_ID,
+    Json,
+    Piece,
+    object_of,
+    opaque_in,
+    role_of,
+    state_of,
+    text_of,
+    texts_in,
+)
+
+_decode = msgspec.json.Decoder().decode
+
+
+class A2AReply(Struct, frozen=True, kw_only=True):
+    """What an agent answered to an operation."""
+
+    dialect: Dialect
+    operation: Operation
+    document: Json
+    """The whole body, or the data of one event."""
+
+    @property
+    def error(self) -> Any:
+        """What the agent says went wrong; None if nothing did."""
+        return self.document.get("error")
+
+    @property
+    def result(self) -> Json:
+        """What was asked for: the result of JSON-RPC, the body of HTTP+JSON."""
+        found = self.document.get("result") if self.dialect.rpc else self.document
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def task(self) -> Json | None:
+        """The task, where the answer is one."""
+        result = self.result
+        inner = object_of(result, ("task",))
+        if inner is not None:
+            return inner
+        bare = result.get("kind") == "task" or ("id" in result and "status" in result)
+        return result if bare and self.operation not in PUSH else None
+
+    @property
+    def tasks(self) -> list[Json]:
+        """Every task of the answer: one, or a page of them."""
+        if self.operation == "list":
+            listed = self.result.get("tasks")
+            return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        return [self.task] if self.task is not None else []
+
+    @property
+    def message(self) -> Json | None:
+        """The message, where the answer is one."""
+        result = self.result
+        if result.get("kind") == "message":
+            return result
+        return object_of(result, ("message", "msg")) if self.operation in ANSWERED else None
+
+    @property
+    def status_update(self) -> Json | None:
+        """The change of state, where the event is one."""
+        result = self.result
+        return result if result.get("kind") == "status-update" else object_of(result, STATUS_UPDATE)
+
+    @property
+    def artifact_update(self) -> Json | None:
+        """The piece of work, where the event is one."""
+        result = self.result
+        return result if result.get("kind") == "artifact-update" else object_of(result, ARTIFACT_UPDATE)
+
+    @property
+    def task_id(self) -> str | None:
+        """The task this is about."""
+        if self.task is not None:
+            return text_of(self.task, ("id",))
+        about = self.status_update or self.artifact_update or self.message
+        return text_of(about, TASK_ID)
+
+    @property
+    def context_id(self) -> str | None:
+        """The conversation this is about."""
+        return text_of(self.task or self.status_update or self.artifact_update or self.message, CONTEXT_ID)
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the message, where the answer is one."""
+        return text_of(self.message, MESSAGE_ID)
+
+    @property
+    def state(self) -> State | None:
+        """Where the task stands, as far as the answer says."""
+        about = self.task or self.status_update
+        return None if about is None else state_of(about.get("status"))
+
+    @property
+    def final(self) -> bool:
+        """Whether the task has ended."""
+        return self.state in TERMINAL
+
+    def pieces(self) -> Iterator[Piece]:
+        """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""
+        for holder, path in self._written():
+            yield from texts_in(holder, path)
+
+    def opaque(self) -> list[str]:
+        """Where the agent's answer carries content that is no text."""
+        return [place for holder, path in self._written() for place in opaque_in(holder, path)]
+
+    def _written(self) -> Iterator[tuple[Any, str]]:
+        message, status, artifact = self.message, self.status_update, self.artifact_update
+        if message is not None:
+            yield message, "message"
+        if status is not None:
+            yield status.get("status"), "status"
+            yield {"metadata": status.get("metadata") or {}}, "statusUpdate"
+        if artifact is not None:
+            yield artifact.get("artifact"), "artifact"
+            yield {"metadata": artifact.get("metadata") or {}}, "artifactUpdate"
+        tasks = self.tasks
+        for index, task in enumerate(tasks):
+            yield from _of_task(task, f"tasks[{index}]." if self.operation == "list" else "")
+        if self.error is not None:
+            yield self.error, "error"
+
+    def body(self) -> bytes:
+        """The document as bytes."""
+        return msgspec.json.encode(self.document)
+
+
+PUSH: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})
+ANSWERED: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
+
+
+def _of_task(task: Json, path: str) -> Iterator[tuple[Any, str]]:
+    status = task.get("status")
+    if isinstance(status, dict):
+        yield (
+            {name: value for name, value in status.items() if name not in ("state", "timestamp")},
+            f"{path}status",
+        )
+    yield task.get("artifacts"), f"{path}artifacts"
+    yield {"metadata": task.get("metadata") or {}}, f"{path}task"
+    history = task.get("history")
+    for index, message in enumerate(history if isinstance(history, list) else []):
+        # A message that does not say who wrote it may be anyone's.
+        if not isinstance(message, dict) or role_of(message) != "user":
+            yield message, f"{path}history[{index}]"
+
+
+def read_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:
+    """The answer in a body or an event's data; raises A2AProblem for what is no JSON object."""
+    try:
+        document = _decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise A2AProblem("agent_response", "The agent's answer is not valid JSON.") from None
+    if not isinstance(document, dict):
+        raise A2AProblem("agent_response", "The agent's answer is not a JSON object.")
+    if dialect.rpc and ("result" in document) == ("error" in document):
+        raise A2AProblem("agent_response", "The agent's answer is neither a result nor an error.")
+    return A2AReply(dialect=dialect, operation=operation, document=document)
