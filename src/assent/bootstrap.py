@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from starlette.routing import Router
 from assent.cases.case import Subject
 from assent.cases.kind import ReviewKind
 from assent.deliveries.guarded_http import GuardedHttp
+from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.deliveries.webhook import WebhookCourier
 from assent.desk import clock, minting
 from assent.desk.addresses import Addresses
@@ -25,6 +27,8 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
+from assent.relay.proxy import RelayApp
+from assent.relay.wiring import relay_app
 from assent.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
@@ -44,7 +48,7 @@ from assent.server.sessions import CaseSessions
 from assent.server.static_files import StaticFiles
 from assent.server.streams import EventStreams
 from assent.server.tracing import TracedApp
-from assent.server.wire import Scope
+from assent.server.wire import Receive, Scope, read_body
 from assent.settings import Settings
 from assent.signing.stored import StoredSigner
 from assent.stores.sqlite.store import SqliteStore
@@ -103,6 +107,7 @@ class Parts:
             desk=self.desk, sweep=Sweep(self.desk), outbox=self.outbox, streams=self.streams
         )
         self.store.on_change(self._foreign_change)
+        self.relay = self._relay()
         app = self._app()
         self.app = TracedApp(app) if settings.tracing else app
 
@@ -120,7 +125,28 @@ class Parts:
             start=self.start,
             stop=self.stop,
             log_requests=self.settings.log_requests,
+            relay=self.relay,
         )
+
+    def _relay(self) -> RelayApp | None:
+        settings = self.settings
+        if settings.relay is None or not settings.relay.agents:
+            return None
+        self._lookup = SystemLookup()
+        app = relay_app(
+            settings.relay,
+            environ=os.environ,
+            public_url=settings.public_url,
+            allow_loopback=settings.allow_loopback,
+            resolver=GuardedResolver(self._lookup, allow_loopback=settings.allow_loopback),
+            authenticate=self.authenticate,
+            read_body=_read_at_most,
+            check_push=self.http.check_resolves,
+            now=self._now,
+            monotonic=clock.monotonic,
+        )
+        self.streams.also_close(app.streams.close)
+        return app
 
     def _rest(self, cases: CaseApi) -> Router:
         folder = self.settings.look
@@ -188,10 +214,17 @@ class Parts:
         """End streams and timers, finish accepted writes, close."""
         await self.streams.close()
         await self.clockwork.stop()
+        if self.relay is not None:
+            await self.relay.aclose()
+            self._lookup.close()
         await self.http.aclose()
         await self.store.aclose()
         if self._signer is not None:
             await self._signer.aclose()
+
+
+async def _read_at_most(scope: Scope, receive: Receive, limit: int) -> bytes:
+    return await read_body(scope, receive, limit=limit)
 
 
 async def build(

@@ -15,10 +15,11 @@ from assent.errors import SettingsError, ValidationFailed
 from assent.pages.look import read_look
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.protocol.duration import parse_duration
+from assent.relay.registered import RelaySettings, check_relay
 
 PREFIX = "ASSENT_"
 DEFAULT_FILE = "assent.toml"
-OPTIONAL = frozenset({"base_url", "look"})
+OPTIONAL = frozenset({"base_url", "look", "relay"})
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Count = Annotated[int, Meta(ge=0)]
@@ -59,6 +60,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether callbacks and default_ref may go to loopback addresses; for development only."""
     look: str | None = None
     """A folder with the pages' own look: name, logo, colours, styles, templates, languages."""
+    relay: RelaySettings | None = None
+    """The agents behind the relay and who may call them; a table, in the file only."""
     log_style: Literal["auto", "json", "text"] = "auto"
     """How log lines look; auto is text at a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -132,6 +135,8 @@ def check(settings: Settings) -> None:
         raise SettingsError(f"look {settings.look!r} is no folder.")
     if settings.look is not None:
         read_look(Path(settings.look))
+    if settings.relay is not None:
+        check_relay(settings.relay, allow_loopback=settings.allow_loopback)
     base_url = settings.base_url
     if base_url is not None and not is_secure_or_loopback(base_url):
         raise SettingsError(

@@ -32,4 +32,7 @@ def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
 def _toml(value: object) -> str:
     if value is None:
         return '""'
+    if isinstance(value, dict):
+        inner = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items() if one is not None)
+        return f"{{{', '.join(inner)}}}"
     return msgspec.json.encode(value).decode()

@@ -34,11 +34,24 @@ Found = tuple[Handler, str, str]
 REVIEWS = "/v1/reviews/"
 CASES = "/v1/cases"
 EVENTS = "events"
+RELAY = "/relay/v1/agents/"
 COME_BACK = (b"retry-after", b"2")
 LEFT = 499  # the caller went away; nobody sees this but the metrics
 # What requests are counted by; a path that nobody serves must not become a name of its own.
 TOPS = frozenset(
-    {".well-known", "api", "docs", "healthz", "metrics", "openapi.json", "readyz", "review", "static", "v1"}
+    {
+        ".well-known",
+        "api",
+        "docs",
+        "healthz",
+        "metrics",
+        "openapi.json",
+        "readyz",
+        "relay",
+        "review",
+        "static",
+    }
+    | {"v1"}
 )
 access = logging.getLogger("assent.access")
 
@@ -59,6 +72,7 @@ class AssentApp:
         start: Callable[[], Awaitable[None]],
         stop: Callable[[], Awaitable[None]],
         log_requests: bool = False,
+        relay: ASGIApp | None = None,
     ) -> None:
         self._desk = desk
         self._authenticate = authenticate
@@ -66,6 +80,7 @@ class AssentApp:
         self._poll = poll
         self._meter = meter
         self._rest = rest
+        self._relay = relay
         self._log_requests = log_requests
         self._start = start
         self._stop = stop
@@ -120,9 +135,10 @@ class AssentApp:
         return reply
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What writes its own reply: the event streams, and everything behind the router."""
+        """What writes its own reply: the event streams, the relay, and everything behind the router."""
         began = time.perf_counter()
-        _, argument, route = self._find(scope["method"], route_path(scope))
+        path = route_path(scope)
+        _, argument, route = self._find(scope["method"], path)
         status = 0
 
         async def noting(message: Message) -> None:
@@ -134,6 +150,8 @@ class AssentApp:
         try:
             if route == EVENTS:
                 await self._events(scope, receive, noting, argument)
+            elif self._relay is not None and path.startswith(RELAY):
+                await self._relay(scope, receive, noting)
             else:
                 await self._rest({**scope, "app": self}, receive, noting)
         except Disconnected:

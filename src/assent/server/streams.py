@@ -6,7 +6,7 @@ short-lived task writes to it. That keeps ten thousand open streams cheap.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from starlette.responses import Response
@@ -54,6 +54,7 @@ class EventStreams:
         self._streams: dict[str, set[Stream]] = defaultdict(set)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
+        self._others: list[Callable[[], Awaitable[None]]] = []
         desk.store.on_change(self.wake)
 
     def __len__(self) -> int:
@@ -102,9 +103,15 @@ class EventStreams:
             if not stream.busy:
                 self._spawn(stream.write(HEARTBEAT))
 
+    def also_close(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Have streams of another kind end with these."""
+        self._others.append(close)
+
     async def close(self) -> None:
         """End every stream so that a stopping server need not wait; callers come back with Last-Event-ID."""
         self._ending = True
+        for close in self._others:
+            await close()
         for stream in self._open():
             self._spawn(stream.write(b"", more=False))
         if self._tasks:

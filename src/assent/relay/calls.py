@@ -1,0 +1,248 @@
+"""One call from its caller to an agent and back: the four legs, and agents that take their time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from yarl import URL
+
+from assent.errors import AddressRefused
+from assent.relay.a2a.building import task_reply
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import STREAMED
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reply import A2AReply, read_reply
+from assent.relay.access import Access
+from assent.relay.directory import Directory
+from assent.relay.inspection import Answered, Changed, Exchange, Inspector, Refused
+from assent.relay.limits import RelayLimits
+from assent.relay.overdue import OverdueCalls, settled_task
+from assent.relay.policies.policy import Leg
+from assent.relay.registry import Subscription
+from assent.relay.taskbook import Entry
+from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, Upstream, kind_of
+
+UNCHECKED = "The message could not be checked, so it was not passed on."
+NOT_YET = "The agent has not answered yet; ask again later."
+
+log = logging.getLogger("assent.relay")
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """A call and all that travels with it."""
+
+    subscription: Subscription
+    call: A2ACall
+    correlation_id: str
+    headers: Mapping[str, str]
+    """What the agent gets, its credentials among them."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A whole answer for the caller."""
+
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+    reply: A2AReply | None = None
+
+
+class Taken(Exception):
+    """The relay answers itself, with this document."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        super().__init__("the relay answers itself")
+        self.document = document
+
+
+class Calls:
+    """Carries calls."""
+
+    def __init__(
+        self,
+        *,
+        upstream: Upstream,
+        directory: Directory,
+        access: Access,
+        inspector: Inspector,
+        limits: RelayLimits,
+        check_push: Callable[[str], Awaitable[None]],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.upstream = upstream
+        self.limits = limits
+        self.overdue = OverdueCalls(access.book, now)
+        self._directory = directory
+        self._access = access
+        self._inspector = inspector
+        self._check_push = check_push
+        self._now = now
+
+    async def whole(self, way: Way) -> Answer:
+        """The answer to a call that is not streamed; raises A2AProblem."""
+        if way.call.operation != "send":
+            return await self.exchange(way, within=self.limits.early_return_for.total_seconds())
+        job = asyncio.create_task(self.exchange(way, within=self.limits.call_for.total_seconds()))
+        try:
+            await asyncio.wait({job}, timeout=self.limits.early_return_for.total_seconds())
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
+        if job.done():
+            return job.result()
+        return await self._return_early(way, job)
+
+    async def exchange(self, way: Way, *, within: float) -> Answer:
+        """There and back."""
+        try:
+            call = await self.outward(way)
+            url = await self.url_for(way, call)
+            async with self.upstream.open(
+                way.subscription.sink, call.method, url, headers=way.headers, body=call.body(), within=within
+            ) as response:
+                return await self.read_answer(way, response, within=within)
+        except Taken as taken:
+            return await self.taken(way, taken)
+
+    async def taken(self, way: Way, taken: Taken) -> Answer:
+        """What the relay answers itself, in the caller's own names."""
+        call = way.call
+        reply = A2AReply(dialect=call.dialect, operation=call.operation, document=taken.document)
+        noted = await self._access.note(way.subscription, reply)
+        return Answer(body=noted.body(), content_type=call.dialect.content_type, reply=noted)
+
+    # The way there
+
+    async def outward(self, way: Way) -> A2ACall:
+        """The call as the agent gets it; raises A2AProblem if it may not pass, Taken if the relay answers."""
+        await self._check_addresses(way.call)
+        call = await self._ask_on_request(Leg.REQUEST_FROM_SOURCE, way, way.call)
+        entries = await self._access.entries(way.subscription, call)
+        for entry in entries:
+            if entry.upstream_id is None:
+                raise Taken(self._of_our_own(call, entry))
+        call = await self._access.admit(way.subscription, call, entries)
+        return await self._ask_on_request(Leg.REQUEST_TO_SINK, way, call)
+
+    async def url_for(self, way: Way, call: A2ACall) -> URL:
+        """Where the agent takes this call."""
+        offer = await self._directory.offer(way.subscription.sink)
+        address = offer.url(call.dialect, call.tenant) + call.path
+        return URL(f"{address}?{call.query}" if call.query else address, encoded=True)
+
+    async def _check_addresses(self, call: A2ACall) -> None:
+        """An agent calls the addresses it is given: none may be one that the relay would not call."""
+        for url in call.push_urls:
+            try:
+                await self._check_push(url)
+            except AddressRefused as refusal:
+                raise A2AProblem("params", f"The push notification's URL: {refusal.message}") from refusal
+
+    async def _ask_on_request(self, leg: Leg, way: Way, call: A2ACall) -> A2ACall:
+        document = await self._ask(leg, way, call, None)
+        return call if document is None else replace(call, document=document)
+
+    # The way back
+
+    async def read_answer(self, way: Way, response: aiohttp.ClientResponse, *, within: float) -> Answer:
+        """A whole answer, checked; raises A2AProblem for what is none."""
+        kind = kind_of(response)
+        if kind == EVENTS_TYPE:
+            raise A2AProblem("agent_response", "The agent answered with a stream where none was asked for.")
+        body = await self.upstream.read_whole(response, within=within)
+        call = way.call
+        if not body and not call.dialect.rpc and response.status in (200, 202, 204):
+            return Answer(body=b"", status=response.status, content_type=call.dialect.content_type)
+        if kind not in JSON_TYPES:
+            raise A2AProblem("agent_response", "The agent's answer is not JSON.")
+        reply = read_reply(call.dialect, call.operation, body)
+        back = await self.inward(way, reply)
+        return Answer(
+            body=body if back is reply else back.body(),
+            content_type=kind,
+            status=200 if call.dialect.rpc else response.status,
+            reply=back,
+        )
+
+    async def inward(self, way: Way, reply: A2AReply) -> A2AReply:
+        """An answer or an event as the caller gets it, the very same if nothing was changed.
+
+        Raises A2AProblem if it may not pass, Taken if the relay answers instead.
+        """
+        seen = self.watched(way)
+        back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, reply)
+        if back.error is None:
+            back = await self._access.note(way.subscription, back)
+            if back.operation == "extended_card":
+                back = self._own_card(way, back)
+        back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
+        # What was looked at is what travels: a second value of one name is in the bytes only.
+        return replace(back) if seen and back is reply else back
+
+    def watched(self, way: Way) -> bool:
+        """Whether anything looks at what the agent answers."""
+        legs = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
+        return any(self._inspector.watches(leg, way.subscription) for leg in legs)
+
+    def _own_card(self, way: Way, reply: A2AReply) -> A2AReply:
+        card = self._directory.shown(way.subscription.sink, reply.result)
+        return replace(reply, document=reply.document | {"result": card} if reply.dialect.rpc else card)
+
+    async def _ask_on_response(self, leg: Leg, way: Way, reply: A2AReply) -> A2AReply:
+        document = await self._ask(leg, way, way.call, reply)
+        return reply if document is None else replace(reply, document=document)
+
+    async def _ask(self, leg: Leg, way: Way, call: A2ACall, reply: A2AReply | None) -> dict[str, Any] | None:
+        """Another document to go on with, or None; raises for what may not go on."""
+        if not self._inspector.watches(leg, way.subscription):
+            return None
+        exchange = Exchange(
+            subscription=way.subscription, correlation_id=way.correlation_id, call=call, reply=reply
+        )
+        try:
+            verdict = await self._inspector.inspect(leg, exchange)
+        except A2AProblem:
+            raise
+        except Exception as error:
+            log.exception("a message could not be checked", extra={"correlation_id": way.correlation_id})
+            raise A2AProblem("internal", UNCHECKED) from error
+        if isinstance(verdict, Refused):
+            raise verdict.problem
+        if isinstance(verdict, Answered):
+            raise Taken(verdict.document)
+        return verdict.document if isinstance(verdict, Changed) else None
+
+    # Agents that take their time
+
+    async def _return_early(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
+        subscription, call = way.subscription, way.call
+        entry = await self.overdue.keep(
+            subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id
+        )
+        document = task_reply(
+            settled_task(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
+        )
+        return Answer(body=msgspec.json.encode(document), content_type=call.dialect.content_type)
+
+    @staticmethod
+    async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
+        return (await job).reply
+
+    def _of_our_own(self, call: A2ACall, entry: Entry) -> dict[str, Any]:
+        """What there is to say of a task that only the relay knows by this name."""
+        if call.operation == "cancel":
+            raise A2AProblem("not_cancelable", NOT_YET if entry.ending is None else "The task has ended.")
+        if call.operation != "get" and not (call.operation in STREAMED and call.message is None):
+            raise A2AProblem("unsupported", NOT_YET if entry.ending is None else "The task has ended.")
+        task = settled_task(entry, call.dialect, self._now())
+        return task_reply(task, call.operation, call.dialect, call.rpc_id)
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        await self.overdue.aclose()

@@ -1,0 +1,159 @@
+"""Agents' cards, read from the agents and kept for a while: where to call them, what callers are shown."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+from yarl import URL
+
+from assent.errors import AddressRefused
+from assent.protocol.addresses import LOOPBACK_HOSTS, ParsedTarget, check_url
+from assent.relay.a2a.cards import WELL_KNOWN, Interface, etag_of, interfaces_of, read_card, rewritten
+from assent.relay.a2a.dialects import Dialect
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reading import Json
+from assent.relay.registry import Agent
+from assent.relay.upstream import JSON_TYPES, Upstream, kind_of
+
+FRESH_FOR_S = 300.0
+RETRY_AFTER_S = 30.0
+READ_WITHIN_S = 10.0
+
+log = logging.getLogger("assent.relay")
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What an agent offers, as its card said when it was read."""
+
+    card: Json
+    """As callers see it."""
+    etag: str
+    interfaces: tuple[Interface, ...]
+    fresh_until: float
+
+    def url(self, dialect: Dialect, tenant: str | None) -> str:
+        """Where the agent speaks this dialect; raises A2AProblem if it does not.
+
+        Of a binding that is offered in another version only, the agent says itself what it thinks of this.
+        """
+        of_binding = [one for one in self.interfaces if one.dialect.binding == dialect.binding]
+        if not of_binding:
+            raise A2AProblem("unsupported", f"The agent does not speak {dialect.binding}.")
+        exact = [one for one in of_binding if one.dialect == dialect] or of_binding
+        return next((one.url for one in exact if one.tenant == tenant), exact[0].url)
+
+
+class Directory:
+    """Reads cards, one request at a time for each agent, and keeps an old one while there is no new."""
+
+    def __init__(
+        self,
+        *,
+        upstream: Upstream,
+        address: Callable[[str], str],
+        monotonic: Callable[[], float],
+        allow_loopback: bool,
+    ) -> None:
+        self._upstream = upstream
+        self._address = address
+        self._monotonic = monotonic
+        self._allow_loopback = allow_loopback
+        self._offers: dict[str, Offer] = {}
+        self._reading: dict[str, asyncio.Task[Offer]] = {}
+
+    async def offer(self, agent: Agent) -> Offer:
+        """What the agent offers; raises A2AProblem when its card was never read and cannot be now."""
+        known = self._offers.get(agent.id)
+        if known is not None and self._monotonic() < known.fresh_until:
+            return known
+        reading = self._reading.get(agent.id)
+        if reading is None:
+            reading = self._reading[agent.id] = asyncio.create_task(self._refresh(agent))
+            reading.add_done_callback(lambda task: self._read(agent.id, task))
+        return known if known is not None else await asyncio.shield(reading)
+
+    def shown(self, agent: Agent, card: Json) -> Json:
+        """A card of this agent as callers see it."""
+        return rewritten(
+            card, self._address(agent.id), serves=lambda one: self._target(agent, one) is not None
+        )
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        for task in list(self._reading.values()):
+            task.cancel()
+        await asyncio.gather(*self._reading.values(), return_exceptions=True)
+
+    def _read(self, agent_id: str, task: "asyncio.Task[Offer]") -> None:
+        self._reading.pop(agent_id, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("the card of agent %s could not be read: %s", agent_id, task.exception())
+
+    async def _refresh(self, agent: Agent) -> Offer:
+        try:
+            card = await self._fetch(agent)
+            offer = self._offer_of(agent, card)
+        except A2AProblem:
+            known = self._offers.get(agent.id)
+            if known is None:
+                raise
+            offer = Offer(
+                card=known.card,
+                etag=known.etag,
+                interfaces=known.interfaces,
+                fresh_until=self._monotonic() + RETRY_AFTER_S,
+            )
+        self._offers[agent.id] = offer
+        return offer
+
+    def _offer_of(self, agent: Agent, card: Json) -> Offer:
+        found = [(one, self._target(agent, one)) for one in interfaces_of(card)]
+        interfaces = tuple(
+            Interface(dialect=one.dialect, url=target.url.rstrip("/"), tenant=one.tenant)
+            for one, target in found
+            if target is not None
+        )
+        shown = self.shown(agent, card)
+        return Offer(
+            card=shown,
+            etag=etag_of(shown),
+            interfaces=interfaces,
+            fresh_until=self._monotonic() + FRESH_FOR_S,
+        )
+
+    async def _fetch(self, agent: Agent) -> Json:
+        urls = [agent.card_url] if agent.card_url else [agent.url + path for path in WELL_KNOWN]
+        for url in urls:
+            status, body = await self._get(agent, url)
+            if status == 200:
+                return read_card(body)
+        raise A2AProblem("agent_response", "The agent's card could not be found.")
+
+    async def _get(self, agent: Agent, url: str) -> tuple[int, bytes]:
+        own = self._same_origin(agent, check_url(url, allow_loopback=self._allow_loopback))
+        headers = {"Accept": "application/json", **(agent.credentials if own else {})}
+        async with self._upstream.open(
+            agent, "GET", URL(url, encoded=True), headers=headers, body=b"", within=READ_WITHIN_S
+        ) as response:
+            body = await self._upstream.read_whole(response, within=READ_WITHIN_S)
+            if response.status == 200 and kind_of(response) not in JSON_TYPES:
+                raise A2AProblem("agent_response", "The agent's card is not JSON.")
+            return response.status, body
+
+    def _target(self, agent: Agent, interface: Interface) -> ParsedTarget | None:
+        """Where to call an interface; None if it lies anywhere but with the agent that was registered.
+
+        A card is what an agent says of itself: it must not send the relay's credentials elsewhere.
+        """
+        try:
+            target = check_url(interface.url, allow_loopback=self._allow_loopback)
+        except AddressRefused:
+            return None
+        return target if "?" not in target.url and self._same_origin(agent, target) else None
+
+    def _same_origin(self, agent: Agent, target: ParsedTarget) -> bool:
+        own = check_url(agent.url, allow_loopback=self._allow_loopback)
+        hosts = {own.host, target.host}
+        same_host = len(hosts) == 1 or hosts <= LOOPBACK_HOSTS
+        return same_host and (own.scheme, own.port) == (target.scheme, target.port)

@@ -1,0 +1,149 @@
+"""Calls whose caller has gone on with a task of the relay's own name, and how they end."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+
+from assent.relay.a2a.building import message, task, text_part
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import Dialect
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reading import Json
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.a2a.translation import parts_of, translated
+from assent.relay.reasons import Timeout, as_metadata
+from assent.relay.registry import Subscription
+from assent.relay.taskbook import Ending, Entry, TaskBook
+
+BROKEN = "The agent did not answer properly."
+
+
+class OverdueCalls:
+    """Keeps the calls that go on, and writes into the book how each ended."""
+
+    def __init__(self, book: TaskBook, now: Callable[[], datetime]) -> None:
+        self.book = book
+        self.now = now
+        self._settling: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def keep(
+        self,
+        subscription: Subscription,
+        call: A2ACall,
+        job: "asyncio.Future[A2AReply | None]",
+        context_id: str | None,
+    ) -> Entry:
+        """A task of our own for a call that goes on."""
+        entry = Entry(
+            id=str(uuid.uuid4()),
+            owner=subscription.source.name,
+            upstream_id=None,
+            context_id=context_id or str(uuid.uuid4()),
+        )
+        await self.book.write(subscription.sink.id, "task", entry)
+        key = (subscription.sink.id, entry.id)
+        settling = asyncio.create_task(
+            self._settle(subscription, call, entry, job, minted=context_id is None)
+        )
+        self._settling[key] = settling
+        settling.add_done_callback(lambda _: self._settling.pop(key, None))
+        return entry
+
+    async def wait(self, agent: str, task_id: str) -> None:
+        """Wait until the call behind a task has ended; at once if none goes on."""
+        settling = self._settling.get((agent, task_id))
+        if settling is not None:
+            await asyncio.wait({settling})
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        tasks = list(self._settling.values())
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _settle(
+        self,
+        subscription: Subscription,
+        call: A2ACall,
+        entry: Entry,
+        job: "asyncio.Future[A2AReply | None]",
+        *,
+        minted: bool,
+    ) -> None:
+        agent, owner = subscription.sink.id, entry.owner
+        reply, failure = await _outcome(job)
+        theirs = reply.task_id if reply is not None and reply.task is not None else None
+        if theirs is None:
+            ending = Ending(
+                dialect=call.dialect, message=None if reply is None else reply.message, failure=failure
+            )
+            await self.book.write(agent, "task", _replaced(entry, ending=ending))
+            return
+        # First the name the caller will see, then the way to it: nobody may meet the agent's own name.
+        joined = Entry(
+            id=theirs, owner=owner, upstream_id=theirs, shown_as=entry.id, context_id=entry.context_id
+        )
+        await self.book.write(agent, "task", joined)
+        if minted and reply is not None and reply.context_id and entry.context_id:
+            context = Entry(id=entry.context_id, owner=owner, upstream_id=reply.context_id)
+            await self.book.write(agent, "context", context)
+        await self.book.write(agent, "task", _replaced(entry, upstream_id=theirs))
+
+
+async def _outcome(job: "asyncio.Future[A2AReply | None]") -> tuple[A2AReply | None, str | None]:
+    """The agent's answer, or words on why there is none."""
+    try:
+        reply = await job
+    except A2AProblem as problem:
+        return None, problem.message
+    except Exception:
+        return None, BROKEN
+    if reply is None:
+        return None, BROKEN
+    if reply.error is not None:
+        said = reply.error.get("message") if isinstance(reply.error, dict) else None
+        return None, said if isinstance(said, str) else BROKEN
+    return reply, None if reply.message is not None or reply.task is not None else BROKEN
+
+
+def settled_task(entry: Entry, dialect: Dialect, now: datetime) -> Json:
+    """A task that only the relay knows, as it stands: working while the call goes on, then as it ended."""
+    ending = entry.ending
+    if ending is None:
+        return task(
+            task_id=entry.id,
+            context_id=entry.context_id or entry.id,
+            state="working",
+            at=now,
+            dialect=dialect,
+            metadata=as_metadata(Timeout()),
+        )
+    parts = [translated(part, dialect) for part in parts_of(ending.message or {})]
+    said = message(
+        message_id=f"{entry.id}-answer",
+        role="agent",
+        parts=parts or [text_part(ending.failure or BROKEN, dialect)],
+        dialect=dialect,
+        task_id=entry.id,
+        context_id=entry.context_id,
+    )
+    return task(
+        task_id=entry.id,
+        context_id=entry.context_id or entry.id,
+        state="completed" if ending.failure is None else "failed",
+        at=now,
+        dialect=dialect,
+        status_message=said,
+    )
+
+
+def _replaced(entry: Entry, *, upstream_id: str | None = None, ending: Ending | None = None) -> Entry:
+    return Entry(
+        id=entry.id,
+        owner=entry.owner,
+        upstream_id=upstream_id,
+        context_id=entry.context_id,
+        ending=ending,
+    )

@@ -1,0 +1,234 @@
+"""The relay's door in raw ASGI: who calls, what is called, and the answer back, whole or as a stream."""
+
+import asyncio
+import re
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from assent.errors import BodyTooLarge, InvalidToken, MethodNotAllowed, Unreachable, ValidationFailed
+from assent.ports.identity import Principal
+from assent.relay.a2a.cards import WELL_KNOWN
+from assent.relay.a2a.dialects import Dialect
+from assent.relay.a2a.problems import A2AProblem, RpcId, error_body, error_status
+from assent.relay.a2a.recognition import Unrecognised, recognise
+from assent.relay.calls import Answer, Calls, Way
+from assent.relay.directory import Directory
+from assent.relay.registry import Agent, Registry, Subscription
+from assent.relay.streaming import Streams
+
+PREFIX = "/relay/v1/agents/"
+LONGEST_QUERY = 4096
+CARD_FRESH_S = 60
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Header = tuple[bytes, bytes]
+ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
+Authenticate = Callable[[Scope], Awaitable[Principal]]
+
+# All that passes of a caller's headers: nobody can list every header that might be a credential.
+FORWARDED = frozenset(
+    {b"accept", b"a2a-version", b"a2a-extensions", b"x-a2a-extensions", b"content-type", b"last-event-id"}
+    | {b"accept-language", b"traceparent", b"tracestate"}
+)
+NO_STORE: Header = (b"cache-control", b"no-store")
+NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
+_CORRELATION = re.compile(r"[!-~]{1,128}")
+
+
+class RelayApp:
+    """Everything below `/relay/v1/agents/`."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        directory: Directory,
+        calls: Calls,
+        authenticate: Authenticate,
+        read_body: ReadBody,
+        public_cards: bool = False,
+    ) -> None:
+        self._registry = registry
+        self._directory = directory
+        self._calls = calls
+        self._authenticate = authenticate
+        self._read_body = read_body
+        self._public_cards = public_cards
+        self.streams = Streams(calls)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; what is refused before it is a call is raised for the server to tell."""
+        path: str = scope["path"]
+        path = path[len(scope.get("root_path", "")) :][len(PREFIX) :]
+        agent_id, slash, below = path.partition("/")
+        if slash + below in WELL_KNOWN:
+            await self._card(scope, send, await self._readable(scope, agent_id))
+            return
+        subscription = await self._subscription(scope, agent_id)
+        sent = {bytes(name): bytes(value) for name, value in scope["headers"]}
+        correlation_id = _correlation(sent)
+        body = await self._body(scope, receive)
+        try:
+            way = _way(scope, slash + below, sent, body, subscription, correlation_id)
+        except Unrecognised as refusal:
+            answer = _problem_answer(refusal.problem, refusal.dialect, refusal.rpc_id)
+            await _send_whole(send, answer, correlation_id)
+            return
+        await self._relay(way, receive, send)
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        await self.streams.close()
+        await self._calls.aclose()
+        await self._directory.aclose()
+        await self._calls.upstream.aclose()
+
+    async def _relay(self, way: Way, receive: Receive, send: Send) -> None:
+        call, correlation_id = way.call, way.correlation_id
+        stream = _Stream(send, correlation_id)
+        answer: Answer | None
+        try:
+            if call.streamed:
+                answer = await self.streams.relay(way, receive, stream.write)
+            else:
+                answer = await self._calls.whole(way)
+        except A2AProblem as problem:
+            answer = _problem_answer(problem, call.dialect, call.rpc_id)
+        if stream.begun:
+            await stream.end()
+        elif answer is not None:
+            await _send_whole(send, answer, correlation_id)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        limits = self._calls.limits
+        try:
+            async with asyncio.timeout(limits.read_for.total_seconds()):
+                return await self._read_body(scope, receive, limits.max_message_bytes)
+        except TimeoutError:
+            raise ValidationFailed("The request did not arrive in time.") from None
+
+    async def _subscription(self, scope: Scope, agent_id: str) -> Subscription:
+        principal = await self._authenticate(scope)
+        if principal.name is None:
+            raise InvalidToken("Call agents with an API key: `Authorization: Bearer …`.")
+        return await self._registry.subscription(principal.name, agent_id)
+
+    async def _readable(self, scope: Scope, agent_id: str) -> Agent:
+        if self._public_cards:
+            return await self._registry.agent(agent_id)
+        return (await self._subscription(scope, agent_id)).sink
+
+    async def _card(self, scope: Scope, send: Send, agent: Agent) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodNotAllowed(allow="GET, HEAD")
+        try:
+            offer = await self._directory.offer(agent)
+        except A2AProblem as problem:
+            raise Unreachable(problem.message) from problem
+        known = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
+        unchanged = offer.etag in known.decode("latin-1") or known.strip() == b"*"
+        reach = b"public" if self._public_cards else b"private"
+        headers = [
+            (b"etag", offer.etag.encode()),
+            (b"cache-control", b"%s, max-age=%d" % (reach, CARD_FRESH_S)),
+            *([] if self._public_cards else [(b"vary", b"authorization")]),
+            NOSNIFF,
+        ]
+        body = b"" if unchanged else msgspec.json.encode(offer.card)
+        if not unchanged:
+            headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 304 if unchanged else 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+class _Stream:
+    """The caller's end of a stream; its head goes out with the first piece."""
+
+    def __init__(self, send: Send, correlation_id: str) -> None:
+        self._send = send
+        self._correlation_id = correlation_id
+        self.begun = False
+
+    async def write(self, data: bytes) -> None:
+        if not self.begun:
+            self.begun = True
+            headers = [
+                (b"content-type", b"text/event-stream; charset=utf-8"),
+                NO_STORE,
+                NOSNIFF,
+                (b"x-accel-buffering", b"no"),
+                (b"x-correlation-id", self._correlation_id.encode()),
+            ]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        if data:
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _way(
+    scope: Scope,
+    path: str,
+    sent: dict[bytes, bytes],
+    body: bytes,
+    subscription: Subscription,
+    correlation_id: str,
+) -> Way:
+    """The call in a request; raises Unrecognised."""
+    query = scope.get("query_string", b"").decode("latin-1")
+    if len(query) > LONGEST_QUERY:
+        raise BodyTooLarge(f"The query is larger than {LONGEST_QUERY} bytes.")
+    call = recognise(
+        method=scope["method"],
+        path=path,
+        query=query,
+        version=_text(sent.get(b"a2a-version")),
+        content_type=_text(sent.get(b"content-type")),
+        body=body,
+    )
+    agent = subscription.sink
+    headers = {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in sent.items()
+        if name in FORWARDED or (agent.forward_headers and name.decode("latin-1") in agent.forward_headers)
+    }
+    headers["x-correlation-id"] = correlation_id
+    headers.update(agent.credentials)
+    return Way(subscription=subscription, call=call, correlation_id=correlation_id, headers=headers)
+
+
+def _correlation(sent: dict[bytes, bytes]) -> str:
+    """The caller's own correlation id if it is one, else a new one."""
+    given = _text(sent.get(b"x-correlation-id"))
+    return given if given and _CORRELATION.fullmatch(given) else str(uuid.uuid4())
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")
+
+
+def _problem_answer(problem: A2AProblem, dialect: Dialect, rpc_id: RpcId) -> Answer:
+    return Answer(
+        body=msgspec.json.encode(error_body(problem, dialect, rpc_id)),
+        content_type="application/json",
+        status=error_status(problem, dialect),
+    )
+
+
+async def _send_whole(send: Send, answer: Answer, correlation_id: str) -> None:
+    headers = [
+        (b"content-type", answer.content_type.encode("latin-1")),
+        (b"content-length", b"%d" % len(answer.body)),
+        NO_STORE,
+        NOSNIFF,
+        (b"x-correlation-id", correlation_id.encode()),
+    ]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,68 @@
+"""Whose task it is, and by which names: agents see one caller, the relay, and cannot tell callers apart.
+
+The book is what keeps callers from each other's tasks and conversations, and where a task that the relay
+named itself is joined to the agent's own.
+"""
+
+from collections import OrderedDict
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from assent.relay.a2a.dialects import Dialect
+from assent.relay.a2a.reading import Json
+
+Kind = Literal["task", "context"]
+MOST_ENTRIES = 200_000
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How a call ended that left no task with the agent: with a message, or with words on what went wrong."""
+
+    dialect: Dialect
+    message: Json | None = None
+    failure: str | None = None
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One task or conversation as its caller names it."""
+
+    id: str
+    owner: str
+    upstream_id: str | None
+    """The agent's own name for it; None while it has not said."""
+    shown_as: str | None = None
+    """What the caller was told it is called, where that is not the agent's name for it."""
+    context_id: str | None = None
+    ending: Ending | None = None
+
+
+class TaskBook(Protocol):
+    """Remembers tasks and conversations by agent and id."""
+
+    async def find(self, agent: str, kind: Kind, id: str) -> Entry | None:
+        """The entry of this id, if there is one."""
+        ...
+
+    async def write(self, agent: str, kind: Kind, entry: Entry) -> None:
+        """Keep an entry, in the place of an earlier one of its id."""
+        ...
+
+
+class MemoryTaskBook:
+    """A `TaskBook` for as long as the process lives; the oldest entries go when there are too many."""
+
+    def __init__(self, *, most: int = MOST_ENTRIES) -> None:
+        self._most = most
+        self._entries: OrderedDict[tuple[str, Kind, str], Entry] = OrderedDict()
+
+    async def find(self, agent: str, kind: Kind, id: str) -> Entry | None:
+        """See `TaskBook`."""
+        return self._entries.get((agent, kind, id))
+
+    async def write(self, agent: str, kind: Kind, entry: Entry) -> None:
+        """See `TaskBook`."""
+        self._entries[agent, kind, entry.id] = entry
+        self._entries.move_to_end((agent, kind, entry.id))
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)

@@ -1,0 +1,127 @@
+"""HTTP to agents: guarded addresses, bounded answers, and nothing of the caller's but what A2A needs."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.http import HttpProcessingError
+from yarl import URL
+
+from assent import __version__
+from assent.errors import AddressRefused
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.limits import RelayLimits
+from assent.relay.registry import Agent
+
+CONNECT_FOR_S = 5.0
+JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
+EVENTS_TYPE = "text/event-stream"
+
+UNREACHABLE = "The agent could not be reached."
+BROKEN_OFF = "The agent's answer broke off."
+LATE = "The agent did not answer in time."
+
+
+class Upstream:
+    """One session for all agents: no redirects are followed, no cookies kept, no bodies unpacked."""
+
+    def __init__(self, *, resolver: AbstractResolver, limits: RelayLimits) -> None:
+        self._resolver = resolver
+        self._limits = limits
+        self._session: aiohttp.ClientSession | None = None
+        self._under_way: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def open(
+        self, agent: Agent, method: str, url: URL, *, headers: Mapping[str, str], body: bytes, within: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The head of the agent's answer, within so many seconds; its body is the reader's to bound.
+
+        Raises A2AProblem for whatever keeps the agent from answering properly.
+        """
+        if self._under_way[agent.id] >= self._limits.max_calls:
+            raise A2AProblem("busy", "Too many calls to this agent are under way.")
+        self._under_way[agent.id] += 1
+        response: aiohttp.ClientResponse | None = None
+        try:
+            with explained(UNREACHABLE):
+                async with asyncio.timeout(within):
+                    response = await self._open_session().request(
+                        method, url, data=body or None, headers=headers, allow_redirects=False
+                    )
+            check_head(response)
+            with explained(BROKEN_OFF):
+                yield response
+        finally:
+            self._under_way[agent.id] -= 1
+            if response is not None:
+                # A whole answer gave its connection back already; anything else is not worth keeping.
+                response.close()
+
+    async def read_whole(self, response: aiohttp.ClientResponse, *, within: float) -> bytes:
+        """All of an answer; raises A2AProblem for one that is too large or too slow."""
+        most = self._limits.max_message_bytes
+        if (response.content_length or 0) > most:
+            raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
+        chunks: list[bytes] = []
+        size = 0
+        with explained(BROKEN_OFF):
+            async with asyncio.timeout(within):
+                async for chunk in response.content.iter_any():
+                    chunks.append(chunk)
+                    size += len(chunk)
+                    if size > most:
+                        raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def aclose(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                # Each new connection asks the resolver, whose answer is used once and not kept.
+                connector=aiohttp.TCPConnector(resolver=self._resolver, use_dns_cache=False, limit=0),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_FOR_S),
+                headers={"User-Agent": f"assent/{__version__}", "Accept-Encoding": "identity"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+
+def check_head(response: aiohttp.ClientResponse) -> None:
+    """Raise A2AProblem for an answer that is none of A2A's, before its body is read."""
+    if response.status in (401, 403):
+        raise A2AProblem("unreachable", "The agent does not accept the relay's credentials.")
+    if 300 <= response.status < 400:
+        raise A2AProblem("agent_response", "The agent answered with a redirect.")
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise A2AProblem("agent_response", "The agent's answer is compressed, which was not asked for.")
+
+
+def kind_of(response: aiohttp.ClientResponse) -> str:
+    """The media type of an answer, without parameters."""
+    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+@contextmanager
+def explained(words: str) -> Iterator[None]:
+    """Turn what the network did into a problem, never in its own words: they may quote the other side's."""
+    try:
+        yield
+    except TimeoutError as failure:
+        raise A2AProblem("timeout", LATE) from failure
+    except AddressRefused as failure:
+        raise A2AProblem("unreachable", "The agent's address may not be called.") from failure
+    except (aiohttp.ClientResponseError, HttpProcessingError) as failure:
+        raise A2AProblem("agent_response", "The agent did not answer in proper HTTP.") from failure
+    except (aiohttp.ClientError, OSError) as failure:
+        raise A2AProblem("unreachable", words) from failure

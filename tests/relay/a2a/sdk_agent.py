@@ -1,0 +1,160 @@
+"""A real agent of the official SDK on the loopback address, in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from a2a.helpers.proto_helpers import (
+    get_message_text,
+    new_data_part,
+    new_task_from_user_message,
+    new_text_message,
+    new_text_part,
+)
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandlerV2
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
+from a2a.types.a2a_pb2 import (
+    AgentCapabilities,
+    AgentCard,
+    AgentCardSignature,
+    AgentInterface,
+    AgentSkill,
+    Role,
+)
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from assent.server.serving import bind
+
+PATIENCE_S = 10.0
+SECRET = "Bearer what-only-the-relay-knows"
+
+
+class Errands(AgentExecutor):
+    """Does what the message says: echo, chat, ask, wait."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        assert context.message is not None
+        text = get_message_text(context.message)
+        if text.startswith("chat"):
+            await event_queue.enqueue_event(new_text_message("hello", role=Role.ROLE_AGENT))
+            return
+        if text.startswith("late chat"):
+            await self._told_to_go_on()
+            await event_queue.enqueue_event(new_text_message("at last", role=Role.ROLE_AGENT))
+            return
+        task = context.current_task
+        if task is None:
+            task = new_task_from_user_message(context.message)
+            await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        if text.startswith("ask"):
+            await updater.requires_input(updater.new_agent_message([new_text_part("which one?")]))
+            return
+        await updater.start_work()
+        if text.startswith("wait"):
+            await asyncio.sleep(PATIENCE_S)
+        if text.startswith("late task"):
+            await self._told_to_go_on()
+        for number in range(3):
+            await updater.add_artifact(
+                [new_text_part(f"{text} {number}"), new_data_part({"number": number})], name=f"piece {number}"
+            )
+        await updater.complete(updater.new_agent_message([new_text_part("done")]))
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
+
+    async def _told_to_go_on(self) -> None:
+        await asyncio.to_thread(self.go_on.wait, PATIENCE_S)
+
+
+def card_of(url: str) -> AgentCard:
+    """A card with all four bindings, one that the relay does not serve, and a signature."""
+    return AgentCard(
+        name="Errands",
+        description="Runs errands",
+        version="1",
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=True),
+        supported_interfaces=[
+            AgentInterface(url=f"{url}/rpc", protocol_binding="JSONRPC", protocol_version="1.0"),
+            AgentInterface(url=f"{url}/rest", protocol_binding="HTTP+JSON", protocol_version="1.0"),
+            AgentInterface(url=f"{url}/rpc", protocol_binding="JSONRPC", protocol_version="0.3"),
+            AgentInterface(url=f"{url}/rest", protocol_binding="HTTP+JSON", protocol_version="0.3"),
+            AgentInterface(url="http://127.0.0.1:1/grpc", protocol_binding="GRPC", protocol_version="1.0"),
+        ],
+        skills=[AgentSkill(id="errand", name="Errand", description="An errand", tags=["errand"])],
+        signatures=[AgentCardSignature(protected="e30", signature="AA")],
+    )
+
+
+def sdk_app(url: str, executor: Errands) -> Starlette:
+    card = card_of(url)
+    extended = AgentCard()
+    extended.CopyFrom(card)
+    extended.skills.append(AgentSkill(id="secret", name="Secret", description="For friends", tags=["x"]))
+    handler = DefaultRequestHandlerV2(
+        agent_executor=executor,
+        task_store=InMemoryTaskStore(),
+        agent_card=card,
+        push_config_store=InMemoryPushNotificationConfigStore(),
+        extended_agent_card=extended,
+    )
+    return Starlette(
+        routes=[
+            *create_agent_card_routes(card),
+            *create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True),
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest"),
+        ]
+    )
+
+
+class SdkAgent:
+    """What a test may know of the agent: its address, and the headers of what reached it."""
+
+    def __init__(self, url: str, executor: Errands) -> None:
+        self.url = url
+        self.executor = executor
+        self.seen: list[dict[str, str]] = []
+
+    def watching(self, app: ASGIApp) -> ASGIApp:
+        async def watched(scope, receive, send):
+            if scope["type"] == "http":
+                self.seen.append({name.decode(): value.decode() for name, value in scope["headers"]})
+            await app(scope, receive, send)
+
+        return watched
+
+
+@contextmanager
+def served(app: ASGIApp, listener) -> Iterator[None]:
+    """An ASGI app on a listening socket, in a thread of its own."""
+    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), name="agent")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE_S)
+        listener.close()
+
+
+@contextmanager
+def running_agent() -> Iterator[SdkAgent]:
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    agent = SdkAgent(url, Errands())
+    with served(agent.watching(sdk_app(url, agent.executor)), listener):
+        yield agent

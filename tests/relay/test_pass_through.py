@@ -1,0 +1,204 @@
+"""The official SDK's client meets one agent directly and through the relay, and notices no difference."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
+from a2a.helpers.proto_helpers import new_text_message
+from a2a.types.a2a_pb2 import (
+    AgentCard,
+    CancelTaskRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskPushNotificationConfig,
+)
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from tests.relay.a2a.sdk_agent import SECRET, SdkAgent, running_agent
+from tests.server.running import RunningServer, running
+
+BINDINGS = [("JSONRPC", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "1.0"), ("HTTP+JSON", "0.3")]
+TLS = ssl.create_default_context()  # once: each client would read all the certificates again
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[SdkAgent]:
+    with running_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ERRANDS_CREDENTIAL", SECRET)
+        relay = RelaySettings(
+            agents={
+                "errands": AgentSettings(url=agent.url, credentials={"Authorization": "ERRANDS_CREDENTIAL"})
+            },
+            callers={
+                "acme": CallerSettings(agents=("errands",)),
+                "other": CallerSettings(agents=("errands",)),
+            },
+        )
+        with running(tmp_path_factory.mktemp("relay"), relay=relay) as found:
+            yield found
+
+
+def only(card: AgentCard, binding: str, version: str) -> AgentCard:
+    """The card with one interface."""
+    found = AgentCard()
+    found.CopyFrom(card)
+    del found.supported_interfaces[:]
+    found.supported_interfaces.extend(
+        one
+        for one in card.supported_interfaces
+        if (one.protocol_binding, one.protocol_version) == (binding, version)
+    )
+    return found
+
+
+class Errand:
+    """One client of one agent, direct or not."""
+
+    def __init__(self, url: str, key: str | None, binding: str, version: str) -> None:
+        self.url = url
+        self.binding = binding
+        self.version = version
+        self.headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    async def __aenter__(self) -> "Errand":
+        self.http = httpx.AsyncClient(headers=self.headers, timeout=10, verify=TLS)
+        self.card = await A2ACardResolver(self.http, self.url).get_agent_card()
+        self.streaming = self.client(streaming=True)
+        self.unary = self.client(streaming=False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.http.aclose()
+
+    def client(self, *, streaming: bool) -> Client:
+        config = ClientConfig(
+            streaming=streaming,
+            httpx_client=self.http,
+            supported_protocol_bindings=["JSONRPC", "HTTP+JSON"],
+        )
+        return ClientFactory(config).create(only(self.card, self.binding, self.version))
+
+    async def send(self, text: str, *, stream: bool = False, **fields: Any) -> list[Any]:
+        configuration = SendMessageConfiguration(return_immediately=fields.pop("return_immediately", False))
+        message = new_text_message(text, role=Role.ROLE_USER, **fields)
+        request = SendMessageRequest(message=message, configuration=configuration)
+        client = self.streaming if stream else self.unary
+        return [event async for event in client.send_message(request)]
+
+
+async def send(errand: Errand) -> Any:
+    return await errand.send("echo")
+
+
+async def chat(errand: Errand) -> Any:
+    return await errand.send("chat")
+
+
+async def stream(errand: Errand) -> Any:
+    return await errand.send("echo", stream=True)
+
+
+async def get(errand: Errand) -> Any:
+    [sent] = await errand.send("echo")
+    return [await errand.unary.get_task(GetTaskRequest(id=sent.task.id, history_length=1))]
+
+
+async def get_nothing(errand: Errand) -> Any:
+    try:
+        await errand.unary.get_task(GetTaskRequest(id="nobody's"))
+    except Exception as error:
+        return [type(error).__name__]
+
+
+async def follow_up(errand: Errand) -> Any:
+    [asked] = await errand.send("ask")
+    task = asked.task
+    return [asked, *await errand.send("echo", task_id=task.id, context_id=task.context_id)]
+
+
+async def cancel(errand: Errand) -> Any:
+    [sent] = await errand.send("wait", return_immediately=True)
+    canceled = await errand.unary.cancel_task(CancelTaskRequest(id=sent.task.id))
+    return [canceled.status.state, await get_state(errand, sent.task.id)]
+
+
+async def get_state(errand: Errand, task_id: str) -> Any:
+    return (await errand.unary.get_task(GetTaskRequest(id=task_id))).status.state
+
+
+async def resubscribe(errand: Errand) -> Any:
+    [sent] = await errand.send("wait", return_immediately=True)
+
+    async def events() -> list[str]:
+        subscription = errand.streaming.subscribe(SubscribeToTaskRequest(id=sent.task.id))
+        found = []
+        async for event in subscription:
+            found.append(event.WhichOneof("payload"))
+            if len(found) == 1:
+                await errand.unary.cancel_task(CancelTaskRequest(id=sent.task.id))
+        return found
+
+    return await asyncio.wait_for(events(), 10)
+
+
+async def push_config(errand: Errand) -> Any:
+    [sent] = await errand.send("ask")
+    config = TaskPushNotificationConfig(
+        task_id=sent.task.id, id="mine", url="http://127.0.0.1:9/told", token="t"
+    )
+    made = await errand.unary.create_task_push_notification_config(config)
+    request = GetTaskPushNotificationConfigRequest(task_id=sent.task.id, id=made.id)
+    return [made, await errand.unary.get_task_push_notification_config(request)]
+
+
+async def extended_card(errand: Errand) -> Any:
+    card = await errand.unary.get_extended_agent_card(GetExtendedAgentCardRequest())
+    return [[skill.id for skill in card.skills]]
+
+
+ERRANDS = [send, chat, stream, get, get_nothing, follow_up, cancel, resubscribe, push_config, extended_card]
+
+# The SDK's agent tells clients of 0.3 over HTTP what is wrong in the words of 1.0, which they cannot read.
+BETTER = {("HTTP+JSON", "0.3", get_nothing): "['TaskNotFoundError']"}
+
+
+def seen(outcome: list[Any]) -> str:
+    """An outcome without what differs each time: ids become their order of appearance."""
+    plain = [MessageToDict(one) if hasattr(one, "DESCRIPTOR") else one for one in outcome]
+    names: dict[str, str] = {}
+    text = TIMESTAMP.sub("then", repr(plain))
+    return UUID.sub(lambda match: names.setdefault(match[0], f"id-{len(names)}"), text)
+
+
+@pytest.mark.parametrize("errand", ERRANDS, ids=lambda errand: errand.__name__)
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_the_sdk_client_notices_no_relay(
+    agent: SdkAgent, server: RunningServer, binding: str, version: str, errand: Any
+) -> None:
+    async def run(url: str, key: str | None) -> str:
+        async with Errand(url, key, binding, version) as made:
+            return seen(await errand(made))
+
+    direct = asyncio.run(run(agent.url, None))
+    relayed = asyncio.run(run(f"{server.url}/relay/v1/agents/errands", server.api_key))
+    assert relayed == BETTER.get((binding, version, errand), direct)
+    assert direct not in ("[]", "None")
