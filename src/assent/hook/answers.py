@@ -29,7 +29,8 @@ def accept(
     `schemas` are the tools that an edit may change to. Raises InvalidFeedback with every problem in
     `details["problems"]`; calls without an answer simply go on waiting.
     """
-    if now is not None and interruption.expires_at is not None and now >= interruption.expires_at:
+    over = now is not None and interruption.expires_at is not None and now >= interruption.expires_at
+    if over and interruption.default != "hold":
         raise InvalidFeedback("The time to answer is over; nothing was stored.")
     waiting = {feedback.id: feedback for feedback in interruption.tool_feedbacks}
     kept = dict(decided or {})
@@ -132,6 +133,8 @@ def _misfitting_edit(
 ) -> list[str]:
     schema = waiting.schema
     if verdict.name is not None and verdict.name != waiting.name:
+        if waiting.path:
+            return ["a call of an agent inside cannot become another tool's"]
         if verdict.name not in schemas:
             return [f"there is no tool {verdict.name}"]
         schema = schemas[verdict.name]

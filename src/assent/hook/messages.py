@@ -1,6 +1,6 @@
 """The messages of a thread: plain dicts, made here and nowhere else."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assent.errors import ModelMisbehaved
@@ -21,9 +21,10 @@ def tool_result(call: ToolCall, text: str) -> Message:
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
-def assistant(reply: Any) -> tuple[Message, list[ToolCall], Unreadable]:
+def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list[ToolCall], Unreadable]:
     """The model's reply, put in order: every call with an id of its own and its arguments as a dict.
 
+    No call shares its id with one of the messages `before`: an old answer must not fit a new call.
     Raises ModelMisbehaved for what is not an assistant message at all. A text alone is one.
     """
     if isinstance(reply, str):
@@ -35,10 +36,14 @@ def assistant(reply: Any) -> tuple[Message, list[ToolCall], Unreadable]:
         raise ModelMisbehaved("The model's tool_calls are not a list of calls.")
     calls: list[ToolCall] = []
     unreadable: Unreadable = {}
+    taken = {call["id"] for message in before for call in message.get("tool_calls", ())} if asked else set()
     for number, call in enumerate(asked, 1):
-        calls.append(_call(call, number, {made.id for made in calls}, unreadable))
+        calls.append(_call(call, number, taken, unreadable))
+        taken.add(calls[-1].id)
     message = {**reply, "role": "assistant", "content": reply.get("content") or ""}
     message.pop("tool_calls", None)
+    if not all(isinstance(said, str) for said in message.values()) and (trouble := _not_json(message)):
+        raise ModelMisbehaved(f"The model's message is not JSON ({trouble}).")
     return (
         (message | {"tool_calls": [call.to_dict() for call in calls]} if calls else message),
         calls,
@@ -51,7 +56,7 @@ def calls_of(message: Message) -> list[ToolCall]:
     return [ToolCall(**call) for call in message.get("tool_calls", ())]
 
 
-def _call(asked: Mapping[str, Any], number: int, taken: set[str], unreadable: Unreadable) -> ToolCall:
+def _call(asked: Mapping[str, Any], number: int, taken: Collection[str], unreadable: Unreadable) -> ToolCall:
     name = asked.get("name")
     if not isinstance(name, str) or not name:
         raise ModelMisbehaved("The model asked for a call without a tool's name.")
@@ -71,8 +76,23 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return {}, f"the arguments are not JSON ({error})"
     if given is None:
         return {}, None
-    return (dict(given), None) if isinstance(given, Mapping) else ({}, "the arguments are not an object")
+    if not isinstance(given, Mapping):
+        return {}, "the arguments are not an object"
+    arguments = dict(given)
+    trouble = _not_json(arguments)
+    return (arguments, None) if trouble is None else ({}, f"the arguments are not JSON ({trouble})")
+
+
+def _not_json(value: Any) -> str | None:
+    """What keeps a value from travelling as JSON, such as NaN, half a character, or an object of Python's."""
+    import json
+
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return None

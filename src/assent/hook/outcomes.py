@@ -59,4 +59,14 @@ def as_text(result: Any) -> str:
     """A tool's result as a message carries it."""
     if isinstance(result, str):
         return result
-    return json.dumps(result, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(result, ensure_ascii=False, default=str)
+    except Exception:  # the tool has done its work: that its result cannot be written down is no failure
+        return _described(result)
+
+
+def _described(result: Any) -> str:
+    try:
+        return str(result)
+    except Exception:
+        return f"({type(result).__name__})"

@@ -29,10 +29,15 @@ class Ruling:
     def verdicts(
         self, interruption: InterruptionMetadata, decided: Mapping[str, Verdict], schemas: Schemas
     ) -> Verdicts:
-        """The decisions it brings. The case kept its own time, so none of them is late here."""
+        """The decisions it brings. The case kept its own time, so none of them is late here.
+
+        A call that was decided elsewhere meanwhile stays as it was decided first.
+        """
         if self.how != "decided":
             return by_default(interruption, decided, reason=self.reason)
-        named = {call_id: self._named(said) for call_id, said in self.decisions.items()}
+        named = {
+            call_id: self._named(said) for call_id, said in self.decisions.items() if call_id not in decided
+        }
         return accept(interruption, named, decided=decided, schemas=schemas)
 
     def _named(self, said: Any) -> Any:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from assent.errors import ThreadBusy
 from assent.hook.answers import Feedback
+from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.events import AgentResult, Outcome
-from assent.hook.feedback import ToolFeedback
+from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.messages import calls_of
 
@@ -25,7 +26,7 @@ def stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> 
         if message["role"] == "assistant" and not message.get("tool_calls"):
             return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages[: index + 1])
     if checkpoint.stage == "paused" and checkpoint.interruption is not None:
-        return checkpoint.interruption.with_verdicts(checkpoint.verdicts)
+        return still_waiting(checkpoint, checkpoint.interruption)
     raise ThreadBusy
 
 
@@ -39,7 +40,7 @@ def from_inside(
         thread_id=checkpoint.thread_id,
         turn=turn_of(checkpoint),
         feedbacks=[
-            replace(waiting, id=f"{call.id}/{waiting.id}", path=(call.name, *waiting.path))
+            replace(waiting, id=_way_to(call) + waiting.id, path=(call.name, *waiting.path))
             for call in inside
             for waiting in stopped[call.id].undecided
         ],
@@ -49,6 +50,33 @@ def from_inside(
         expires_at=min(ends, default=None),
         default="hold" if any(inner.default == "hold" for inner in stopped.values()) else "reject",
     )
+
+
+def decisions_inside(checkpoint: Checkpoint, call: ToolCall) -> dict[str, Verdict]:
+    """What was decided about the calls of the agent inside this one."""
+    waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
+    return {
+        each.id.removeprefix(_way_to(call)): checkpoint.verdicts[each.id]
+        for each in waiting
+        if each.path and each.id.startswith(_way_to(call)) and each.id in checkpoint.verdicts
+    }
+
+
+def taken_inside(checkpoint: Checkpoint, passed: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    """All decisions so far, if any of those passed on is about calls that wait here; they were checked."""
+    waiting = {} if checkpoint.interruption is None else waiting_by_id(checkpoint.interruption)
+    new = {call_id: verdict for call_id, verdict in passed.items() if call_id in waiting}
+    return {**new, **checkpoint.verdicts} if new else {}
+
+
+def _way_to(call: ToolCall) -> str:
+    """What the names of the calls inside this one begin with; a model's own slashes must not look like it."""
+    return f"{call.id.replace('~', '~0').replace('/', '~1')}/"
+
+
+def still_waiting(checkpoint: Checkpoint, interruption: InterruptionMetadata) -> InterruptionMetadata:
+    """The interruption as it stands: what was decided so far, and where the rest can be."""
+    return replace(interruption.with_verdicts(checkpoint.verdicts), case=checkpoint.case)
 
 
 def turn_of(checkpoint: Checkpoint) -> int:

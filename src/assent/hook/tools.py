@@ -108,12 +108,17 @@ def unusable(
     for call in calls:
         tool = tools.get(call.name)
         if tool is None:
-            refused[call.id] = f"There is no tool {call.name}. Nothing was run."
+            refused[call.id] = no_tool(call.name)
         elif call.id in unreadable:
             refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
         elif wrong := tool.misfits(call.arguments):
             refused[call.id] = f"Nothing was run, since the arguments do not fit: {'; '.join(wrong)}."
     return refused
+
+
+def no_tool(name: str) -> str:
+    """What the model reads about a call of a tool that is not there, or not any more."""
+    return f"There is no tool {name}. Nothing was run."
 
 
 def _checked(made: Tool) -> Tool:

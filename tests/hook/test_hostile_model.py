@@ -1,0 +1,77 @@
+"""What a model may send that nobody should have to suffer from: a call is refused, or told as it was."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from assent.errors import ModelMisbehaved
+from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
+from tests.hook.scripted import Office, Scripted, call, finished, stopped
+
+GATED = HumanInTheLoopHook({"execute_sql": True})
+
+
+def agent_of(office: Office, *replies: Any, hook: HumanInTheLoopHook = GATED, **named: Any) -> ReactAgent:
+    return ReactAgent("office", Scripted(*replies), office.tools, [hook], MemorySaver(), **named)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"query": NaN}',
+        '{"query": 1e999}',
+        '{"query": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        {"query": object()},
+        {"query": {1, 2}},
+        {"query": 10**5000},
+        {"query": "half a character: \ud800"},
+        "[]",
+        "{",
+    ],
+)
+def test_arguments_that_no_page_could_show_are_refused_and_the_model_is_told(arguments: Any) -> None:
+    office = Office()
+    model = Scripted([{"id": "c1", "name": "execute_sql", "arguments": arguments}], "sorry")
+    finished(ReactAgent("office", model, office.tools, [GATED]).invoke("go"))
+    assert "Nothing was run" in model.results()[0]
+    assert office.ran == []
+
+
+@pytest.mark.parametrize("reply", [{"content": object()}, {"content": "hi", "raw": object()}])
+def test_a_reply_that_cannot_be_kept_is_the_models_error(reply: Any) -> None:
+    with pytest.raises(ModelMisbehaved, match="not JSON"):
+        ReactAgent("office", lambda messages: reply).invoke("go", thread_id="t")
+
+
+def test_a_tool_whose_result_cannot_be_written_down_has_not_failed() -> None:
+    def pairs() -> dict[tuple[int, int], int]:
+        return {(1, 2): 3}
+
+    def endless() -> list[Any]:
+        result: list[Any] = []
+        result.append(result)
+        return result
+
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def mute() -> Mute:
+        return Mute()
+
+    model = Scripted([call("1", "pairs"), call("2", "endless"), call("3", "mute")], "done")
+    finished(ReactAgent("office", model, [pairs, endless, mute]).invoke("go"))
+    assert model.results() == ["{(1, 2): 3}", "[[...]]", "(Mute)"]
+
+
+def test_a_held_call_can_still_be_answered_when_its_time_is_over() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    office = Office()
+    hook = HumanInTheLoopHook({"execute_sql": ToolConfig(timeout=60, default="hold")})
+    agent = agent_of(office, [call("c1", "execute_sql", query="q")], "done", hook=hook, clock=lambda: now[0])
+    waiting = stopped(agent.invoke("go", thread_id="t"))
+    now[0] += timedelta(days=1)
+    stopped(agent.resume("t"))
+    finished(agent.resume("t", waiting.approve_all()))
+    assert office.ran == [("execute_sql", "q")]
