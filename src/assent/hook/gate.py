@@ -135,6 +135,8 @@ class ApprovalGate:
             again, verdicts = gate_edits(
                 self._hooks, interruption, verdicts, schemas=known, now=self._clock()
             )
+            if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
+                return self._asked(checkpoint)
             complete = len(verdicts) == len(again.tool_feedbacks)
             following = checkpoint.next(
                 verdicts=verdicts,
@@ -199,14 +201,14 @@ class ApprovalGate:
                 continue
             return result
 
-    def hand_out(self, key: str, said: str) -> None:
-        """Nobody needs the outcome any more: the key is free for new calls. Who comes late is told `said`."""
-        checkpoint = self._seen(key)
-        if checkpoint.stage == "running" and checkpoint.interruption is not None:
-            calls = checkpoint.interruption.tool_feedbacks
-            over = checkpoint.next(stage="ready", results={call.id: said for call in calls}, tools={})
+    def hand_out(self, key: str, interruption: str, said: str) -> None:
+        """Nobody needs its outcome any more: the key is free for new calls. Who comes late is told `said`."""
+        checkpoint = self._kept(key).checkpoint
+        over = _interruption(checkpoint)
+        if checkpoint.stage == "running" and over.id == interruption:
+            told = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
-                self._put(over)
+                self._put(checkpoint.next(stage="ready", results=told, tools={}))
 
     def set_aside(self, key: str, call_id: str) -> None:
         """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""

@@ -107,6 +107,7 @@ class Board:
         self.asked: list[str] = []
         self.ruling: Ruling | None = None
         self.fails: Exception | None = None
+        self.lost: Exception | None = None
 
     def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> dict[str, Any]:
         if self.fails is not None:
@@ -115,6 +116,8 @@ class Board:
         return {"case_id": "c", "review_url": "https://board/c?token=t", "expires_at": "2026-12-01T00:00:00Z"}
 
     def look(self, case: Any) -> Ruling | None:
+        if self.lost is not None:
+            raise self.lost
         return self.ruling
 
     def withdraw(self, case: Any, reason: str) -> None:

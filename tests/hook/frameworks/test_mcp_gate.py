@@ -10,10 +10,11 @@ from mcp import Client, MCPError
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import PromptReference, ToolAnnotations
 
-from assent.errors import SettingsError
-from assent.hook import HumanInTheLoopHook, MemorySaver
+from assent.errors import NothingToResume, SettingsError
+from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from assent.hook.frameworks.mcp import CALL, ApprovalProxy
 from assent.hook.frameworks.mcp_policy import read_policy, unless_read_only
+from assent.hook.gate import ApprovalGate, Begun
 from assent.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Raw, Shop, waits
@@ -313,3 +314,22 @@ def test_a_file_says_what_waits_and_how() -> None:
 def test_a_file_that_makes_no_sense_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         read_policy(settings)
+
+
+def test_an_approval_that_was_used_lets_no_process_run_the_call_that_comes_late() -> None:
+    saver, call = MemorySaver(), ToolCall(id="c", name="pay", arguments=ANN)
+    early, late, later = (ApprovalGate([HumanInTheLoopHook({"pay": True})], saver) for _ in range(3))
+    first = early.stop("k", [call])
+    assert first is not None
+    late.answer("k", first.approve_all())
+    assert early.begin("k", "c", interruption=first.id).run
+    early.finish("k", "c", "paid")
+    early.hand_out("k", first.id, "handed out")
+    assert later.begin("k", "c", interruption=first.id) == Begun(run=False, result="handed out")
+    second = early.stop("k", [call])
+    assert second is not None
+    assert second.undecided
+    early.hand_out("k", first.id, "handed out")
+    with pytest.raises(NothingToResume):
+        late.begin("k", "c", interruption=first.id)
+    assert late.waiting("k") == second

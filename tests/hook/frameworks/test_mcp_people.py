@@ -1,6 +1,7 @@
 """How the person gets the link, and what goes wrong between a client and the server behind the gate."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,16 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult
 
+from assent.client import ServerRefused
 from assent.errors import Unavailable
 from assent.hook import MemorySaver
-from assent.hook.frameworks.mcp import CALL
+from assent.hook.frameworks.mcp import CALL, ApprovalProxy
 from assent.hook.frameworks.mcp_wire import HELD
+from assent.hook.gate import ApprovalGate
+from assent.hook.outcomes import UNKNOWN
 from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
+from assent.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Board, Raw, Shop, waits
 from tests.mcp.assistant import until
@@ -120,6 +125,67 @@ def test_a_call_nobody_could_be_asked_about_is_held_and_asked_about_later() -> N
     shop = Shop(reviews=board)
     shop.visit(visit)
     assert shop.did == []
+
+
+def test_a_key_that_is_not_taken_holds_every_call() -> None:
+    async def visit(client: Client) -> None:
+        board.fails = ServerRefused(401, {"error": "invalid_token", "message": "This key is unknown."})
+        for _ in range(2):
+            assert "No page" in text_of(await client.call_tool("pay", ANN))
+
+    board = Board()
+    shop = Shop(reviews=board)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+def test_a_case_that_is_gone_decides_nothing_and_the_next_call_asks_anew() -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool("pay", ANN)
+        board.lost = ServerRefused(404, {"error": "not_found", "message": "There is no such case."})
+        assert ((await client.call_tool("pay", ANN)).meta or {})[HELD] == "not_found"
+        board.lost = None
+        assert waits(await client.call_tool("pay", ANN))
+        assert len(board.asked) == 2
+
+    board = Board()
+    shop = Shop(reviews=board)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+def test_a_gate_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool("pay", ANN)
+        found = shop.waiting()
+        shop.approve()
+        died = ApprovalGate([shop.hook], shop.named["saver"], clock=clock)
+        assert died.begin(found.thread_id, found.tool_feedbacks[0].id).run
+        assert "still running" in text_of(await client.call_tool("pay", ANN))
+        clock.advance(timedelta(hours=1))
+        assert text_of(await client.call_tool("pay", ANN)) == UNKNOWN
+        assert waits(await client.call_tool("pay", ANN))
+
+    clock = FakeClock()
+    shop = Shop(saver=MemorySaver(clock=clock), clock=clock)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+def test_of_two_gates_one_runs_the_call_and_the_other_says_so() -> None:
+    async def visit(client: Client) -> None:
+        other = ApprovalProxy(shop.upstream, shop.hook, **shop.named)
+        async with Client(await other.server()) as elsewhere:
+            both = asyncio.gather(client.call_tool("pay", ANN), elsewhere.call_tool("pay", ANN))
+            await until(shop.proxy.waiting)
+            shop.approve()
+            told = sorted(text_of(result) for result in await both)
+        assert told[1] == "paid Ann 1"
+        assert "was not run again" in told[0] or told[0] == told[1]
+        assert shop.did == ["Ann 1"]
+
+    shop = Shop(wait_for=30)
+    shop.visit(visit)
 
 
 class Broken(MemorySaver):

@@ -8,11 +8,10 @@ call. A client that names its calls in `_meta` gets the same outcome for the sam
 import asyncio
 import itertools
 import logging
-import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -26,7 +25,14 @@ from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 from assent.client import ServerRefused
-from assent.errors import AssentError, InvalidFeedback, NothingToResume, ThreadBusy, Unavailable
+from assent.errors import (
+    AssentError,
+    CheckpointConflict,
+    InvalidFeedback,
+    NothingToResume,
+    ThreadBusy,
+    Unavailable,
+)
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
@@ -54,6 +60,7 @@ CLIENTS_AT_MOST = 100
 PREFIX = "mcp/"
 THREAD, CALL = "assent/thread", "assent/call"
 """In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
+HANDED_OUT = "Another process has handed out what became of this call; it was not run again."
 _GONE = frozenset({404, 410})
 
 
@@ -105,7 +112,7 @@ class ApprovalProxy:
         return tuple(found for key in keys if (found := self.stopped(key)) is not None)
 
     def stopped(self, key: str) -> InterruptionMetadata | None:
-        """A call that was stopped, with its decision if there is one; None once that was carried out."""
+        """A call that was stopped, with its decision if there is one."""
         return self._gate("").waiting(key)
 
     def answer(self, key: str, feedback: Feedback | None) -> InterruptionMetadata:
@@ -116,8 +123,9 @@ class ApprovalProxy:
         return self._gate("").answer(key, feedback, schemas=self._schemas())
 
     def forget(self, older_than: timedelta = KEPT_FOR) -> None:
-        """Forget outcomes of named calls, and such as nobody came for."""
-        for key in self._saver.threads("running"):
+        """Forget calls that are over, and outcomes that nobody came for."""
+        over = (*self._saver.threads("running"), *self._saver.threads("ready"))
+        for key in over:
             kept = self._saver.get(key) if key.startswith(PREFIX) else None
             if kept is not None and kept.leased_until is None and kept.saved_at < self._clock() - older_than:
                 self._saver.release(key)
@@ -139,25 +147,38 @@ class ApprovalProxy:
         call: ToolCall,
         key: str,
         state: dict[str, Any],
-        settle: Callable[[], None],
+        settle: Callable[[str], None],
     ) -> Answer:
         gate, tool = self._gate(state["client"]), state[TOOL]
         schemas = {} if tool is None else {call.name: tool.input_schema}
-        stopped = await self._aside(
-            gate.stop, key, [call], state=state, schemas=schemas, turn=next(self._turns)
-        )
+        stopped = await self._stop(gate, key, call, state, schemas)
         if stopped is None:
             return await self._hand_on(ctx, params)
         progress = wire.Progress(ctx, params)
         standing, told = await self._decision(ctx, params, gate, stopped, progress)
         if told is not None:
             return told
-        settle()
+        settle(standing.id)
         decided = standing.tool_feedbacks[0]
         said = refused(decided)
         if said is not None:
             return wire.in_its_place(decided, said, tool)
-        return await self._run(params, gate, key, call, decided, progress)
+        return await self._run(params, gate, standing, call, decided, progress)
+
+    async def _stop(
+        self,
+        gate: ApprovalGate,
+        key: str,
+        call: ToolCall,
+        state: dict[str, Any],
+        schemas: dict[str, Any],
+    ) -> InterruptionMetadata | None:
+        turn = next(self._turns)
+        while True:
+            try:
+                return await self._aside(gate.stop, key, [call], state=state, schemas=schemas, turn=turn)
+            except CheckpointConflict:  # the same call, made elsewhere at the same time
+                continue
 
     async def _hand_on(self, ctx: Ctx, params: CallToolRequestParams) -> CallToolResult:
         try:
@@ -188,17 +209,17 @@ class ApprovalProxy:
         if way == "retry" and not shown_before:
             return standing, wire.link_required(standing)
         with_link = way is None
-        async with _showing(ctx, standing, way) as asking:
+        async with _showing(ctx, standing, way) as link:
             patience = self._wait_for if not shown_before or wire.was_shown(params) else 0.0
             until = time.monotonic() + patience
             while standing.undecided and (left := until - time.monotonic()) > 0:
-                if asking is not None and asking.done():
-                    if (shown := wire.shown(asking)) in ("decline", "cancel"):
-                        break
-                    with_link = shown is None
                 await progress.wait()
-                await asyncio.sleep(min(self._look_every, left))
+                if not await link.pause(min(self._look_every, left)):
+                    break
                 standing = await self._look(gate, standing)
+            with_link = with_link or link.failed
+            if not standing.undecided:
+                await link.is_over()
         told = wire.waits(standing, params.name, with_link=with_link) if standing.undecided else None
         return standing, told
 
@@ -207,13 +228,11 @@ class ApprovalProxy:
         key = standing.thread_id
         try:
             return await self._aside(gate.answer, key, None, schemas=self._schemas())
-        except Unavailable as error:
-            logger.warning("The reviews are away; %s goes on waiting.", key, exc_info=error)
+        except (Unavailable, CheckpointConflict) as error:
+            logger.warning("Whether %s was decided is not known yet.", key, exc_info=error)
             return standing
         except NothingToResume:
-            raise NothingToResume(
-                "Another process has handed out what became of this call; it was not run again."
-            ) from None
+            raise NothingToResume(HANDED_OUT) from None
         except InvalidFeedback as error:
             await self._aside(self._saver.release, key)
             raise InvalidFeedback(
@@ -228,15 +247,15 @@ class ApprovalProxy:
         self,
         params: CallToolRequestParams,
         gate: ApprovalGate,
-        key: str,
+        standing: InterruptionMetadata,
         asked: ToolCall,
         decided: ToolFeedback,
         progress: wire.Progress,
     ) -> CallToolResult:
         """Run it as it was decided, unless it ran before. Whether it began is known even if it breaks off."""
-        ran = decided.call
+        ran, key = decided.call, standing.thread_id
         await self._upstream.refresh()  # a server that died meanwhile must not cost the person's decision
-        begun = await self._begin(gate, key, asked.id)
+        begun = await self._begin(gate, standing, asked.id)
         if not begun.run:
             return wire.revived(begun.result)
         result = wire.broken_off()
@@ -259,11 +278,14 @@ class ApprovalProxy:
         except AssentError as error:  # it ran: its client must hear of it all the same
             logger.warning("The result of %s could not be kept.", key, exc_info=error)
 
-    async def _begin(self, gate: ApprovalGate, key: str, call_id: str) -> Begun:
-        until = time.monotonic() + self._wait_for
+    async def _begin(self, gate: ApprovalGate, decided: InterruptionMetadata, call_id: str) -> Begun:
+        key, until = decided.thread_id, time.monotonic() + self._wait_for
         while True:
             try:
-                return await self._aside(gate.begin, key, call_id)
+                with anyio.CancelScope(shield=True):
+                    return await self._aside(gate.begin, key, call_id, interruption=decided.id)
+            except NothingToResume:
+                raise NothingToResume(HANDED_OUT) from None
             except ThreadBusy:
                 if time.monotonic() >= until:
                     raise ThreadBusy(
@@ -279,28 +301,21 @@ class ApprovalProxy:
             yield
 
     @asynccontextmanager
-    async def _caring(self, key: str, *, is_named: bool) -> AsyncIterator[Callable[[], None]]:
+    async def _caring(self, key: str, *, is_named: bool) -> AsyncIterator[Callable[[str], None]]:
         """Keep a call until the last request that made it has its outcome; the next one is a new call."""
-        settled = False
-
-        def settle() -> None:
-            nonlocal settled
-            settled = True
-
+        settled: list[str] = []
         self._inside[key] += 1
         try:
-            yield settle
-        except BaseException:
-            settled = False  # nobody got the outcome: it is there for the next one
-            raise
+            yield settled.append
         finally:
             self._inside[key] -= 1
             if not self._inside[key]:
                 del self._inside[key]
+        # An error did not come here: then nobody got the outcome, and it is there for the next one.
         if settled and not is_named and key not in self._inside:
             try:
-                await self._aside(self._saver.release, key)
-            except Unavailable as error:
+                await self._aside(self._gate("").hand_out, key, settled[0], HANDED_OUT)
+            except AssentError as error:
                 logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
 
     def _named(self, client: str, params: CallToolRequestParams) -> tuple[ToolCall, str]:
@@ -330,18 +345,10 @@ class ApprovalProxy:
 @asynccontextmanager
 async def _showing(
     ctx: Ctx, standing: InterruptionMetadata, way: wire.Way
-) -> "AsyncIterator[asyncio.Task[Any] | None]":
+) -> "AsyncIterator[wire.ShownLink]":
     """Have the client show the link as long as the block lasts, if it can be asked to."""
-    if way != "push":
-        yield None
-        return
-    elicitation_id = secrets.token_urlsafe(16)
-    asking = asyncio.create_task(wire.show_link(ctx, standing, elicitation_id))
+    link = wire.ShownLink(ctx, standing, asks=way == "push")
     try:
-        yield asking
+        yield link
     finally:
-        if not asking.done():
-            asking.cancel()
-        elif wire.shown(asking) == "accept":
-            with suppress(MCPError):
-                await ctx.session.send_elicit_complete(elicitation_id)
+        link.take_back()

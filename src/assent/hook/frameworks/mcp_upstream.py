@@ -153,6 +153,7 @@ class Upstream:
             async with asyncio.timeout(CONNECT_WITHIN_S):
                 return await ready
         except Exception as error:
+            self._running.cancel()
             raise Unavailable(f"The server behind the gate cannot be reached: {_reason(error)}.") from error
 
     async def _hold(self, ready: "asyncio.Future[Client]", leave: asyncio.Event) -> None:

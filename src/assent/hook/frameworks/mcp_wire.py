@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
@@ -218,18 +219,47 @@ def was_shown(params: CallToolRequestParams) -> bool:
     return isinstance(response, ElicitResult) and response.action == "accept"
 
 
-async def show_link(ctx: Ctx, waiting: InterruptionMetadata, elicitation_id: str) -> ElicitResult:
-    """Have the client show the link now."""
-    return await ctx.session.elicit_url(
-        _message(waiting), link_of(waiting) or "", elicitation_id, ctx.request_id
-    )
+class ShownLink:
+    """The link as a client of 2025-11-25 shows it, if `asks`: it is asked now, and answers when it likes."""
 
+    def __init__(self, ctx: Ctx, waiting: InterruptionMetadata, *, asks: bool) -> None:
+        self._session = ctx.session
+        self._id = secrets.token_urlsafe(16)
+        self._asking: asyncio.Task[ElicitResult] | None = None
+        if asks:
+            message, link = _message(waiting), link_of(waiting) or ""
+            asking = ctx.session.elicit_url(message, link, self._id, ctx.request_id)
+            self._asking = asyncio.create_task(asking)
 
-def shown(asking: "asyncio.Task[ElicitResult]") -> str | None:
-    """What the person did with the link; None if the client did not show it."""
-    if asking.cancelled() or asking.exception() is not None:
-        return None
-    return asking.result().action
+    async def pause(self, seconds: float) -> bool:
+        """Wait; False as soon as the person declined to open the link, for then nobody decides now."""
+        if self._asking is None or self._asking.done():
+            await asyncio.sleep(seconds)
+        else:
+            await asyncio.wait({self._asking}, timeout=seconds)
+        return self._said() not in ("decline", "cancel")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the client could not show the link after all."""
+        return self._asking is not None and self._asking.done() and self._said() is None
+
+    async def is_over(self) -> None:
+        """Nothing is left to do behind the link."""
+        if self._said() == "accept":
+            with suppress(MCPError):
+                await self._session.send_elicit_complete(self._id)
+
+    def take_back(self) -> None:
+        """Do not ask any longer."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    def _said(self) -> str | None:
+        done = self._asking
+        if done is None or not done.done() or done.cancelled() or done.exception() is not None:
+            return None
+        return done.result().action
 
 
 def _message(waiting: InterruptionMetadata) -> str:
