@@ -332,4 +332,6 @@ def test_an_approval_that_was_used_lets_no_process_run_the_call_that_comes_late(
     early.hand_out("k", first.id, "handed out")
     with pytest.raises(NothingToResume):
         late.begin("k", "c", interruption=first.id)
-    assert late.waiting("k") == second
+    standing = late.waiting("k")
+    assert standing is not None
+    assert (standing.id, len(standing.undecided)) == (second.id, 1)
