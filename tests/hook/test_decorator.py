@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,33 @@ def test_nobody_at_the_terminal_runs_nothing() -> None:
 
     with pytest.raises(EOFError):
         pay(500)
+
+
+def test_an_approved_call_runs_with_just_what_it_was_given() -> None:
+    given: list[object] = []
+
+    @requires_approval(ask=lambda waiting: waiting.approve_all())
+    def plan(grades: dict[int, str], pair: tuple[int, int], cls: str) -> dict[tuple[int, int], int]:
+        given.extend((grades, pair, cls))
+        return {pair: 3}
+
+    assert plan({1: "a"}, (1, 2), "4b") == {(1, 2): 3}
+    assert given == [{1: "a"}, (1, 2), "4b"]
+
+
+def test_an_answer_that_comes_too_late_is_silence() -> None:
+    ran: list[int] = []
+
+    def slowly(waiting: InterruptionMetadata) -> InterruptionMetadata:
+        assert waiting.expires_at is not None
+        while datetime.now(UTC) < waiting.expires_at:
+            pass
+        return waiting.approve_all()
+
+    @requires_approval(timeout=0.01, ask=slowly)
+    def pay() -> None:
+        ran.append(1)
+
+    with pytest.raises(CallRejected, match="in time"):
+        pay()
+    assert ran == []

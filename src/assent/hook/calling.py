@@ -79,8 +79,16 @@ async def acall_tool(job: Job, workers: Workers) -> Any:
 
 def _waited(work: Coroutine[Any, Any, Any]) -> Any:
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
 
-    return asyncio.run(work)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    # A notebook has a loop in this very thread, which must not wait for itself: the work gets its own.
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(copy_context().run, asyncio.run, work).result()
 
 
 async def _collected(reply: Any) -> list[Any]:

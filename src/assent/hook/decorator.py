@@ -11,12 +11,13 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from assent.errors import ApprovalPending, CallRejected, HookError, Unavailable
+from assent.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback, Unavailable
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback
 from assent.hook.gate import ApprovalGate
 from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import as_text
 from assent.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
 from assent.hook.savers.memory import MemorySaver
 from assent.hook.savers.saver import Saver
@@ -96,7 +97,8 @@ class _Gated:
         self._function = function
         self._name = function.__name__
         self._signature = inspect.signature(function)
-        self._receiver = next((name for name in self._signature.parameters if name in ("self", "cls")), None)
+        first = next(iter(self._signature.parameters), None)
+        self._receiver = first if first in ("self", "cls") else None
         self._schemas = {self._name: schema_of(function, leave_out=filter(None, [self._receiver]))}
         self._gate = ApprovalGate(
             [HumanInTheLoopHook({self._name: config})], saver, agent=self._name, reviews=reviews
@@ -119,7 +121,7 @@ class _Gated:
         if decided.result in _SETTLED:
             return _settled(decided)
         begun = self._gate.begin(key, call.id)
-        return self._run(key, partial(run, **decided.arguments)) if begun.run else _again(begun.result)
+        return self._run(key, run(decided)) if begun.run else _again(begun.result)
 
     async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call, key, run = self._named(args, named)
@@ -137,22 +139,27 @@ class _Gated:
         if decided.result in _SETTLED:
             return _settled(decided)
         begun = await aside(self._gate.begin, key, call.id)
-        return await self._arun(key, partial(run, **decided.arguments)) if begun.run else _again(begun.result)
+        return await self._arun(key, run(decided)) if begun.run else _again(begun.result)
 
     def _named(
         self, args: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[ToolCall, str, Callable[..., Any]]:
-        """The call as a person sees it, the key it is kept under, and the function for what they decide."""
+    ) -> tuple[ToolCall, str, Callable[[ToolFeedback], Callable[[], Any]]]:
+        """The call as a person sees it, the key it is kept under, and what to run when they have decided."""
         arguments = dict(self._signature.bind(*args, **named).arguments)
         run = self._function
         if self._receiver is not None:
             run = partial(run, arguments.pop(self._receiver))
         try:
-            json.dumps(arguments)
-        except (TypeError, ValueError) as error:
+            shown = json.loads(json.dumps(arguments, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
             raise HookError(f"No person can see what {self._name} is called with: {error}.") from error
-        call = ToolCall(id=_CALL, name=self._name, arguments=arguments)
-        return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", run
+        call = ToolCall(id=_CALL, name=self._name, arguments=shown)
+
+        def as_decided(decided: ToolFeedback) -> Callable[[], Any]:
+            # What JSON cannot tell apart, such as a tuple, arrives as it was given.
+            return partial(run, **(arguments if decided.arguments == shown else decided.arguments))
+
+        return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", as_decided
 
     def _feedback(self, waiting: InterruptionMetadata) -> Feedback | None:
         return None if self._asks is None else self._asks(waiting)
@@ -160,6 +167,10 @@ class _Gated:
     def _looked(self, key: str, waiting: InterruptionMetadata, said: Feedback | None) -> InterruptionMetadata:
         try:
             return self._gate.answer(key, said)
+        except InvalidFeedback:
+            if said is None or (settled := self._gate.answer(key, None)).undecided:
+                raise
+            return settled  # the answer came too late: silence has decided
         except Unavailable:
             if said is not None or self._key is not None:
                 raise
@@ -201,7 +212,10 @@ def _settled(decided: ToolFeedback) -> Any:
 
 
 def _kept(result: Any) -> str:
-    return json.dumps({"result": result}, default=str)
+    try:
+        return json.dumps({"result": result}, default=str)
+    except Exception:  # the function has done its work: that its result cannot be kept is no failure
+        return json.dumps({"result": as_text(result)})
 
 
 def _kept_failure(error: Exception) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from assent.errors import AssentError
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.savers.saver import Saver
 
@@ -52,6 +51,6 @@ class Heartbeat:
             for saver, checkpoint in held:
                 try:
                     saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
-                except AssentError:
+                except Exception:
                     # Someone moved it on, or the storage is away: the next write will say so.
                     logger.debug("The lease of %s was not renewed.", checkpoint.thread_id)

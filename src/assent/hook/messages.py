@@ -82,9 +82,9 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
         return {}, None
     if not isinstance(given, Mapping):
         return {}, "the arguments are not an object"
-    arguments = dict(given)
-    trouble = _not_json(arguments)
-    return (arguments, None) if trouble is None else ({}, f"the arguments are not JSON ({trouble})")
+    if trouble := _not_json(arguments := dict(given)):
+        return {}, f"the arguments are not JSON ({trouble})"
+    return json.loads(json.dumps(arguments)), None  # as they will be read back: a list for a tuple
 
 
 def _not_json(value: Any) -> str | None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 
-from assent.errors import AssentError, CheckpointConflict, NothingToResume, ThreadBusy
+from assent.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from assent.hook.agent import ReactAgent
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.events import Outcome
@@ -24,7 +24,7 @@ def resume_pending(*agents: ReactAgent, case_id: str | None = None) -> Moved:
     for agent, checkpoint in _candidates(agents, case_id):
         try:
             outcome = agent.resume(checkpoint.thread_id)
-        except AssentError as error:
+        except Exception as error:
             _note(checkpoint.thread_id, error)
         else:
             moved |= _moved(checkpoint, outcome)
@@ -37,7 +37,7 @@ async def aresume_pending(*agents: ReactAgent, case_id: str | None = None) -> Mo
     for agent, checkpoint in _candidates(agents, case_id):
         try:
             outcome = await agent.aresume(checkpoint.thread_id)
-        except AssentError as error:
+        except Exception as error:
             _note(checkpoint.thread_id, error)
         else:
             moved |= _moved(checkpoint, outcome)
@@ -49,7 +49,11 @@ def _candidates(
 ) -> Iterator[tuple[ReactAgent, Checkpoint]]:
     for agent in agents:
         for thread_id in (*agent.saver.threads("paused"), *agent.saver.threads("running")):
-            kept = agent.saver.get(thread_id)
+            try:
+                kept = agent.saver.get(thread_id)
+            except Unavailable as error:
+                _note(thread_id, error)
+                continue
             if kept is None or kept.checkpoint.agent != agent.name:
                 continue
             if case_id is None or (kept.checkpoint.case or {}).get("case_id") == case_id:
@@ -63,8 +67,8 @@ def _moved(before: Checkpoint, outcome: Outcome) -> Moved:
     return {} if same else {before.thread_id: outcome}
 
 
-def _note(thread_id: str, error: AssentError) -> None:
+def _note(thread_id: str, error: Exception) -> None:
     if isinstance(error, ThreadBusy | CheckpointConflict | NothingToResume):
         logger.debug("The thread %s is in other hands.", thread_id)
     else:
-        logger.warning("The thread %s cannot go on: %s", thread_id, error.message)
+        logger.warning("The thread %s cannot go on: %s", thread_id, error, exc_info=error)
