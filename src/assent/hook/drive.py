@@ -82,8 +82,9 @@ class Driver:
         match effect:
             case Load(thread_id):
                 return self._saver.get(thread_id)
-            case Put(checkpoint, leased):
-                return self._saver.put(checkpoint, lease_for=self._lease_for if leased else None)
+            case Put(checkpoint, leased, soon):
+                saver = self._saver.soon if soon else self._saver
+                return saver.put(checkpoint, lease_for=self._lease_for if leased else None)
             case Claim(checkpoint):
                 return self._saver.claim(checkpoint, lease_for=self._lease_for)
             case Release(thread_id):

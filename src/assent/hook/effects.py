@@ -21,10 +21,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Keep the checkpoint; `leased` goes on holding the thread."""
+    """Keep the checkpoint; `leased` goes on holding the thread.
+
+    `soon`: a power cut may undo it, since what would be lost then is told as unknown and not run again.
+    """
 
     checkpoint: Checkpoint
     leased: bool = False
+    soon: bool = False
 
 
 @dataclass(frozen=True, slots=True)

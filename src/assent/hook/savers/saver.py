@@ -46,6 +46,14 @@ class Saver(ABC):
     blocking: ClassVar[bool] = True
     """Whether a call may wait for a disk or a network."""
 
+    @property
+    def soon(self) -> "Saver":
+        """The same threads, for writes that need not be on disk yet: a killed process leaves them behind.
+
+        A power cut may undo them until something that was written through the saver itself has returned.
+        """
+        return self
+
     @abstractmethod
     def get(self, thread_id: str) -> Kept | None:
         """The newest checkpoint of a thread."""

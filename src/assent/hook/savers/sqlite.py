@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ FORGET_CHECKPOINTS = "DELETE FROM checkpoints WHERE place BETWEEN ? AND ?"
 FORGET_THREAD = "DELETE FROM threads WHERE number = ?"
 
 _open: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
+_synced = ContextVar("synced", default=True)
 _inherited: list[object] = []  # connections that came by fork: using or closing them would harm the parent's
 
 
@@ -74,6 +76,10 @@ class SqliteSaver(Saver):
         prepare(self._path, self._busy_ms)
         self._start()
         _open.add(self)
+
+    @property
+    def soon(self) -> Saver:
+        return _Soon(self)
 
     def get(self, thread_id: str) -> Kept | None:
         for row in self._read(SELECT_NEWEST, key_of(thread_id)):
@@ -159,12 +165,13 @@ class SqliteSaver(Saver):
 
     @contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:
-        """Write alone; what is written stays as a whole, on disk, or leaves no trace."""
+        """Write alone; what is written stays as a whole, on disk unless nobody waits, or leaves no trace."""
         try:
             with self._write_lock:
                 if self._writer is None:
                     self._writer = self._connect()
                 connection = self._writer
+                connection.pragma("synchronous", "full" if _synced.get() else "normal")
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
@@ -179,6 +186,49 @@ class SqliteSaver(Saver):
         if self._closed:
             raise Unavailable("The saver is closed.")
         return connect(self._path, self._busy_ms)
+
+
+class _Soon(Saver):
+    """The threads of a SqliteSaver; the next synced write brings the whole log to disk, and these with it."""
+
+    def __init__(self, saver: SqliteSaver) -> None:
+        self._saver = saver
+
+    def get(self, thread_id: str) -> Kept | None:
+        return self._saver.get(thread_id)
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        with self._unsynced():
+            self._saver.put(checkpoint, lease_for=lease_for)
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        with self._unsynced():
+            self._saver.claim(checkpoint, lease_for=lease_for)
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        with self._unsynced():
+            self._saver.renew(thread_id, rev, lease_for=lease_for)
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        return self._saver.list(thread_id)
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        return self._saver.threads(stage)
+
+    def release(self, thread_id: str) -> None:
+        with self._unsynced():
+            self._saver.release(thread_id)
+
+    def close(self) -> None:
+        self._saver.close()
+
+    @contextmanager
+    def _unsynced(self) -> Iterator[None]:
+        before = _synced.set(False)
+        try:
+            yield
+        finally:
+            _synced.reset(before)
 
 
 def _restart_after_fork() -> None:
