@@ -10,7 +10,7 @@ from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, error_body
 from assent.relay.a2a.reply import read_reply
-from assent.relay.a2a.sse import EventSplitter, EventTooLong, event_data, frame, with_data
+from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.calls import Answer, Calls, Taken, Way
 from assent.relay.overdue import settled_task
 from assent.relay.taskbook import Entry
@@ -76,6 +76,7 @@ class Streams:
                     ready = await pass_on(chunk)
                     if ready:
                         await _write_within(write, ready, limits.read_for.total_seconds())
+                    pass_on.check()
         except Taken as taken:
             await write(frame(taken.document))
         except (A2AProblem, TimeoutError) as failure:
@@ -150,13 +151,15 @@ class _EventPasser:
 
     async def __call__(self, chunk: bytes) -> bytes:
         """What can be passed on by now; raises A2AProblem for what cannot be read."""
-        try:
-            events = self._splitter.feed(chunk)
-        except EventTooLong:
-            raise A2AProblem("agent_response", "An event of the agent's is too large.") from None
+        events = self._splitter.feed(chunk)
         if self._known and not self._read_all:
             return b"".join(events)
         return b"".join([await self._pass(event) for event in events])
+
+    def check(self) -> None:
+        """Raise A2AProblem for an event that does not end."""
+        if self._splitter.overrun:
+            raise A2AProblem("agent_response", "An event of the agent's is too large.")
 
     async def _pass(self, event: bytes) -> bytes:
         data = event_data(event)

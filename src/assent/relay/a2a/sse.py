@@ -10,31 +10,31 @@ _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n")
 _LINES = re.compile(rb"\r\n|\n|\r")
 
 
-class EventTooLong(Exception):
-    """An event that does not end within its bound."""
-
-
 class EventSplitter:
     """Cuts a stream into whole events, each with the empty line that ends it."""
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
         self._rest = b""
+        self.overrun = False
+        """Set once an event has gone beyond the limit; nothing after it is read."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The events that are whole by now; raises EventTooLong for one beyond the limit."""
+        """The events that are whole by now."""
+        if self.overrun:
+            return []
         data = self._rest + chunk if self._rest else chunk
         # A line end may have been cut in two: look again at the last few bytes, not at all of them.
         begin, start = 0, max(0, len(self._rest) - 3)
         events: list[bytes] = []
-        while (end := _END.search(data, start)) is not None:
-            events.append(data[begin : end.end()])
-            if len(events[-1]) > self._limit:
-                raise EventTooLong
+        while not self.overrun and (end := _END.search(data, start)) is not None:
+            event = data[begin : end.end()]
             begin = start = end.end()
+            self.overrun = len(event) > self._limit
+            if not self.overrun:
+                events.append(event)
         self._rest = data[begin:]
-        if len(self._rest) > self._limit:
-            raise EventTooLong
+        self.overrun = self.overrun or len(self._rest) > self._limit
         return events
 
     @property
