@@ -1,0 +1,420 @@
+"""A2A in four dialects: the official SDK reads what the relay builds, and the relay reads all there is."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.compat.v0_3 import types as types_v03
+from a2a.types import a2a_pb2
+from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.relay.a2a.building import message, status_event, status_reply, task, task_reply, text_part
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import (
+    DIALECTS,
+    REST_0_3,
+    REST_1_0,
+    RPC_0_3,
+    RPC_1_0,
+    STATES,
+    Dialect,
+    State,
+    state_word,
+)
+from assent.relay.a2a.problems import A2AProblem, error_body, error_status
+from assent.relay.a2a.recognition import Unrecognised, recognise
+from assent.relay.a2a.renaming import rename_task
+from assent.relay.a2a.reply import A2AReply, read_reply
+from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
+from assent.relay.a2a.translation import parts_of, translated
+from assent.relay.reasons import (
+    HitlHeld,
+    HitlHeldAgentInputRequired,
+    HitlRejected,
+    RelayReason,
+    Timeout,
+    as_metadata,
+    from_metadata,
+    state_for,
+)
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+KNOWN = sorted(set(STATES.values()) - {"unknown"})
+by_name = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: f"{one.binding} {one.version}")
+
+REASONS: list[tuple[RelayReason, dict[str, Any], State]] = [
+    (Timeout(), {"relay_reason": "TIMEOUT"}, "working"),
+    (
+        HitlHeld(policy_name="SSN", policy_version="3", policy_level="AGENT"),
+        {"relay_reason": "HITL_HELD", "policy_name": "SSN", "policy_version": "3", "policy_level": "AGENT"},
+        "working",
+    ),
+    (
+        HitlHeldAgentInputRequired(),
+        {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"},
+        "working",
+    ),
+    (
+        HitlRejected(policy_name=None, policy_version=None, policy_level=None),
+        {
+            "relay_reason": "HITL_REJECTED",
+            "policy_name": None,
+            "policy_version": None,
+            "policy_level": None,
+        },
+        "canceled",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "metadata", "state"), REASONS)
+def test_a_reason_is_a_typed_union_and_says_the_state(
+    reason: RelayReason, metadata: dict[str, Any], state: State
+) -> None:
+    assert (as_metadata(reason), from_metadata(metadata), state_for(reason)) == (metadata, reason, state)
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, {}, {"relay_reason": "OTHER"}, {"relay_reason": "HITL_HELD"}, {"relay_reason": 5}, "x"]
+)
+def test_metadata_that_is_no_reason_is_none(metadata: Any) -> None:
+    assert from_metadata(metadata) is None
+
+
+def sdk_task(document: dict[str, Any], dialect: Dialect) -> Any:
+    if dialect == RPC_0_3:
+        return types_v03.Task.model_validate(document)
+    module = a2a_v0_3_pb2 if dialect == REST_0_3 else a2a_pb2
+    return ParseDict(document, module.Task())  # strict: an unknown field or state fails
+
+
+@by_name
+@pytest.mark.parametrize("state", KNOWN)
+def test_a_built_task_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
+    said = message(
+        message_id="m",
+        role="agent",
+        parts=[text_part("hi", dialect)],
+        dialect=dialect,
+        task_id="t",
+        context_id="c",
+    )
+    metadata = as_metadata(REASONS[3][0])
+    built = task(
+        task_id="t",
+        context_id="c",
+        state=state,
+        at=AT,
+        dialect=dialect,
+        metadata=metadata,
+        status_message=said,
+    )
+    assert sdk_task(built, dialect).id == "t"
+    for operation in ("send", "get", "stream"):
+        document = task_reply(built, operation, dialect, "7")
+        reply = read_reply(dialect, operation, json.dumps(document).encode())
+        assert (reply.task_id, reply.context_id, reply.state) == ("t", "c", state)
+        assert reply.task is not None
+        assert reply.task["metadata"] == metadata
+        assert [piece.text for piece in reply.pieces() if piece.role == "value"][:1] == ["hi"]
+
+
+@by_name
+@pytest.mark.parametrize("state", ["working", "completed", "canceled"])
+def test_a_built_change_of_state_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
+    built = status_event(
+        task_id="t", context_id="c", state=state, at=AT, dialect=dialect, metadata={"a": None}
+    )
+    if dialect == RPC_0_3:
+        types_v03.TaskStatusUpdateEvent.model_validate(built)
+    else:
+        module = a2a_v0_3_pb2 if dialect == REST_0_3 else a2a_pb2
+        ParseDict({"statusUpdate": built}, module.StreamResponse())
+    reply = A2AReply(dialect=dialect, operation="stream", document=status_reply(built, dialect, 7))
+    assert (reply.task_id, reply.state, reply.final) == ("t", state, state != "working")
+
+
+def test_each_dialect_spells_a_cancelled_task_in_its_own_way() -> None:
+    assert [state_word("canceled", dialect) for dialect in (RPC_1_0, RPC_0_3, REST_1_0, REST_0_3)] == [
+        "TASK_STATE_CANCELED",
+        "canceled",
+        "TASK_STATE_CANCELED",
+        "TASK_STATE_CANCELLED",
+    ]
+
+
+@by_name
+def test_a_problem_is_told_in_each_dialect(dialect: Dialect) -> None:
+    problem = A2AProblem("task_not_found", "Task not found")
+    body = error_body(problem, dialect, 7)
+    if dialect.rpc:
+        assert (error_status(problem, dialect), body["id"], body["error"]["code"]) == (200, 7, -32001)
+    else:
+        assert (error_status(problem, dialect), body["error"]["status"]) == (404, "NOT_FOUND")
+    assert body.get("type") == ("TaskNotFoundError" if dialect == REST_0_3 else None)
+
+
+def recognised(method: str, path: str, body: Any = None, version: str | None = "1.0") -> A2ACall:
+    return recognise(
+        method=method,
+        path=path,
+        query="",
+        version=version,
+        content_type="application/json",
+        body=b"" if body is None else json.dumps(body).encode(),
+    )
+
+
+def envelope(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+
+
+@pytest.mark.parametrize(
+    ("call", "dialect", "operation", "path"),
+    [
+        (("POST", "", envelope("SendMessage", message={})), RPC_1_0, "send", ""),
+        (("POST", "/", envelope("message/stream", message={}), "0.3"), RPC_0_3, "stream", ""),
+        (("POST", "", envelope("tasks/get", id="t"), None), RPC_0_3, "get", ""),
+        (("POST", "/message:send", {"message": {}}), REST_1_0, "send", "/message:send"),
+        (("POST", "/acme/message:send", {"message": {}}, "1.0.1"), REST_1_0, "send", "/acme/message:send"),
+        (("POST", "/v1/message:stream", {"request": {}}, None), REST_0_3, "stream", "/v1/message:stream"),
+        (("GET", "/tasks/a b"), REST_1_0, "get", "/tasks/a%20b"),
+        (("GET", "/tasks"), REST_1_0, "list", "/tasks"),
+        (("GET", "/tasks/t:subscribe"), REST_1_0, "subscribe", "/tasks/t:subscribe"),
+        (("POST", "/v1/tasks/t:subscribe", None, "0.3"), REST_0_3, "subscribe", "/v1/tasks/t:subscribe"),
+        (("GET", "/v1/card", None, "0.3"), REST_0_3, "extended_card", "/v1/card"),
+        (("GET", "/extendedAgentCard"), REST_1_0, "extended_card", "/extendedAgentCard"),
+        (
+            ("DELETE", "/tasks/t/pushNotificationConfigs/p"),
+            REST_1_0,
+            "push_delete",
+            "/tasks/t/pushNotificationConfigs/p",
+        ),
+    ],
+)
+def test_a_request_says_what_it_is(call: Any, dialect: Dialect, operation: str, path: str) -> None:
+    found = recognised(*call)
+    assert (found.dialect, found.operation, found.path) == (dialect, operation, path)
+
+
+MESSAGE = {
+    "messageId": "m",
+    "role": "ROLE_USER",
+    "parts": [
+        {"text": "one"},
+        {"data": {"name": "two", "deep": [{"x": "three"}, 4, None]}},
+        {"raw": "AAAA", "filename": "four.txt", "mediaType": "text/plain"},
+        {"kind": "file", "file": {"name": "five.txt", "bytes": "AAAA", "mimeType": "text/plain"}},
+        {"url": "https://six.example"},
+        {"text": "", "futureField": "seven"},
+    ],
+    "metadata": {"eight": "nine"},
+}
+
+
+def test_every_text_of_a_message_is_seen_with_its_path() -> None:
+    call = recognised("POST", "", envelope("SendMessage", message=MESSAGE, metadata={"ten": "eleven"}))
+    values = [(piece.path, piece.text) for piece in call.pieces() if piece.role == "value"]
+    assert values == [
+        ("message.parts[0].text", "one"),
+        ("message.parts[1].data.name", "two"),
+        ("message.parts[1].data.deep[0].x", "three"),
+        ("message.parts[2].filename", "four.txt"),
+        ("message.parts[3].file.name", "five.txt"),
+        ("message.parts[4].url", "https://six.example"),
+        ("message.parts[5].futureField", "seven"),
+        ("message.metadata.eight", "nine"),
+        ("params.metadata.ten", "eleven"),
+    ]
+    assert [piece.text for piece in call.pieces() if piece.role == "key"] == [
+        "name",
+        "deep",
+        "x",
+        "eight",
+        "ten",
+    ]
+    assert call.opaque() == ["message.parts[2].raw", "message.parts[3].file.bytes"]
+
+
+def test_an_answers_pieces_are_the_agents_only() -> None:
+    said = {"role": "ROLE_AGENT", "parts": [{"text": "agent"}]}
+    asked = {"role": "ROLE_USER", "parts": [{"text": "user"}]}
+    unsigned = {"parts": [{"text": "anybody"}]}
+    found = {
+        "id": "t",
+        "status": {"state": "TASK_STATE_COMPLETED", "message": said},
+        "artifacts": [{"name": "n", "parts": [{"text": "work"}]}],
+        "history": [asked, said, unsigned],
+        "metadata": {"k": "v"},
+    }
+    reply = A2AReply(dialect=REST_1_0, operation="get", document=found)
+    assert [(piece.path, piece.text) for piece in reply.pieces() if piece.role == "value"] == [
+        ("status.message.parts[0].text", "agent"),
+        ("artifacts[0].name", "n"),
+        ("artifacts[0].parts[0].text", "work"),
+        ("task.metadata.k", "v"),
+        ("history[1].parts[0].text", "agent"),
+        ("history[2].parts[0].text", "anybody"),
+    ]
+
+
+def test_a_message_too_deep_to_read_is_refused() -> None:
+    deep: Any = "x"
+    for _ in range(100):
+        deep = {"a": deep}
+    call = recognised("POST", "", envelope("SendMessage", message={"parts": [{"data": deep}]}))
+    with pytest.raises(A2AProblem, match="nested"):
+        list(call.pieces())
+
+
+@pytest.mark.parametrize(
+    ("call", "ids"),
+    [
+        (("POST", "", envelope("GetTask", id="a")), ["a"]),
+        (("POST", "", envelope("tasks/pushNotificationConfig/get", id="a"), "0.3"), ["a"]),
+        (("POST", "", envelope("GetTaskPushNotificationConfig", id="push", taskId="a")), ["a"]),
+        (
+            ("POST", "", envelope("SendMessage", message={"taskId": "a", "referenceTaskIds": ["b"]})),
+            ["a", "b"],
+        ),
+        (("POST", "/tasks/a:cancel", {"id": "b", "taskId": "c"}), ["a", "c", "b"]),
+        (
+            (
+                "POST",
+                "/v1/tasks/a/pushNotificationConfigs",
+                {"parent": "tasks/b", "config": {"name": "tasks/c/pushNotificationConfigs/p"}},
+                "0.3",
+            ),
+            ["a", "b", "c"],
+        ),
+    ],
+)
+def test_every_task_a_call_names_is_found(call: Any, ids: list[str]) -> None:
+    assert recognised(*call).task_ids == ids
+
+
+@by_name
+def test_a_task_is_renamed_wherever_it_is_named_and_nowhere_else(dialect: Dialect) -> None:
+    said = message(
+        message_id="old", role="agent", parts=[text_part("old", dialect)], dialect=dialect, task_id="old"
+    )
+    built = task(
+        task_id="old", context_id="old", state="working", at=AT, dialect=dialect, status_message=said
+    )
+    built |= {
+        "history": [said],
+        "metadata": {"taskId": "old"},
+        "artifacts": [{"artifactId": "old", "id": "old"}],
+    }
+    document = task_reply(built, "send", dialect, "old")
+    renamed = rename_task(document, "old", "new")
+    reply = A2AReply(dialect=dialect, operation="send", document=renamed)
+    assert reply.task_id == "new"
+    assert json.dumps(renamed).count('"new"') == 3
+    assert rename_task(renamed, "new", "old") == document
+
+
+def test_push_configs_keep_their_own_ids() -> None:
+    config = {"id": "old", "taskId": "old", "url": "https://a.example", "token": "old"}
+    assert rename_task(config, "old", "new") == config | {"taskId": "new"}
+    legacy = {
+        "name": "tasks/old/pushNotificationConfigs/old",
+        "pushNotificationConfig": {"id": "old", "url": "u"},
+    }
+    assert rename_task(legacy, "old", "new") == legacy | {"name": "tasks/new/pushNotificationConfigs/old"}
+
+
+PARTS = [
+    {"text": "t", "metadata": {"k": 1}},
+    {"data": {"a": 1}},
+    {"url": "https://a.example", "filename": "f", "mediaType": "x/y"},
+    {"raw": "AAAA", "filename": "f"},
+]
+
+
+@by_name
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_go_into_every_dialect_and_back(dialect: Dialect, part: dict[str, Any]) -> None:
+    there = translated(part, dialect)
+    built = message(message_id="m", role="agent", parts=[there], dialect=dialect)
+    if dialect == RPC_0_3:
+        types_v03.Message.model_validate(built)
+    else:
+        ParseDict(built, (a2a_v0_3_pb2 if dialect == REST_0_3 else a2a_pb2).Message())
+    [found] = parts_of(built)
+    assert translated(found, RPC_1_0) == part
+
+
+@given(st.lists(st.sampled_from([b"data: {}", b": hello", b"id: 1", b""]), max_size=12), st.integers(1, 40))
+def test_a_stream_is_cut_into_the_same_events_however_it_arrives(lines: list[bytes], size: int) -> None:
+    for end in (b"\n", b"\r\n"):
+        whole = b"".join(line + end for line in lines)
+        at_once = EventSplitter(limit=1000)
+        piecemeal = EventSplitter(limit=1000)
+        events = at_once.feed(whole)
+        pieces = [event for i in range(0, len(whole), size) for event in piecemeal.feed(whole[i : i + size])]
+        assert b"".join(pieces) + piecemeal.rest == b"".join(events) + at_once.rest == whole
+        assert [event_data(event) for event in pieces if event_data(event)] == [
+            event_data(event) for event in events if event_data(event)
+        ]
+
+
+def test_an_event_keeps_its_name_when_its_data_changes() -> None:
+    changed = with_data(b"id: 3\r\nevent: error\r\ndata: {\r\ndata: }\r\n\r\n", {"a": 1})
+    assert changed == b'id: 3\nevent: error\ndata: {"a":1}\n\n'
+    assert event_data(frame({"a": 1})) == b'{"a":1}'
+    assert event_data(b"data: a\ndata: b\n\n") == b"a\nb"
+
+
+def test_an_event_beyond_the_limit_is_noticed_before_it_ends() -> None:
+    splitter = EventSplitter(limit=10)
+    assert splitter.feed(b"data: 1\n\ndata: 23456789") == [b"data: 1\n\n"]
+    assert splitter.overrun
+    assert splitter.feed(b"\n\ndata: 1\n\n") == []
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["message", "request", "parts", "taskId", "task_id", "id", "params", "config", "url", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    json_values,
+    st.sampled_from(["SendMessage", "message/send", "GetTask", "tasks/get", "CancelTask", "ListTasks"]),
+)
+def test_whatever_is_sent_is_a_call_or_a_refusal(params: Any, method: str) -> None:
+    try:
+        call = recognised("POST", "", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    except Unrecognised as refusal:
+        error_body(refusal.problem, refusal.dialect, refusal.rpc_id)
+        return
+    assert json.loads(call.body())["params"] == params
+    for read in (lambda: list(call.pieces()), call.opaque, lambda: call.push_urls):
+        read()
+
+
+@given(json_values, st.sampled_from(DIALECTS), st.sampled_from(["send", "stream", "get", "list", "push_get"]))
+def test_whatever_is_answered_can_be_looked_at(result: Any, dialect: Dialect, operation: Any) -> None:
+    document = {"result": result} if dialect.rpc else result
+    try:
+        reply = read_reply(dialect, operation, json.dumps(document).encode())
+        looked = (list(reply.pieces()), reply.opaque(), reply.state, reply.task_id, reply.context_id)
+    except A2AProblem:
+        return
+    assert looked
+    rename_task(reply.document, "a", "b")
