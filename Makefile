@@ -1,6 +1,6 @@
 # Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
 PYTHON ?=
-WORKERS ?= 2
+WORKERS ?= 3
 UPGRADE ?=
 ARGS ?=
 BIN := .venv/bin
@@ -19,7 +19,7 @@ demo: setup-base ## Run the service with a case waiting for your answer
 	$(BIN)/assent demo
 
 test: setup-test browser redis lint ## Run every check; PYTHON=python3.12 picks the interpreter
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: setup-test ## Check style, types and layers
 	$(BIN)/ruff check

@@ -25,6 +25,30 @@ BROWSER_FLAGS = [
 ]
 
 
+# Whole files go to one worker each: the long ones begin first, so that none of them is still running alone
+# when everything else is done.
+LONGEST_FIRST = (
+    "tests/pages/test_browser.py",
+    "tests/pages/test_hostile_pages.py",
+    "tests/browser/",
+    "tests/hook/frameworks/",
+    "tests/hook/savers/",
+    "tests/mcp/",
+    "tests/docs/",
+    "tests/cli/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files; the order inside a file stays."""
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    places = (place for place, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
+    return next(places, len(LONGEST_FIRST))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Count a skipped test as failed: a part that is missing here would be missing unnoticed."""
