@@ -12,12 +12,16 @@ import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent
 
-from assent.cli.mcp_gate import Behind, mcp_gate
+from assent.cli.mcp_gate import Behind, mcp_gate, target_of
 from assent.client import AssentClient
 from assent.errors import SettingsError
-from tests.cli.process import COMMAND, ServerProcess, assent, serving
+from assent.mcp.doors import http_app
+from examples.stage import free_port
+from examples.stage import serving as stage
+from tests.cli.process import COMMAND, ServerProcess, serving
 from tests.mcp.assistant import ERA, HttpServer, Setting, run, until
 from tests.waiting import PATIENCE_S
 
@@ -98,45 +102,42 @@ def test_a_call_waits_for_its_page_and_outlives_the_gate_that_asked(setting: Set
     assert runs(setting).count("echo") == 1
 
 
-def test_the_server_behind_the_gate_is_not_told_the_key(setting: Setting) -> None:
-    assert setting.env()["ASSENT_KEY"]
-    (setting.folder / "show.py").write_text("import os, sys; print(sorted(os.environ), file=sys.stderr)")
-    shown = assent(
-        setting.folder, "mcp-gate", "--db", "gate.db", "--", sys.executable, "show.py", env=setting.env()
-    )
-    assert shown.returncode == 1
-    assert "PATH" in shown.stderr
-    assert "ASSENT_KEY" not in shown.stderr
-    assert "The server behind the gate cannot be reached" in shown.stderr
+def test_the_server_behind_the_gate_is_not_told_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_KEY", "assent_secret")
+    monkeypatch.setenv("NOTES_TOKEN", "its own")
+    behind = target_of(Behind(command=("npx", "notes")))()
+    assert behind.env["NOTES_TOKEN"] == "its own"
+    assert not [name for name in behind.env if name.startswith("ASSENT_")]
+
+
+def test_no_token_travels_in_the_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_UPSTREAM_TOKEN", TOKEN)
+    with pytest.raises(SettingsError, match="https"):
+        target_of(Behind(url="http://notes.example/mcp"))
 
 
 def test_over_http_and_before_a_server_that_is_reached_over_http(setting: Setting) -> None:
-    """Two gates, one before the other: the inner lets everything through, the outer what its file says."""
-    (setting.folder / "inner.toml").write_text('[tools]\n"*" = false\n')
-    (setting.folder / "outer.toml").write_text(
-        'wait = "30s"\n[tools]\n"e*" = "Says something"\n"*" = false\n'
-    )
-    shared = ("--http", "--port", "0", "--db", "gate.db", "--config")
-    inner = HttpServer(
-        setting.folder,
-        "mcp-gate",
-        *shared,
-        "inner.toml",
-        "--",
-        *raw(setting),
-        env=setting.env(ASSENT_MCP_TOKEN=TOKEN),
-    )
-    try:
+    said: list[str] = []
+    behind = MCPServer("behind", log_level="ERROR")
+
+    @behind.tool()
+    def echo(to: str) -> None:
+        said.append(to)
+
+    behind.add_tool(lambda: "restocked", name="restock")
+    (setting.folder / "gate.toml").write_text('wait = "30s"\n[tools]\n"e*" = "Says something"\n"*" = false\n')
+    port = free_port()
+    with stage(http_app(behind, host="127.0.0.1", names=(), token=TOKEN), port):
+        arguments = ("--http", "--port", "0", "--db", "gate.db", "--config", "gate.toml")
+        url = ("--url", f"http://127.0.0.1:{port}/mcp")
         env = setting.env(ASSENT_UPSTREAM_TOKEN=TOKEN)
-        outer = HttpServer(setting.folder, "mcp-gate", *shared, "outer.toml", "--url", inner.url(), env=env)
+        gate = HttpServer(setting.folder, "mcp-gate", *arguments, *url, env=env)
         try:
-            run(_asked_and_rejected(outer, setting))
+            run(_asked_and_rejected(gate, setting))
         finally:
-            outer.process.kill()
-            outer.process.wait(PATIENCE_S)
-    finally:
-        inner.process.kill()
-        inner.process.wait(PATIENCE_S)
+            gate.process.kill()
+            gate.process.wait(PATIENCE_S)
+    assert said == []
 
 
 async def _asked_and_rejected(outer: HttpServer, setting: Setting) -> None:
@@ -150,7 +151,6 @@ async def _asked_and_rejected(outer: HttpServer, setting: Setting) -> None:
         told = await calling
         assert told.is_error
         assert "not now" in text_of(told)
-    assert "echo" not in runs(setting)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ async def _gate(
 
     hook = read_policy(settings)
     with closing(SqliteSaver(_place(path))) as saver, AssentClient(server, key) as client:
-        async with Upstream(_target(behind)) as upstream:
+        async with Upstream(target_of(behind)) as upstream:
             proxy = ApprovalProxy(
                 upstream,
                 hook,
@@ -162,7 +162,7 @@ async def _gate(
             yield proxy
 
 
-def _target(behind: Behind) -> Callable[[], Any]:
+def target_of(behind: Behind) -> Callable[[], Any]:
     """How the server behind is reached; it is told nothing about ours, least of all the key."""
     from mcp import StdioServerParameters
 

@@ -33,8 +33,6 @@ def text_of(result: CallToolResult) -> str:
 class Mcp(Harness):
     """A new connection for each message: the gate and the server behind it are new ones, too."""
 
-    mode = "auto"
-
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
         self.saver = SqliteSaver(folder / "gate.db", clock=self.clock)
@@ -73,7 +71,7 @@ class Mcp(Harness):
             behind.add_tool(tool)
         async with Upstream(lambda: behind) as upstream:
             proxy = ApprovalProxy(upstream, self.hook, saver=self.saver, wait_for=0, clock=self.clock)
-            async with Client(await proxy.server(), mode=self.mode) as client:
+            async with Client(await proxy.server(), mode="legacy") as client:
                 yield proxy, client, upstream
 
     async def _go(self, thread_id: str, kept: dict[str, Any]) -> InterruptionMetadata | None:
@@ -159,12 +157,6 @@ def verdict_of(call: Any) -> Verdict:
         reason=call.reason,
         answer=call.answer,
     )
-
-
-class McpByHandshake(Mcp):
-    """As clients before 2026-07-28 speak."""
-
-    mode = "legacy"
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

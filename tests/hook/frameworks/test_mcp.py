@@ -1,12 +1,8 @@
-"""The gate before an MCP server: the whole contract, in both ways of speaking."""
+"""The gate before an MCP server keeps the whole contract; both ways of speaking are in test_mcp_gate."""
 
-from assent.testing.contracts.tool_approval import InOneProcessContract, ToolApprovalContract
-from tests.hook.frameworks.mcp_harness import Mcp, McpByHandshake
+from assent.testing.contracts.tool_approval import ToolApprovalContract
+from tests.hook.frameworks.mcp_harness import Mcp
 
 
 class TestTheGateKeepsTheContract(ToolApprovalContract):
     harness = Mcp
-
-
-class TestTheGateKeepsTheContractForOlderClients(InOneProcessContract):
-    harness = McpByHandshake
