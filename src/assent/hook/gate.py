@@ -196,7 +196,11 @@ class ApprovalGate:
             results = {**checkpoint.results, call_id: result}
             open_calls = set(checkpoint.started) - set(results)
             try:
-                self._put(checkpoint.next(results=results), lease_for=self._lease_for if open_calls else None)
+                self._put(
+                    checkpoint.next(results=results),
+                    lease_for=self._lease_for if open_calls else None,
+                    soon=True,
+                )
             except CheckpointConflict:
                 continue
             return result
@@ -303,9 +307,9 @@ class ApprovalGate:
         except AssentError as error:
             logger.warning("The case could not be withdrawn.", exc_info=error)
 
-    def _put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+    def _put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None, soon: bool = False) -> None:
         self._newest.pop(checkpoint.thread_id, None)
-        self._saver.put(checkpoint, lease_for=lease_for)
+        (self._saver.soon if soon else self._saver).put(checkpoint, lease_for=lease_for)
         self._note(checkpoint)
 
     def _seen(self, key: str) -> Checkpoint:

@@ -82,10 +82,12 @@ class Threads:
         self._repeatable = frozenset(repeatable)
         self._lease_for = lease_for
         self._heartbeat = Heartbeat(lease_for)
+        # A case must not be opened for what might be lost; otherwise the thread is left right after, synced.
+        stopping = saver if gate.get("reviews") else saver.soon
         self._gate_for: Callable[[Iterable[Hook]], ApprovalGate] = lambda hooks: ApprovalGate(
-            hooks, saver, lease_for=lease_for, **gate
+            hooks, stopping, lease_for=lease_for, **gate
         )
-        self.gate = self._gate_for(self.hooks)
+        self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
 
     def judge(self, call: ToolCall, state: State) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
@@ -224,7 +226,8 @@ class Threads:
 
     def _claim(self, standing: Checkpoint) -> Checkpoint:
         claimed = standing.next(stage="running")
-        self._saver.claim(claimed, lease_for=self._lease_for)
+        # Before a call runs, its beginning is kept, and this with it.
+        self._saver.soon.claim(claimed, lease_for=self._lease_for)
         return claimed
 
     def _standing(self, thread_id: str) -> Checkpoint | None:
@@ -246,7 +249,7 @@ class Threads:
         left = before.next(stage="ready", messages=(kept,), resumed=resumed, queued=())
         self._saver.put(left)
         if held.turn:
-            self._saver.release(held.turn)
+            self._saver.soon.release(held.turn)
         return left
 
 
