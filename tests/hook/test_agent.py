@@ -346,20 +346,36 @@ class Dies(BaseException):
     """What kill -9 does to a tool, as far as this process can show it."""
 
 
+class Mortal(MemorySaver):
+    """The storage of a process that dies: it keeps nothing after that, until the next one has begun."""
+
+    dead = False
+
+    def die(self) -> None:
+        self.dead = True
+        raise Dies
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        if self.dead:
+            raise Dies
+        super().put(checkpoint, lease_for=lease_for)
+
+
 def test_a_call_whose_process_died_is_reported_as_unknown_and_not_run_again() -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     tries: list[str] = []
-    saver = MemorySaver(clock=lambda: now[0])
+    saver = Mortal(clock=lambda: now[0])
 
-    def pay() -> str:
+    def pay() -> None:
         tries.append("pay")
-        raise Dies
+        saver.die()
 
     model = Scripted([call("a", "pay")], "I will check")
     mine = ReactAgent("clerk", model, [pay], [HumanInTheLoopHook({"pay": True})], saver, clock=lambda: now[0])
     answered = stopped(mine.invoke("pay", thread_id="t")).approve_all()
     with pytest.raises(Dies):
         mine.resume("t", answered)
+    saver.dead = False
     with pytest.raises(ThreadBusy):
         mine.resume("t", answered)
     now[0] += timedelta(minutes=6)

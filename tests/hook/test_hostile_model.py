@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assent.errors import ModelMisbehaved
+from assent.errors import InvalidFeedback, ModelMisbehaved
 from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
@@ -75,3 +75,27 @@ def test_a_held_call_can_still_be_answered_when_its_time_is_over() -> None:
     stopped(agent.resume("t"))
     finished(agent.resume("t", waiting.approve_all()))
     assert office.ran == [("execute_sql", "q")]
+
+
+def test_an_answer_delivered_twice_does_not_approve_the_next_call_of_a_model_that_repeats_its_ids() -> None:
+    office = Office()
+    agent = agent_of(
+        office, [call("c1", "execute_sql", query="first")], [call("c1", "execute_sql", query="DROP")], "done"
+    )
+    agent.invoke("go", thread_id="t")
+    second = stopped(agent.resume("t", {"c1": "approve"}))
+    with pytest.raises(InvalidFeedback):
+        agent.resume("t", {"c1": "approve"})
+    assert office.ran == [("execute_sql", "first")]
+    finished(agent.resume("t", second.approve_all()))
+
+
+def test_a_tool_that_is_gone_when_its_call_is_approved_is_told_as_gone() -> None:
+    office, saver = Office(), MemorySaver()
+    script = ([call("c1", "execute_sql", query="q")], "done")
+    before = ReactAgent("office", Scripted(*script), office.tools, [GATED], saver)
+    waiting = stopped(before.invoke("go", thread_id="t"))
+    model = Scripted(*script)
+    after = ReactAgent("office", model, [office.read_data], [GATED], saver)
+    finished(after.resume("t", waiting.approve_all()))
+    assert model.results() == ["There is no tool execute_sql. Nothing was run."]

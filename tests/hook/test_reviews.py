@@ -248,3 +248,46 @@ def test_a_server_that_refuses_the_case_leaves_the_calls_waiting(server: Running
         waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
     assert waiting is not None
     assert waiting.case is None
+
+
+def test_a_decision_on_the_page_counts_although_another_call_was_decided_elsewhere(
+    client: AssentClient, server: RunningServer
+) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
+    press(server, client, waiting, "approve")
+    stopped(clerk.agent.resume("t", {"a": {"decision": "reject", "reason": "not that file"}}))
+    finished(clerk.agent.resume("t"))
+    assert clerk.office.ran == [("execute_sql", "DROP TABLE t")]
+
+
+def test_a_message_that_cancels_the_calls_withdraws_their_case(client: AssentClient) -> None:
+    hook = HumanInTheLoopHook(GATED, on_new_message="cancel")
+    clerk = Clerk(client, None, TWO, "as you like", hook=hook)
+    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
+    finished(clerk.agent.invoke("never mind", thread_id="t"))
+    assert client.status(case_of(waiting)["case_id"])["status"] == "cancelled"
+
+
+def test_an_edit_into_another_gated_tool_withdraws_the_case_that_shows_the_old_call(
+    client: AssentClient,
+) -> None:
+    clerk = Clerk(client)
+    before = stopped(clerk.agent.invoke("go", thread_id="t"))
+    edit = {"decision": "edit", "name": "execute_sql", "arguments": {"query": "SELECT 1"}}
+    after = stopped(clerk.agent.resume("t", {"a": edit}))
+    assert case_of(after)["case_id"] != case_of(before)["case_id"]
+    assert client.status(case_of(before)["case_id"])["status"] == "cancelled"
+
+
+def test_what_no_server_could_be_told_leaves_the_calls_waiting(client: AssentClient) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("go", thread_id="half a character \ud800"))
+    assert waiting.case is None
+    finished(clerk.agent.resume("half a character \ud800", waiting.approve_all()))
+
+
+def test_a_queued_message_is_answered_with_where_the_calls_can_be_decided(client: AssentClient) -> None:
+    clerk = Clerk(client, hook=HumanInTheLoopHook(GATED, on_new_message="queue"))
+    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
+    assert case_of(stopped(clerk.agent.invoke("and then?", thread_id="t"))) == case_of(waiting)

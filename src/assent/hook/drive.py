@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assent.errors import AssentError, HookError, ModelMisbehaved
 from assent.hook.calling import Asked, Tools, call_tool, pieces
-from assent.hook.checkpoint import Message
+from assent.hook.checkpoint import Checkpoint, Message
 from assent.hook.effects import (
     Ask,
     AskModel,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from assent.hook.reviews import Reviews
 
 logger = logging.getLogger(__name__)
-Ended = Mapping[str, str | InterruptionMetadata]
+Ended = Mapping[str, str | InterruptionMetadata | BaseException]
 TOGETHER_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 
@@ -74,6 +74,7 @@ class Driver:
         self._reviews = reviews
         self._grants = grants
         self._lease_for = lease_for
+        self._held: Checkpoint | None = None
 
     def _reply(self, messages: Sequence[Message]) -> Any:
         return self._model.ask([*self._before, *(dict(message) for message in messages)], self._tools)
@@ -84,13 +85,21 @@ class Driver:
                 return self._saver.get(thread_id)
             case Put(checkpoint, leased, soon):
                 saver = self._saver.soon if soon else self._saver
-                return saver.put(checkpoint, lease_for=self._lease_for if leased else None)
+                saver.put(checkpoint, lease_for=self._lease_for if leased else None)
+                self._held = checkpoint if leased else None
             case Claim(checkpoint):
-                return self._saver.claim(checkpoint, lease_for=self._lease_for)
+                self._saver.claim(checkpoint, lease_for=self._lease_for)
+                self._held = checkpoint
             case Release(thread_id):
                 return self._saver.release(thread_id)
             case _:
                 raise TypeError(f"The loop asked for {effect!r}.")
+
+    def _let_go(self) -> None:
+        """However this ends, the next resume need not wait until the lease is over."""
+        if self._held is not None:
+            with suppress(Exception):
+                self._saver.put(self._held.next())
 
     def _with_people(self, effect: Effect) -> Any:
         """What the reviews answer; it may have to be awaited."""
@@ -128,26 +137,29 @@ class SyncDriver(Driver):
         answer: Any = None
         error: BaseException | None = None
         last: Event | None = None
-        while True:
-            try:
-                effect = steps.send(answer) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                if last is not stop.value:
-                    yield stop.value
-                return
-            answer, error = None, None
-            try:
-                if isinstance(effect, Emit):
-                    last = effect.event
-                    yield last
-                elif isinstance(effect, AskModel):
-                    answer = yield from self._asked(effect.messages)
-                else:
-                    answer = self._work(effect)
-            except GeneratorExit:
-                raise
-            except BaseException as raised:
-                error = raised
+        try:
+            while True:
+                try:
+                    effect = steps.send(answer) if error is None else steps.throw(error)
+                except StopIteration as stop:
+                    if last is not stop.value:
+                        yield stop.value
+                    return
+                answer, error = None, None
+                try:
+                    if isinstance(effect, Emit):
+                        last = effect.event
+                        yield last
+                    elif isinstance(effect, AskModel):
+                        answer = yield from self._asked(effect.messages)
+                    else:
+                        answer = self._work(effect)
+                except GeneratorExit:
+                    raise
+                except BaseException as raised:
+                    error = raised
+        finally:
+            self._let_go()
 
     def outcome(self, steps: Steps) -> Outcome:
         """What it all ends with."""
@@ -190,7 +202,7 @@ class SyncDriver(Driver):
         if here is not None:
             try:
                 self._told(here, self._do(here), None)
-            except Exception as error:
+            except BaseException as error:
                 self._told(here, None, error)
 
     def _told(self, job: Job, result: Any, error: BaseException | None) -> None:
@@ -204,7 +216,7 @@ class SyncDriver(Driver):
 
     def _ended(self) -> Ended:
         """What has ended by now, at least one; calls that end together are told together."""
-        ended: dict[str, str | InterruptionMetadata] = {}
+        ended: dict[str, str | InterruptionMetadata | BaseException] = {}
         patience = self._patience()
         while self._running and not (ended and patience == 0.0):
             try:
@@ -239,16 +251,21 @@ def unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
     """Nobody could be asked, or told: the thread waits all the same, and the next resume tries again."""
     try:
         yield
-    except (AssentError, OSError) as error:
-        if isinstance(effect, Look) or type(error) is HookError:
+    except Exception as error:
+        expected = isinstance(error, AssentError | OSError) and type(error) is not HookError
+        if not (isinstance(effect, Withdraw) or (isinstance(effect, Ask) and expected)):
             raise
         logger.warning("%s failed; the calls go on waiting.", type(effect).__name__, exc_info=error)
 
 
-def result_of(job: Job, error: BaseException) -> str:
-    """What the model reads about a tool that raised; what is no fault of the tool goes on up."""
-    if not isinstance(error, Exception):
-        raise error
+def result_of(job: Job, error: BaseException) -> str | BaseException:
+    """What the model reads about a tool that raised; what is no fault of the tool stays what it is.
+
+    An agent inside whose storage is away, or who is busy, goes on when the thread is taken up again.
+    """
+    unheard_of = isinstance(error, AssentError) and not isinstance(error, ModelMisbehaved)
+    if not isinstance(error, Exception) or (job.tool.agent is not None and unheard_of):
+        return error
     logger.warning("The tool %s failed: %s", job.call.name, type(error).__name__, exc_info=error)
     return failure(error)
 

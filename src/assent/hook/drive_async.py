@@ -28,35 +28,44 @@ class AsyncDriver(Driver):
         answer: Any = None
         error: BaseException | None = None
         last: Event | None = None
-        while True:
-            try:
-                effect = steps.send(answer) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                if last is not stop.value:
-                    yield stop.value
-                return
-            answer, error = None, None
-            try:
-                if isinstance(effect, Emit):
-                    last = effect.event
-                    yield last
-                elif isinstance(effect, AskModel):
-                    texts: list[str] = []
-                    answer = None
-                    reply = await self._areply(effect.messages)
-                    async for piece in apieces(reply, self._workers):
-                        if not isinstance(piece, str):
-                            answer = piece
-                            break
-                        texts.append(piece)
-                        yield TextDelta(text=piece)
-                    answer = whole(texts) if answer is None else answer
-                else:
-                    answer = await self._work(effect)
-            except GeneratorExit:
-                raise
-            except BaseException as raised:
-                error = raised
+        try:
+            while True:
+                try:
+                    effect = steps.send(answer) if error is None else steps.throw(error)
+                except StopIteration as stop:
+                    if last is not stop.value:
+                        yield stop.value
+                    return
+                answer, error = None, None
+                try:
+                    if isinstance(effect, Emit):
+                        last = effect.event
+                        yield last
+                    elif isinstance(effect, AskModel):
+                        texts: list[str] = []
+                        answer = None
+                        reply = await self._areply(effect.messages)
+                        async for piece in apieces(reply, self._workers):
+                            if not isinstance(piece, str):
+                                answer = piece
+                                break
+                            texts.append(piece)
+                            yield TextDelta(text=piece)
+                        answer = whole(texts) if answer is None else answer
+                    else:
+                        answer = await self._work(effect)
+                except GeneratorExit:
+                    raise
+                except BaseException as raised:
+                    error = raised
+        finally:
+            await self._alet_go()
+
+    async def _alet_go(self) -> None:
+        if self._held is not None and self._saver.blocking:
+            await self._workers.run(self._let_go)
+        else:
+            self._let_go()
 
     async def _areply(self, messages: Sequence[Message]) -> Any:
         if self._model.never_blocks:
@@ -111,9 +120,9 @@ class AsyncDriver(Driver):
             for task in self._running:
                 task.cancel()
             raise
-        ended: dict[str, str | InterruptionMetadata] = {}
+        ended: dict[str, str | InterruptionMetadata | BaseException] = {}
         for task in done:
             job = self._running.pop(task)
-            error = task.exception()
+            error = RuntimeError("it was cancelled") if task.cancelled() else task.exception()
             ended[job.call.id] = task.result() if error is None else result_of(job, error)
         return ended

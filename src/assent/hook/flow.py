@@ -6,6 +6,7 @@ model → hooks → tools → model. The sync and the async driver in `drive` ar
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from assent.errors import CheckpointConflict, ModelMisbehaved, NothingToResume, ThreadBusy, ThreadPaused
@@ -38,9 +39,21 @@ from assent.hook.outcomes import CANCELLED, UNKNOWN, as_decided, refusal, told
 from assent.hook.policy import Hook, NewMessage
 from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
-from assent.hook.standing import answered, from_inside, stored_outcome, turn_of, waiting_by_id
-from assent.hook.tools import Tool, unusable
+from assent.hook.standing import (
+    answered,
+    from_inside,
+    job_for,
+    still_waiting,
+    stored_outcome,
+    taken_inside,
+    thread_inside,
+    turn_of,
+    waiting_by_id,
+)
+from assent.hook.tools import Tool, no_tool, unusable
 from assent.hook.turn import freeze, gate_edits, gates_of
+
+NONE: Mapping[str, Verdict] = MappingProxyType({})
 
 
 class Flow:
@@ -83,8 +96,15 @@ class Flow:
         messages = (*checkpoint.messages, user(text))
         return (yield from self._turns(replace(checkpoint, messages=messages)))
 
-    def resume(self, thread_id: str, feedback: Feedback | None = None) -> Steps:
-        """Take answers, or none: then what is over is ended, and what a dead process left is taken up."""
+    def resume(
+        self, thread_id: str, feedback: Feedback | None = None, *, passed: Mapping[str, Verdict] = NONE
+    ) -> Steps:
+        """Take answers, or none: then what is over is ended, and what a dead process left is taken up.
+
+        Decisions that are `passed` on were taken, in time, by the agent around this one.
+        """
+        if feedback is not None and not isinstance(feedback, InterruptionMetadata | Mapping):
+            feedback = tuple(feedback)
         while True:
             kept: Kept | None = yield Load(thread_id)
             if kept is None:
@@ -96,7 +116,7 @@ class Flow:
                 going = yield from self._recovered(kept)
             else:
                 try:
-                    going = yield from self._answered(checkpoint, feedback)
+                    going = yield from self._answered(checkpoint, feedback, passed)
                 except CheckpointConflict:
                     continue
                 if not isinstance(going, InterruptionMetadata):
@@ -105,19 +125,19 @@ class Flow:
                 return going
             return (yield from self._turns(going))
 
-    def inside(self, thread_id: str, text: str, decisions: Mapping[str, object]) -> Steps:
+    def inside(self, thread_id: str, text: str, decisions: Mapping[str, Verdict]) -> Steps:
         """As an agent inside another: begun, taken up or answered, as its thread stands."""
         kept: Kept | None = yield Load(thread_id)
         if kept is None:
             return (yield from self.invoke(thread_id, text))
         if kept.checkpoint.stage == "ready":
             return stored_outcome(kept.checkpoint)
-        return (yield from self.resume(thread_id, decisions or None))
+        return (yield from self.resume(thread_id, passed=decisions))
 
     def _turns(self, checkpoint: Checkpoint) -> Steps:
         for _ in range(self.max_turns):
-            reply = yield from self._reply(checkpoint)
-            message, calls, unreadable = assistant(reply)
+            reply = yield AskModel(checkpoint.messages)
+            message, calls, unreadable = assistant(reply, checkpoint.messages)
             yield Emit(ModelReplied(message=message))
             checkpoint = replace(checkpoint, messages=(*checkpoint.messages, message))
             if not calls:
@@ -131,17 +151,6 @@ class Flow:
             checkpoint = going
         yield Put(checkpoint.next(stage="ready"))
         raise ModelMisbehaved(f"The model went on calling tools for {self.max_turns} turns.")
-
-    def _reply(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Any]:
-        try:
-            return (yield AskModel(checkpoint.messages))
-        except GeneratorExit:
-            raise
-        except BaseException:
-            # The next resume may take the thread up at once, without waiting for the lease to end.
-            if checkpoint.rev and checkpoint.stage == "running":
-                yield Put(checkpoint.next())
-            raise
 
     def _called(self, checkpoint: Checkpoint, calls: list[ToolCall], unreadable: Mapping[str, str]) -> Part:
         refused = unusable(self.tools, calls, unreadable)
@@ -172,7 +181,7 @@ class Flow:
         """Run what is to run in the last message, and put all results, in call order, into the thread."""
         calls = calls_of(checkpoint.messages[-1])
         waiting = {} if checkpoint.interruption is None else waiting_by_id(checkpoint.interruption)
-        results, jobs, ran = dict(checkpoint.results), [], {}
+        results, jobs = dict(checkpoint.results), []
         for call in calls:
             if call.id in results:
                 continue
@@ -181,49 +190,62 @@ class Flow:
             if refused is not None:
                 results[call.id] = refused
                 continue
-            ran[call.id] = as_decided(waiting[call.id].call if call.id in waiting else call, verdict)
-            jobs.append(self._job(checkpoint, ran[call.id]))
-        answers, stopped, checkpoint = yield from self._worked_off(replace(checkpoint, results=results), jobs)
-        results |= {
-            call.id: told(call, ran[call.id], answers[call.id]) for call in calls if call.id in answers
-        }
+            decided = as_decided(waiting[call.id].call if call.id in waiting else call, verdict)
+            if decided.name not in self.tools:
+                results[call.id] = no_tool(decided.name)
+                continue
+            jobs.append(job_for(checkpoint, decided, self.tools[decided.name]))
+        checkpoint = replace(checkpoint, results=results)
+        stopped, checkpoint = yield from self._worked_off(checkpoint, jobs, calls)
         if stopped:
-            return (yield from self._paused_inside(replace(checkpoint, results=results), stopped))
-        return (yield from self._told(checkpoint, calls, results))
+            return (yield from self._paused_inside(checkpoint, stopped))
+        return (yield from self._told(checkpoint, calls, checkpoint.results))
 
     def _worked_off(
-        self, checkpoint: Checkpoint, jobs: Sequence[Job]
-    ) -> Generator[Effect, Any, tuple[dict[str, str], dict[str, InterruptionMetadata], Checkpoint]]:
-        answers: dict[str, str] = {}
+        self, checkpoint: Checkpoint, jobs: Sequence[Job], calls: Sequence[ToolCall]
+    ) -> Generator[Effect, Any, tuple[dict[str, InterruptionMetadata], Checkpoint]]:
+        """Wait for all jobs; what could not even be tried is raised when the results of the rest are kept."""
+        asked, ran = {call.id: call for call in calls}, {job.call.id: job.call for job in jobs}
         stopped: dict[str, InterruptionMetadata] = {}
-        ended: Mapping[str, str | InterruptionMetadata] = (yield Run(jobs, checkpoint)) if jobs else {}
+        broken: dict[str, BaseException] = {}
+        ended: Mapping[str, Any] = (yield Run(jobs, checkpoint)) if jobs else {}
         while True:
+            answers: dict[str, str] = {}
             for call_id, result in ended.items():
                 if isinstance(result, InterruptionMetadata):
                     stopped[call_id] = result
+                elif isinstance(result, BaseException):
+                    broken[call_id] = result
                 else:
-                    answers[call_id] = result
-            if len(answers) + len(stopped) == len(jobs):
-                return answers, stopped, checkpoint
-            checkpoint = checkpoint.next(results={**checkpoint.results, **answers})
-            yield Put(checkpoint, leased=True)
+                    answers[call_id] = told(asked[call_id], ran.pop(call_id), result)
+            checkpoint = replace(checkpoint, results={**checkpoint.results, **answers})
+            at_once = any(not isinstance(error, Exception) for error in broken.values())
+            if broken and (at_once or len(ran) == len(stopped) + len(broken)):
+                yield Put(checkpoint.next())
+                raise next(iter(broken.values()))
+            if len(ran) == len(stopped):
+                return stopped, checkpoint
+            checkpoint = checkpoint.next()
+            yield Put(checkpoint, leased=True, soon=True)
             ended = yield Join(checkpoint)
 
     def _told(self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]) -> Part:
         after = (*checkpoint.messages, *(tool_result(call, results[call.id]) for call in calls))
-        inside = [self._inside(checkpoint, call) for call in calls if self._is_agent(call)]
+        inside = [thread_inside(checkpoint, call) for call in calls if self._is_agent(call)]
         checkpoint = answered(checkpoint, len(after)).next(
             stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
             case=None,
         )  # fmt: skip
-        yield Put(checkpoint, leased=True)
+        yield Put(checkpoint, leased=True, soon=not inside)
         for thread_id in inside:
             yield Release(thread_id)
         for call in calls:
             yield Emit(ToolAnswered(call=call, content=results[call.id]))
         return checkpoint
 
-    def _answered(self, checkpoint: Checkpoint, feedback: Feedback | None) -> Part:
+    def _answered(
+        self, checkpoint: Checkpoint, feedback: Feedback | None, passed: Mapping[str, Verdict]
+    ) -> Part:
         """Keep the answers; the thread is claimed when they are complete, otherwise it goes on waiting."""
         interruption = checkpoint.interruption
         if checkpoint.stage != "paused" or interruption is None:
@@ -234,17 +256,20 @@ class Flow:
             if ruling is not None and ruling.how == "expired" and interruption.default == "hold":
                 again_from = checkpoint.case["attempt"] + 1
                 return (yield from self._asked(replace(checkpoint, case=None), attempt=again_from))
-        verdicts = self._decided(checkpoint, interruption, feedback, ruling)
+        verdicts = taken_inside(checkpoint, passed)
+        verdicts = verdicts or self._decided(checkpoint, interruption, feedback, ruling)
         if verdicts is None:
             return (yield from self._asked(checkpoint))
         now = self.clock()
         again, verdicts = gate_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
         if len(verdicts) < len(again.tool_feedbacks):
-            changed = again is not interruption
+            outdated = checkpoint.case if again is not interruption else None
             checkpoint = checkpoint.next(
-                interruption=again, verdicts=verdicts, case=None if changed else checkpoint.case
+                interruption=again, verdicts=verdicts, case=None if outdated else checkpoint.case
             )
             yield Put(checkpoint)
+            if outdated is not None and feedback is not None:
+                yield Withdraw(outdated)
             return (yield from self._asked(checkpoint))
         started = [call.id for call in calls_of(checkpoint.messages[-1])]
         checkpoint = checkpoint.next(stage="running", interruption=again, verdicts=verdicts, started=started)
@@ -333,10 +358,13 @@ class Flow:
             raise ThreadPaused
         if choice == "queue":
             yield Put(checkpoint.next(queued=(*checkpoint.queued, text)))
-            return checkpoint.interruption.with_verdicts(checkpoint.verdicts)
+            return still_waiting(checkpoint, checkpoint.interruption)
         calls = calls_of(checkpoint.messages[-1])
         results = {call.id: checkpoint.results.get(call.id, CANCELLED) for call in calls}
-        return (yield from self._told(checkpoint, calls, results))
+        told = yield from self._told(checkpoint, calls, results)
+        if checkpoint.case is not None:
+            yield Withdraw(checkpoint.case)
+        return told
 
     def _on_new_message(self) -> NewMessage:
         choices: set[NewMessage] = {getattr(hook, "on_new_message", "refuse") for hook in self.hooks}
@@ -355,23 +383,6 @@ class Flow:
         checkpoint = checkpoint.next(stage="running", messages=messages, queued=tuple(rest))
         yield Put(checkpoint, leased=True)
         return checkpoint
-
-    def _job(self, checkpoint: Checkpoint, call: ToolCall) -> Job:
-        return Job(
-            call=call,
-            tool=self.tools[call.name],
-            key=f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
-            thread_id=self._inside(checkpoint, call),
-            decisions={
-                call_id.removeprefix(f"{call.id}/"): verdict.to_dict()
-                for call_id, verdict in checkpoint.verdicts.items()
-                if call_id.startswith(f"{call.id}/")
-            },
-        )
-
-    def _inside(self, checkpoint: Checkpoint, call: ToolCall) -> str:
-        """Where the agent inside this call keeps its thread."""
-        return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
 
     def _is_agent(self, call: ToolCall) -> bool:
         return call.name in self.tools and self.tools[call.name].agent is not None

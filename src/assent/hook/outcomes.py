@@ -8,8 +8,8 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, Verdict
 
 UNKNOWN = (
-    "The process stopped while this call was running. Whether it took effect is unknown, and it was not run"
-    " again. Check before you repeat it."
+    "This call was begun, and how it ended is not recorded. Whether it took effect is unknown, and it was not"
+    " run again. Check before you repeat it."
 )
 CANCELLED = "This call was not run: the person wrote something else instead of deciding it."
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from assent.client import AssentClient, ServerRefused
-from assent.errors import RequestError
+from assent.errors import RequestError, Unavailable
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.ruling import Ruling, read_ruling
 
@@ -50,10 +50,12 @@ class ServerReviews:
 
     def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> Case:
         """Open the case, once for each interruption and attempt."""
-        opened = self._client.open(
-            **question(interruption, agent=agent, timeout=self._timeout, attempt=attempt), **self._fields
-        )
-        return {name: opened["hitl"][name] for name in _KEPT}
+        asked = question(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
+        try:
+            opened = self._client.open(**asked, **self._fields)
+            return {name: opened["hitl"][name] for name in _KEPT}
+        except (LookupError, TypeError, ValueError) as error:
+            raise Unavailable(f"The case could not be opened: {error!r}.") from error
 
     def look(self, case: Case) -> Ruling | None:
         """How the case ended, or None while it waits, or while the server asks for patience."""

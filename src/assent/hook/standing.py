@@ -8,10 +8,11 @@ from assent.errors import ThreadBusy
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
-from assent.hook.events import AgentResult, Outcome
+from assent.hook.events import AgentResult, Job, Outcome
 from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.messages import calls_of
+from assent.hook.tools import Tool
 
 _REMEMBERED = 20
 """So many answered interruptions of a thread are told from new ones."""
@@ -62,11 +63,27 @@ def decisions_inside(checkpoint: Checkpoint, call: ToolCall) -> dict[str, Verdic
     }
 
 
-def taken_inside(checkpoint: Checkpoint, passed: Mapping[str, Verdict]) -> dict[str, Verdict]:
+def job_for(checkpoint: Checkpoint, call: ToolCall, tool: Tool) -> Job:
+    """This call, to be run now."""
+    return Job(
+        call=call,
+        tool=tool,
+        key=f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
+        thread_id=thread_inside(checkpoint, call),
+        decisions=decisions_inside(checkpoint, call),
+    )
+
+
+def thread_inside(checkpoint: Checkpoint, call: ToolCall) -> str:
+    """Where the agent inside this call keeps its thread."""
+    return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
+
+
+def taken_inside(checkpoint: Checkpoint, passed: Mapping[str, Verdict]) -> Mapping[str, Verdict] | None:
     """All decisions so far, if any of those passed on is about calls that wait here; they were checked."""
     waiting = {} if checkpoint.interruption is None else waiting_by_id(checkpoint.interruption)
     new = {call_id: verdict for call_id, verdict in passed.items() if call_id in waiting}
-    return {**new, **checkpoint.verdicts} if new else {}
+    return {**new, **checkpoint.verdicts} if new else None
 
 
 def _way_to(call: ToolCall) -> str:
