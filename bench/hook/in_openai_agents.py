@@ -10,7 +10,7 @@ from agents.testing import assistant_message, function_call
 from assent.hook import InterruptionMetadata
 from assent.hook.frameworks.openai_agents import Approval
 from bench.hook.ours import hook, saver
-from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, apay
+from bench.hook.scene import AS_TEXT, GO, LAST_WORDS, TOOL, Contestant, Setting, apay
 from bench.hook.store import store
 
 NAME = "OpenAI Agents"
@@ -36,26 +36,26 @@ class Scripted(Model):
         raise NotImplementedError
 
 
-def own(setting: Setting) -> Contestant:
+def own(setting: Setting, *, as_text: bool = False) -> Contestant:
     """A run ends with interruptions; its state is kept, and run again once they are approved."""
     tool = function_tool(apay, name_override=TOOL, needs_approval=True)
     agent = Agent(name="payer", model=Scripted(setting), tools=[tool])
-    kept, loop = store(setting, "openai-agents"), asyncio.new_event_loop()
+    kept, loop = store(setting, "openai-agents", as_text=as_text), asyncio.new_event_loop()
 
     async def run() -> str:
         thread_id = uuid4().hex
         stopped = await Runner.run(agent, GO, run_config=QUIET)
         state = stopped.to_state()
-        kept.put(thread_id, state if kept.in_memory else state.to_string())
+        kept.put(thread_id, state.to_string() if kept.as_text else state)
         read: Any = kept.get(thread_id)
-        state = read if kept.in_memory else await RunState.from_string(agent, read)
+        state = await RunState.from_string(agent, read) if kept.as_text else read
         for item in state.get_interruptions():
             state.approve(item)
         ended = await Runner.run(agent, state, run_config=QUIET)
-        kept.put(thread_id, ended.to_state() if kept.in_memory else ended.to_state().to_string())
+        kept.put(thread_id, ended.to_state().to_string() if kept.as_text else ended.to_state())
         return str(ended.final_output)
 
-    return Contestant(NAME, lambda: loop.run_until_complete(run()))
+    return Contestant(f"{NAME}{AS_TEXT}" if as_text else NAME, lambda: loop.run_until_complete(run()))
 
 
 def adapted(setting: Setting) -> Contestant:

@@ -19,20 +19,20 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from assent.hook import InterruptionMetadata
 from assent.hook.frameworks.pydantic_ai import Approval
 from bench.hook.ours import hook, saver
-from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, apay
+from bench.hook.scene import AS_TEXT, GO, LAST_WORDS, TOOL, Contestant, Setting, apay
 from bench.hook.store import store
 
 NAME = "Pydantic AI"
 
 
-def own(setting: Setting) -> Contestant:
+def own(setting: Setting, *, as_text: bool = False) -> Contestant:
     """Tools that require approval: a run ends with DeferredToolRequests, the next begins with results."""
     tool = Tool(apay, name=TOOL, requires_approval=True)
     agent = Agent(_model(setting), tools=[tool], output_type=[str, DeferredToolRequests])
-    kept, loop = store(setting, "pydantic-ai"), asyncio.new_event_loop()
+    kept, loop = store(setting, "pydantic-ai", as_text=as_text), asyncio.new_event_loop()
 
     def keep(thread_id: str, result: AgentRunResult[Any]) -> None:
-        kept.put(thread_id, result.all_messages() if kept.in_memory else result.all_messages_json().decode())
+        kept.put(thread_id, result.all_messages_json().decode() if kept.as_text else result.all_messages())
 
     async def run() -> str:
         thread_id = uuid4().hex
@@ -41,12 +41,12 @@ def own(setting: Setting) -> Contestant:
         assert isinstance(stopped.output, DeferredToolRequests)
         results = stopped.output.build_results(approve_all=True)
         read: Any = kept.get(thread_id)
-        history = read if kept.in_memory else ModelMessagesTypeAdapter.validate_json(read)
+        history = ModelMessagesTypeAdapter.validate_json(read) if kept.as_text else read
         ended = await agent.run(message_history=history, deferred_tool_results=results)
         keep(thread_id, ended)
         return str(ended.output)
 
-    return Contestant(NAME, lambda: loop.run_until_complete(run()))
+    return Contestant(f"{NAME}{AS_TEXT}" if as_text else NAME, lambda: loop.run_until_complete(run()))
 
 
 def adapted(setting: Setting) -> Contestant:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.figures import Cycle, Figure
 from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours
-from bench.hook.scene import LAST_WORDS, Contestant, Setting
+from bench.hook.scene import AS_TEXT, LAST_WORDS, Contestant, Setting
 from bench.rows import HOOK_CALLS, HOOK_STORAGES, ROWS
 
 SLICE_S = 0.03
@@ -76,8 +76,12 @@ def _slices(setting: Setting, rounds: int) -> Slices:
 
 def _contestants(setting: Setting) -> Iterator[Contestant]:
     yield ours.agent(setting)
-    for framework in FRAMEWORKS.values():
+    yield in_langchain.own(setting)
+    yield in_langchain.adapted(setting)
+    for framework in (in_pydantic_ai, in_openai_agents):
         yield framework.own(setting)
+        if setting.folder is None:
+            yield framework.own(setting, as_text=True)
         yield framework.adapted(setting)
 
 
@@ -98,7 +102,9 @@ def _figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> F
         by_cpu = statistics.median(theirs.cpu / ours.cpu for theirs, ours in pairs)
     else:
         name = FRAMEWORKS[kind.removeprefix("hook_")].NAME
-        pairs = list(zip(found[f"{name} with Assent"], found[name], strict=True))
+        # Ours can always go on in a new process; LangGraph's checkpointers can, too.
+        own = found.get(f"{name}{AS_TEXT}", found[name])
+        pairs = list(zip(found[f"{name} with Assent"], own, strict=True))
         value = statistics.median(adapted.wall - plain.wall for adapted, plain in pairs)
         by_cpu = statistics.median(adapted.cpu - plain.cpu for adapted, plain in pairs)
     return _told(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)

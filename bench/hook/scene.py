@@ -7,6 +7,7 @@ from pathlib import Path
 LAST_WORDS = "done"
 GO = "Pay the invoices."
 TOOL = "pay"
+AS_TEXT = ", kept as text"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from bench.hook.scene import Setting
 class Store(ABC):
     """Keeps what a framework needs to go on."""
 
-    in_memory: bool
+    as_text: bool
 
     @abstractmethod
     def put(self, thread_id: str, state: Any) -> None:
@@ -21,12 +21,11 @@ class Store(ABC):
         """What was kept last."""
 
 
-class Objects(Store):
-    """The framework's own objects, as they are."""
+class Memory(Store):
+    """The framework's own objects, as they are, or the text that a new process could go on from."""
 
-    in_memory = True
-
-    def __init__(self) -> None:
+    def __init__(self, *, as_text: bool) -> None:
+        self.as_text = as_text
         self._kept: dict[str, Any] = {}
 
     def put(self, thread_id: str, state: Any) -> None:
@@ -39,7 +38,7 @@ class Objects(Store):
 class Table(Store):
     """Texts in SQLite; each is on disk before `put` returns."""
 
-    in_memory = False
+    as_text = True
 
     def __init__(self, path: str) -> None:
         self._connection = durable(sqlite3.connect(path, isolation_level=None))
@@ -59,6 +58,6 @@ def durable(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def store(setting: Setting, name: str) -> Store:
+def store(setting: Setting, name: str, *, as_text: bool) -> Store:
     """Where the setting keeps threads."""
-    return Objects() if setting.folder is None else Table(setting.file(name))
+    return Memory(as_text=as_text) if setting.folder is None else Table(setting.file(name))
