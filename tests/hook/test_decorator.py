@@ -249,3 +249,23 @@ def test_an_answer_that_comes_too_late_is_silence() -> None:
     with pytest.raises(CallRejected, match="in time"):
         pay()
     assert ran == []
+
+
+EDITED = {"first": 1, "second": 2, "rest": [3], "named": {"k": 4}}
+
+
+def test_functions_of_any_signature_are_gated() -> None:
+    @requires_approval(ask=lambda waiting: waiting.edit("call", EDITED))
+    def edited(first: int, /, second: int = 2, *rest: int, **named: int) -> list[object]:
+        return [first, second, *rest, named]
+
+    @requires_approval(ask=lambda waiting: waiting.approve_all())
+    def approved(first: int, /, *rest: int, **named: int) -> list[object]:
+        return [first, *rest, named]
+
+    assert edited(5) == [1, 2, 3, {"k": 4}]
+    assert approved(5, 6, k=7) == [5, 6, {"k": 7}]
+    with pytest.raises(InvalidFeedback, match="rest"):
+        requires_approval(ask=lambda waiting: waiting.edit("call", {"first": 1, "rest": ["x"]}))(
+            approved.__wrapped__  # type: ignore[attr-defined]
+        )(5)

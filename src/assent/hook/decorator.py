@@ -99,7 +99,9 @@ class _Gated:
         self._signature = inspect.signature(function)
         first = next(iter(self._signature.parameters), None)
         self._receiver = first if first in ("self", "cls") else None
-        self._schemas = {self._name: schema_of(function, leave_out=filter(None, [self._receiver]))}
+        self._schemas = {
+            self._name: schema_of(function, leave_out=filter(None, [self._receiver]), by_name=False)
+        }
         self._gate = ApprovalGate(
             [HumanInTheLoopHook({self._name: config})], saver, agent=self._name, reviews=reviews
         )
@@ -146,9 +148,7 @@ class _Gated:
     ) -> tuple[ToolCall, str, Callable[[ToolFeedback], Callable[[], Any]]]:
         """The call as a person sees it, the key it is kept under, and what to run when they have decided."""
         arguments = dict(self._signature.bind(*args, **named).arguments)
-        run = self._function
-        if self._receiver is not None:
-            run = partial(run, arguments.pop(self._receiver))
+        receiver = {} if self._receiver is None else {self._receiver: arguments.pop(self._receiver)}
         try:
             shown = json.loads(json.dumps(arguments, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
@@ -156,10 +156,18 @@ class _Gated:
         call = ToolCall(id=_CALL, name=self._name, arguments=shown)
 
         def as_decided(decided: ToolFeedback) -> Callable[[], Any]:
-            # What JSON cannot tell apart, such as a tuple, arrives as it was given.
-            return partial(run, **(arguments if decided.arguments == shown else decided.arguments))
+            if decided.arguments == shown:
+                # What JSON cannot tell apart, such as a tuple, arrives as it was given.
+                return partial(self._function, *args, **named)
+            return self._with({**receiver, **decided.arguments})
 
         return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", as_decided
+
+    def _with(self, arguments: dict[str, Any]) -> Callable[[], Any]:
+        """The function with these arguments, each passed as its parameter takes it."""
+        ordered = {name: arguments[name] for name in self._signature.parameters if name in arguments}
+        bound = inspect.BoundArguments(self._signature, ordered)
+        return partial(self._function, *bound.args, **bound.kwargs)
 
     def _feedback(self, waiting: InterruptionMetadata) -> Feedback | None:
         return None if self._asks is None else self._asks(waiting)

@@ -19,6 +19,10 @@ _SIMPLE: dict[Any, dict[str, Any]] = {
     Any: {},
     object: {},
 }
+_SEVERAL: dict[Any, Callable[[Any], Any]] = {
+    inspect.Parameter.VAR_POSITIONAL: lambda hint: types.GenericAlias(list, (hint,)),
+    inspect.Parameter.VAR_KEYWORD: lambda hint: types.GenericAlias(dict, (str, hint)),
+}
 _SECTION = re.compile(r"^\s*(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
 _PARAMETER = re.compile(r"^\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
 
@@ -33,8 +37,13 @@ def described(function: Callable[..., Any]) -> str:
     return "\n".join(lines).strip()
 
 
-def schema_of(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
-    """The parameters as a JSON Schema. Raises ValueError for those a model cannot name, as *args."""
+def schema_of(
+    function: Callable[..., Any], *, leave_out: Iterable[str] = (), by_name: bool = True
+) -> dict[str, Any]:
+    """The parameters as a JSON Schema. Raises ValueError for those a model cannot name, as *args.
+
+    Not `by_name`, these are there too: a list for *args, an object for **kwargs.
+    """
     hints = get_type_hints(function, include_extras=True)
     notes = _parameter_notes(inspect.getdoc(function) or "")
     properties: dict[str, Any] = {}
@@ -42,10 +51,13 @@ def schema_of(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) ->
     for name, parameter in inspect.signature(function).parameters.items():
         if name in set(leave_out):
             continue
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if by_name and not named:
             raise ValueError(f"A model cannot pass {parameter}; give {function.__name__} named parameters.")
-        properties[name] = _parameter(hints.get(name, Any), parameter, notes.get(name))
-        if parameter.default is parameter.empty:
+        several = _SEVERAL.get(parameter.kind)
+        hint = hints.get(name, Any)
+        properties[name] = _parameter(several(hint) if several else hint, parameter, notes.get(name))
+        if parameter.default is parameter.empty and several is None:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
