@@ -13,6 +13,8 @@ import regex
 from assent.protocol.characters import is_storable
 
 LONGEST_PATTERN = 4_000
+MAX_PROGRAM = 50_000
+"""So many instructions may a pattern compile to; beyond are long repetitions of large Unicode classes."""
 MAX_MEMORY = 8 << 20
 EMPTY_WITHIN_S = 0.1
 _CLASSES = ("[:", "[.", "[=")
@@ -28,6 +30,11 @@ class Compiled(NamedTuple):
     fast: Any = None
     timed: "regex.Pattern[str] | None" = None
 
+    @property
+    def size(self) -> int:
+        """How many instructions of RE2 it takes."""
+        return 0 if self.fast is None else int(self.fast.programsize)
+
 
 def compile_pattern(pattern: str) -> Compiled:
     """Make a pattern ready; raises `PatternRefused`."""
@@ -40,6 +47,8 @@ def compile_pattern(pattern: str) -> Compiled:
         compiled = Compiled(fast=re2.compile(pattern, options(MAX_MEMORY)))
     except re2.error:
         compiled = Compiled(timed=_timed(pattern))
+    if compiled.size > MAX_PROGRAM:
+        raise PatternRefused("is too large; shorten its repetitions")
     if _fits_nothing(compiled):
         raise PatternRefused("fits the empty text, and so every message; use + instead of * where you can")
     return compiled

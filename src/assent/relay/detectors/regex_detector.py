@@ -17,11 +17,14 @@ from assent.relay.detectors.patterns import Compiled, PatternRefused, compile_pa
 
 SET_MEMORY = 64 << 20
 """Less than this, and a set of some hundred patterns falls off a cliff on longer texts."""
-SET_SIZE = 500
+SET_SIZE, SET_PROGRAM = 500, 200_000
+"""So many patterns, and so many instructions, are in one set."""
 MAX_MATCHES = 1_000
 """So many places of a pattern in a text are named; the last reaches to the text's end."""
 INLINE_CHARACTERS = 32_768
 INLINE_PIECES = 64
+INLINE_WITHIN_S = 0.01
+"""Scans on the event loop should be shorter than this; where they are not, threads take over."""
 PATIENCE = timedelta(seconds=1)
 ONE_PATTERN_WITHIN_S = 0.25
 ENTITY = "REGEX"
@@ -68,20 +71,33 @@ class PreparedPatterns:
                 self._refused[number] = f"its pattern {refusal}"
         fast = [number for number, compiled in self._patterns.items() if compiled.fast is not None]
         self._timed = [number for number in self._patterns if self._patterns[number].timed is not None]
-        self._sets = [found for part in _parts(fast, SET_SIZE) for found in _sets(part, rules)]
+        parts = _parts([(number, self._patterns[number].size) for number in fast])
+        self._sets = [found for part in parts for found in _sets(part, rules)]
         self._threads = threads
         self._within_s = within_s
+        self._inline = INLINE_CHARACTERS
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Short messages are scanned at once; long ones, and patterns that backtrack, in a thread."""
         timed = [number for number in self._timed if wanted is None or number in wanted]
-        deadline = time.monotonic() + self._within_s
-        if not timed and _is_short(pieces):
-            return self._scan(pieces, wanted, timed, deadline)
-        work = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._scan, pieces, wanted, timed, deadline
-        )
-        return await work
+        started = time.monotonic()
+        deadline = started + self._within_s * 0.8  # to hand over what was found before nobody waits for it
+        if timed or not self._is_short(pieces):
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, self._scan, pieces, wanted, timed, deadline)
+        found = self._scan(pieces, wanted, timed, deadline)
+        if time.monotonic() - started > INLINE_WITHIN_S:
+            self._inline = 0
+        return found
+
+    def _is_short(self, pieces: Sequence[Scannable]) -> bool:
+        """Whether to scan at once. After a scan that took long, longer and longer texts are tried again."""
+        if len(pieces) > INLINE_PIECES:
+            return False
+        if sum(len(piece.text) for piece in pieces) <= self._inline:
+            return True
+        self._inline = min(self._inline + 16, INLINE_CHARACTERS)
+        return False
 
     def _scan(
         self, pieces: Sequence[Scannable], wanted: frozenset[int] | None, timed: list[int], deadline: float
@@ -181,14 +197,17 @@ def _sets(rules: list[int], all_rules: Sequence[Rule]) -> list[_Set]:
     return [*_sets(rules[:half], all_rules), *_sets(rules[half:], all_rules)]
 
 
-def _parts(rules: list[int], size: int) -> list[list[int]]:
-    return [rules[start : start + size] for start in range(0, len(rules), size)]
-
-
-def _is_short(pieces: Sequence[Scannable]) -> bool:
-    if len(pieces) > INLINE_PIECES:
-        return False
-    return sum(len(piece.text) for piece in pieces) <= INLINE_CHARACTERS
+def _parts(sizes: list[tuple[int, int]]) -> list[list[int]]:
+    """The rules in groups, each small enough for a set."""
+    parts: list[list[int]] = []
+    room = 0
+    for rule, size in sizes:
+        if not parts or len(parts[-1]) == SET_SIZE or size > room:
+            parts.append([])
+            room = SET_PROGRAM
+        parts[-1].append(rule)
+        room -= size
+    return parts
 
 
 def _readable(text: str) -> tuple[str, bytes]:

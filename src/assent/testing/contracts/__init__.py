@@ -5,6 +5,7 @@ import pytest
 pytest.register_assert_rewrite(
     "assent.testing.contracts.case_store",
     "assent.testing.contracts.channel",
+    "assent.testing.contracts.detector",
     "assent.testing.contracts.erasure",
     "assent.testing.contracts.grant_store",
     "assent.testing.contracts.key_store",

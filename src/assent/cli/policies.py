@@ -1,0 +1,153 @@
+"""`assent policy`: what the relay's policies would do with a message, tried before they are in force."""
+
+import asyncio
+import sys
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from assent.channels.texts import visible
+from assent.cli.options import json_option
+from assent.cli.results import print_result
+from assent.desk import clock
+from assent.errors import AssentError, ValidationFailed
+from assent.ports.detector import Scannable
+from assent.relay.detectors.inspector import Inspector
+from assent.relay.detectors.presidio import PresidioDetector
+from assent.relay.detectors.registry import Detectors, installed
+from assent.relay.policies.book import Applied, PolicyBook
+from assent.relay.policies.evaluation import Evaluation, Outcome
+from assent.relay.policies.policy import Leg, Policy, first_version, read_draft
+
+EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
+"""Whatever goes on as it is exits with 0."""
+START_UP = timedelta(seconds=120)
+"""Presidio loads while the person waits."""
+PATH = "message.parts[0].text"
+
+
+@click.group()
+def policy() -> None:
+    """Policies of the relay: try them on a text."""
+
+
+@policy.command("test")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option("--text", required=True, help="The text of the message; - reads standard input.")
+@click.option(
+    "--leg", type=click.Choice([leg.value for leg in Leg]), help="Only this leg; default: the whole way."
+)
+@click.option("--agent", metavar="ID", default="agent", help="The agent that is called.")
+@json_option
+def try_out(file: Path, text: str, leg: str | None, agent: str, as_json: bool) -> None:
+    """Say what the policies in FILE, TOML or JSON, would do with a text, and why.
+
+    Exits with 0 if the message would pass, logged or not; with 10 if it would be masked, 11 if held for a
+    person, 12 if blocked; with 1 if the file or a policy in it is not sound.
+    """
+    policies = read_policies(_content(file), name=str(file), is_toml=file.suffix == ".toml")
+    message = sys.stdin.read() if text == "-" else text
+    legs = [Leg(leg)] if leg else list(Leg)
+    seen = asyncio.run(_look(policies, message, legs, agent))
+    views = [_view(one, found, message) for one, found in seen]
+    strictest = max((found.outcome for _, found in seen), key=lambda outcome: outcome.strictness)
+    if as_json:
+        print_result({"outcome": strictest, "legs": views})
+    else:
+        _print(views)
+    sys.exit(EXIT_CODES.get(strictest, 0))
+
+
+def read_policies(content: bytes, *, name: str, is_toml: bool) -> list[Policy]:
+    """The policies of a file: one, a list, or a table with `policies`; raises `ValidationFailed`."""
+    try:
+        raw: Any = tomllib.loads(content.decode()) if is_toml else msgspec.json.decode(content)
+    except (ValueError, RecursionError) as misfit:
+        raise ValidationFailed(f"{name} is not {'TOML' if is_toml else 'JSON'}: {misfit}.") from misfit
+    if isinstance(raw, dict) and "policies" in raw:
+        raw = raw["policies"]
+    listed = raw if isinstance(raw, list) else [raw]
+    if not listed:
+        raise ValidationFailed(f"{name} holds no policies.")
+    now = clock.now()
+    return [
+        first_version(read_draft(one, f"policies[{place}]"), policy_id=f"policy-{place + 1}", now=now)
+        for place, one in enumerate(listed)
+    ]
+
+
+async def _look(
+    policies: list[Policy], text: str, legs: list[Leg], agent: str
+) -> list[tuple[Leg, Evaluation]]:
+    detectors = installed(presidio=PresidioDetector(within=START_UP))
+    try:
+        _check(policies, detectors)
+        now = clock.now()
+        inspector = Inspector(PolicyBook.for_everyone(policies, now=now), detectors)
+        pieces = [Scannable(PATH, text)]
+        return [
+            (leg, await inspector.inspect(pieces, source="caller", sink=agent, leg=leg, at=now))
+            for leg in legs
+        ]
+    finally:
+        await detectors.aclose()
+
+
+def _check(policies: list[Policy], detectors: Detectors) -> None:
+    for place, one in enumerate(policies):
+        detectors.check_config(one.config, f"policies[{place}].config")
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise AssentError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
+    """Everything about one leg; the text is the caller's own, so matches are shown."""
+    (piece,) = found.masked([Scannable(PATH, text)])
+    return {
+        "leg": leg,
+        "outcome": found.outcome,
+        "reason": found.reason,
+        "decidedBy": found.decided_by.policy.name if found.decided_by else None,
+        "matched": _names(found.matched),
+        "clean": _names(found.clean),
+        "unchecked": [{"policy": one.applied.policy.name, "reason": one.reason} for one in found.unchecked],
+        "notReached": _names(found.not_reached),
+        "findings": [_shown(msgspec.to_builtins(one)) for one in found.findings],
+        "text": _encodable(piece.text),
+    }
+
+
+def _names(applied: tuple[Applied, ...]) -> list[str]:
+    return [one.policy.name for one in applied]
+
+
+def _shown(finding: dict[str, Any]) -> dict[str, Any]:
+    return {**finding, "text": _encodable(finding["text"])}
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _print(views: list[dict[str, Any]]) -> None:
+    for view in views:
+        click.echo(f"{view['leg']}: {view['outcome']}. {visible(view['reason'])}")
+        for one in view["findings"]:
+            what = f"{one['action']}, {visible(one['entity'])} {one['score']:.2f}"
+            place = f"{one['start']}-{one['end']}"
+            click.echo(f"  {visible(one['policyName'])}: {what} at {place}: {visible(one['text'][:60])}")
+        for one in view["unchecked"]:
+            click.echo(f"  {visible(one['policy'])}: could not be checked, {one['reason']}")
+        for name in view["notReached"]:
+            click.echo(f"  {visible(name)}: not reached")
+        if view["outcome"] == Outcome.MASK:
+            click.echo(f"  forwarded: {visible(view['text'][:500])}")

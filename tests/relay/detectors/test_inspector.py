@@ -1,0 +1,284 @@
+"""The whole look at a message: which detectors are asked, in which order, and what their failures do."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent.errors import SettingsError, ValidationFailed
+from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
+from assent.relay.detectors.inspector import Inspector
+from assent.relay.detectors.regex_detector import RegexDetector
+from assent.relay.detectors.registry import Detectors, from_entry_points
+from assent.relay.policies.book import PolicyBook
+from assent.relay.policies.evaluation import Outcome
+from assent.relay.policies.policy import Leg, read_draft
+from assent.testing.contracts.detector import DetectorContract, DetectorSample
+from tests.relay.detectors.looking import WAY, inspector, look
+from tests.relay.policies.samples import (
+    NOW,
+    binding,
+    entity_draft,
+    group,
+    plugin_draft,
+    policy,
+    regex_draft,
+    regex_policy,
+)
+
+
+class WordDetector:
+    """A plug-in that looks for the words of its options."""
+
+    type = "x-words"
+    within = timedelta(seconds=1)
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.trouble: Any = None
+        self.closed = False
+
+    def check(self, rule: Rule) -> None:
+        if not rule.options.get("words"):
+            raise ValidationFailed("Name at least one word.", path="options.words")
+
+    def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
+        if self.trouble == "cannot prepare":
+            raise RuntimeError("no")
+        return _Words(self, rules)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class _Words:
+    def __init__(self, detector: WordDetector, rules: Sequence[Rule]) -> None:
+        self._detector = detector
+        self._rules = rules
+
+    async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
+        self._detector.asked += 1
+        if self._detector.closed:
+            raise RuntimeError("closed")
+        if isinstance(self._detector.trouble, BaseException):
+            raise self._detector.trouble
+        if self._detector.trouble == "hangs":
+            await asyncio.Event().wait()
+        if self._detector.trouble is not None:
+            return self._detector.trouble
+        matches = [
+            Match(rule=number, piece=place, start=start, end=start + len(word), entity="WORD")
+            for number, rule in enumerate(self._rules)
+            if wanted is None or number in wanted
+            for place, piece in enumerate(pieces)
+            for word in rule.options["words"]
+            if (start := piece.text.find(word)) >= 0
+        ]
+        return Scan(matches=matches) if matches else CLEAN
+
+
+@pytest.fixture
+def words() -> WordDetector:
+    return WordDetector()
+
+
+@pytest.fixture
+async def patterns() -> AsyncIterator[RegexDetector]:
+    detector = RegexDetector()
+    yield detector
+    await detector.aclose()
+
+
+class TestWords(DetectorContract):
+    @pytest.fixture
+    def detector(self) -> WordDetector:
+        return WordDetector()
+
+    @pytest.fixture
+    def sample(self) -> DetectorSample:
+        return DetectorSample(
+            rule=Rule(options={"words": ["fool"]}),
+            text="you fool!",
+            found="fool",
+            clean="my friend ",
+            wrong=Rule(),
+        )
+
+
+@pytest.mark.anyio
+async def test_a_registered_plug_in_is_asked(words: WordDetector):
+    found = inspector([policy(plugin_draft("x-words", words=["fool"]))], words)
+    assert (await look(found, "you fool")).outcome is Outcome.BLOCK
+    assert (await look(found, "my friend")).outcome is Outcome.PASS
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (RuntimeError("secret text"), "x-words failed (RuntimeError)"),
+        (TimeoutError(), "x-words took too long"),
+        ("hangs", "x-words took too long"),
+        ([], "x-words gave no proper answer"),
+        ({}, "x-words gave no proper answer"),
+        (Scan(matches=["x"]), "x-words gave no proper answer"),  # type: ignore[list-item]
+        (
+            Scan(matches=[Match(rule=0, piece=0, start="0", end=1, entity="E")]),  # type: ignore[arg-type]
+            "x-words gave no proper answer",
+        ),
+        (Scan(unchecked={0: "it is unsure"}), "it is unsure"),
+        (
+            Scan(matches=[Match(rule=0, piece=0, start=0, end=99, entity="E")]),
+            "its detector named a place that the message does not have",
+        ),
+        ("cannot prepare", "no detector for x-words is ready here"),
+    ],
+)
+async def test_whatever_goes_wrong_in_a_detector_holds_the_message(
+    words: WordDetector, trouble: Any, reason: str, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.CRITICAL)
+    words.trouble = trouble
+    words.within = timedelta(milliseconds=50)
+    seen = await look(inspector([policy(plugin_draft("x-words", "LOG", words=["fool"]))], words), "hello")
+    assert seen.outcome is Outcome.HOLD
+    assert [one.reason for one in seen.unchecked] == [reason]
+
+
+@pytest.mark.anyio
+async def test_a_policy_whose_detector_is_gone_holds_every_message(patterns: RegexDetector):
+    seen = await look(inspector([policy(plugin_draft("x-gone", "LOG"))], patterns), "hello")
+    assert seen.outcome is Outcome.HOLD
+    assert seen.reason == "Ask a plug-in could not be checked: no detector for x-gone is ready here."
+
+
+@pytest.mark.anyio
+async def test_after_a_block_no_further_detector_sees_the_message(
+    patterns: RegexDetector, words: WordDetector
+):
+    policies = [
+        policy(plugin_draft("x-words", words=["fool"]), "later"),
+        regex_policy("secret", "BLOCK", "first"),
+        regex_policy("other", "LOG", "clean"),
+    ]
+    found = inspector(policies, patterns, words)
+    seen = await look(found, "a secret, you fool")
+    assert words.asked == 0
+    assert [one.policy.policy_id for one in seen.not_reached] == ["later"]
+    assert [one.policy.policy_id for one in seen.clean] == ["clean"]
+    await look(found, "you fool")
+    assert words.asked == 1
+
+
+@pytest.mark.anyio
+async def test_policies_of_other_pairs_are_compiled_together_and_judged_apart(patterns: RegexDetector):
+    policies = [regex_policy("secret", "BLOCK", "all"), regex_policy("money", "BLOCK", "bank")]
+    book = PolicyBook(
+        policies=policies,
+        groups=[group("g1", "all"), group("g2", "bank")],
+        bindings=[binding("b1", "g1"), binding("b2", "g2", "AGENT", agentId="bank")],
+    )
+    found = Inspector(book, Detectors([patterns]))
+    pieces = [Scannable("p", "money")]
+    for sink, outcome in (("bank", Outcome.BLOCK), ("shop", Outcome.PASS)):
+        seen = await found.inspect(pieces, **{**WAY, "sink": sink})
+        assert seen.outcome is outcome
+    assert [one.policy.policy_id for one in found.applies(**{**WAY, "sink": "shop"})] == ["all"]
+
+
+@pytest.mark.anyio
+async def test_a_policy_starts_and_ends_by_the_clock_without_a_new_book(patterns: RegexDetector):
+    later, end = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
+    bounded = regex_policy("x", validFrom=later.isoformat(), validTo=end.isoformat())
+    found = inspector([bounded], patterns)
+    pieces = [Scannable("p", "x")]
+    outcomes = [
+        (await found.inspect(pieces, **{**WAY, "at": at})).outcome for at in (NOW, later, end, later, NOW)
+    ]
+    assert outcomes == [Outcome.PASS, Outcome.BLOCK, Outcome.PASS, Outcome.BLOCK, Outcome.PASS]
+
+
+@pytest.mark.anyio
+async def test_a_leg_that_a_policy_does_not_name_is_not_looked_at(patterns: RegexDetector):
+    found = inspector([regex_policy("x", legs={"responseToSource": True})], patterns)
+    outcomes = [(await found.inspect([Scannable("p", "x")], **{**WAY, "leg": leg})).outcome for leg in Leg]
+    assert outcomes == [Outcome.PASS, Outcome.PASS, Outcome.PASS, Outcome.BLOCK]
+
+
+@pytest.mark.anyio
+async def test_two_hundred_rules_cost_a_clean_message_microseconds(patterns: RegexDetector):
+    policies = [
+        regex_policy(
+            rf"(?i)\b(key{place}|tok{place})[-_][a-z0-9]{{8,{20 + place % 30}}}\b", policy_id=f"p{place}"
+        )
+        for place in range(200)
+    ]
+    found = inspector(policies, patterns)
+    pieces = [Scannable("p", ("the quick brown fox and key of the token tok12 " * 30)[:1024])]
+    times: list[float] = []
+    for _ in range(500):
+        started = time.perf_counter()
+        assert (await found.inspect(pieces, **WAY)).outcome is Outcome.PASS
+        times.append(time.perf_counter() - started)
+    assert sorted(times)[100] < 200e-6  # some 10 µs on a quiet machine
+
+
+@pytest.mark.anyio
+async def test_a_draft_is_checked_by_its_detector_and_told_with_its_whole_path(
+    patterns: RegexDetector, words: WordDetector
+):
+    detectors = Detectors([patterns, words])
+    detectors.check(read_draft(regex_draft("x+")))
+    for draft, path in (
+        (regex_draft("("), "policy.config.pattern.regex"),
+        (plugin_draft("x-words"), "policy.config.options.words"),
+        (plugin_draft("x-unknown"), "policy.config.type"),
+        (entity_draft("US_SSN"), "policy.config.type"),
+    ):
+        with pytest.raises(ValidationFailed) as refused:
+            detectors.check(read_draft(draft))
+        assert refused.value.details == {"path": path}
+
+
+def test_two_detectors_of_one_type_are_refused(words: WordDetector):
+    with pytest.raises(SettingsError, match="x-words"):
+        Detectors([words, WordDetector()])
+
+
+def package(folder: Path, name: str, kind: str) -> None:
+    """Another package on disk, as an installer leaves it."""
+    folder.mkdir()
+    (folder / f"plugin_{folder.name}.py").write_text(
+        "from tests.relay.detectors.test_inspector import WordDetector\n"
+        f"class Plugin(WordDetector):\n    type = {kind!r}\n"
+    )
+    about = folder / f"{folder.name}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {folder.name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[assent.detectors]\n{name} = plugin_{folder.name}:Plugin\n")
+
+
+def test_a_plug_in_of_another_package_is_known_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    package(tmp_path / "sound", "x-words", "x-words")
+    monkeypatch.syspath_prepend(tmp_path / "sound")
+    assert [found.type for found in from_entry_points()] == ["x-words"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "problem"),
+    [("words", "words", "must be named"), ("x-other", "x-words", "says its type is")],
+)
+def test_a_plug_in_that_is_not_what_it_says_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, problem: str
+):
+    package(tmp_path / name.replace("-", ""), name, kind)
+    monkeypatch.syspath_prepend(tmp_path / name.replace("-", ""))
+    with pytest.raises(SettingsError, match=problem):
+        from_entry_points()

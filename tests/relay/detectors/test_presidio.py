@@ -1,0 +1,172 @@
+"""The real Presidio, in its process: what it finds, what it refuses, and how it is stopped."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import spacy
+
+from assent.errors import Unavailable, ValidationFailed
+from assent.ports.detector import Rule, Scannable
+from assent.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
+from assent.relay.detectors.presidio_worker import analyzer
+from assent.relay.policies.evaluation import Outcome
+from assent.testing.contracts.detector import DetectorContract, DetectorSample, scan
+from tests.relay.detectors.looking import WAY, inspector, look
+from tests.relay.policies.samples import entity_draft, policy
+
+SSN = Rule(what="US_SSN", threshold=0.7)
+START_UP = timedelta(seconds=60)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[PresidioDetector]:
+    """One process for all tests of this file that leave it alive."""
+    detector = PresidioDetector(within=START_UP)
+    yield detector
+    asyncio.run(detector.aclose())
+
+
+class TestPresidio(DetectorContract):
+    @pytest.fixture
+    def detector(self, shared: PresidioDetector) -> PresidioDetector:
+        return shared
+
+    @pytest.fixture
+    def sample(self) -> DetectorSample:
+        return DetectorSample(
+            rule=SSN,
+            text="my SSN is 536-22-8764",
+            found="536-22-8764",
+            clean="nothing of note here ",
+            wrong=Rule(what="SHOE_SIZE"),
+        )
+
+    async def test_a_closed_detector_never_says_that_a_text_is_clean(self, *_: object, **__: object) -> None:
+        """With a process of its own: the shared one is still needed."""
+        closed = PresidioDetector()
+        prepared = closed.prepare([SSN])
+        await closed.aclose()
+        with pytest.raises(RuntimeError):
+            await prepared.scan([Scannable("p", "my SSN is 536-22-8764")])
+
+
+@pytest.mark.anyio
+async def test_the_words_around_a_number_raise_its_score(shared: PresidioDetector):
+    rule = Rule(what="US_SSN")
+    scores = [
+        (await scan(shared, [rule], text)).matches[0].score
+        for text in ("my SSN is 536-22-8764", "536-22-8764")
+    ]
+    assert scores == [0.85, 0.5]
+
+
+@pytest.mark.anyio
+async def test_the_seeds_policy_holds_a_message_with_a_social_security_number(shared: PresidioDetector):
+    found = inspector([policy(entity_draft("US_SSN", 0.7))], shared)
+    held = await look(found, "hello", "my SSN is 536-22-8764")
+    assert held.outcome is Outcome.HOLD
+    (finding,) = held.findings
+    assert (finding.path, finding.start, finding.end) == ("message.parts[1].text", 10, 21)
+    assert (await look(found, "order 536-22-8764")).outcome is Outcome.PASS
+
+
+@pytest.mark.anyio
+async def test_in_data_the_name_of_a_member_counts_as_a_word_around(shared: PresidioDetector):
+    found = inspector([policy(entity_draft("US_SSN", 0.7))], shared)
+    for path, outcome in (
+        ("message.parts[0].data.customerSsn", Outcome.HOLD),
+        ("message.parts[0].data.social_security[3]", Outcome.HOLD),
+        ("message.parts[0].data.order", Outcome.PASS),
+        ("message.ssn.text", Outcome.PASS),
+    ):
+        seen = await found.inspect([Scannable(path, "536-22-8764")], **WAY)
+        assert seen.outcome is outcome, path
+
+
+@pytest.mark.anyio
+async def test_many_findings_in_a_long_text_take_seconds_not_minutes(shared: PresidioDetector):
+    text = "my SSN is 536-22-8764, " * 4_000
+    started = time.monotonic()
+    found = await scan(shared, [SSN], text)
+    assert time.monotonic() - started < 20
+    assert {text[match.start : match.end] for match in found.matches} == {"536-22-8764"}
+    assert len(found.matches) == 4_000
+
+
+@pytest.mark.anyio
+async def test_a_message_that_is_too_long_for_presidio_is_held(shared: PresidioDetector):
+    seen = await look(inspector([policy(entity_draft("US_SSN"))], shared), "a " * 150_000)
+    assert seen.outcome is Outcome.HOLD
+    assert "longer than the 200000 characters" in seen.reason
+
+
+def test_the_table_of_entity_types_is_what_the_analyzer_has():
+    by_pattern = {
+        entity
+        for recognizer in analyzer(None).registry.recognizers
+        if type(recognizer).__name__ != "SpacyRecognizer"
+        for entity in recognizer.supported_entities
+    }
+    assert by_pattern == PATTERN_ENTITIES
+    assert set(analyzer(None).get_supported_entities("en")) == PATTERN_ENTITIES | MODEL_ENTITIES
+
+
+@pytest.mark.parametrize("entity", sorted(MODEL_ENTITIES))
+def test_what_needs_a_model_is_refused_by_name(shared: PresidioDetector, entity: str):
+    with pytest.raises(ValidationFailed, match=f"{entity} is found only with a language model"):
+        shared.check(Rule(what=entity))
+
+
+@pytest.fixture
+async def own() -> AsyncIterator[PresidioDetector]:
+    detector = PresidioDetector(within=START_UP)
+    yield detector
+    await detector.aclose()
+
+
+@pytest.mark.anyio
+async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_works(own: PresidioDetector):
+    assert (await scan(own, [SSN], "my SSN is 536-22-8764")).matches
+    own.within = timedelta(milliseconds=50)
+    seen = await look(inspector([policy(entity_draft("US_SSN"))], own), "my SSN is 536-22-8764, " * 8_000)
+    assert (seen.outcome, seen.unchecked[0].reason) == (Outcome.HOLD, "PRESIDIO_DETECTION took too long")
+    own.within = START_UP
+    assert (await scan(own, [SSN], "my SSN is 536-22-8764")).matches
+
+
+@pytest.mark.anyio
+async def test_a_process_that_dies_is_told_and_started_again(own: PresidioDetector):
+    prepared = own.prepare([SSN])
+    pieces = [Scannable("p", "my SSN is 536-22-8764")]
+    assert (await prepared.scan(pieces)).matches
+    (process,) = own._processes
+    assert process._process is not None
+    process._process.kill()
+    with pytest.raises(Unavailable):
+        await prepared.scan(pieces)
+    assert (await prepared.scan(pieces)).matches
+
+
+@pytest.mark.anyio
+async def test_a_model_that_is_not_there_holds_messages_and_says_so():
+    detector = PresidioDetector(model="no_such_model", within=START_UP)
+    with pytest.raises(Unavailable, match="did not start"):
+        await scan(detector, [Rule(what="PERSON")], "Ada")
+    await detector.aclose()
+
+
+@pytest.mark.anyio
+async def test_with_a_model_its_entity_types_are_found(tmp_path: Path):
+    language = spacy.blank("en")
+    ruler = language.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "PERSON", "pattern": "Ada Lovelace"}])  # type: ignore[attr-defined]
+    language.to_disk(tmp_path / "model")
+    detector = PresidioDetector(model=str(tmp_path / "model"), within=START_UP)
+    detector.check(Rule(what="PERSON"))
+    (match,) = (await scan(detector, [Rule(what="PERSON")], "I am Ada Lovelace.")).matches
+    assert (match.start, match.end, match.entity) == (5, 17, "PERSON")
+    await detector.aclose()

@@ -1,0 +1,122 @@
+"""`assent policy test`, as a person and a script use it."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from assent.cli.main import cli
+from assent.errors import ValidationFailed
+from tests.cli.process import assent
+from tests.docs.markdown import ROOT, blocks
+from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
+
+PAGE = ROOT / "docs" / "howto" / "relay-policies.md"
+
+
+def run(folder: Path, content: str, *words: str, name: str = "p.json", stdin: str = "") -> Result:
+    """The command in this process."""
+    (folder / name).write_text(content)
+    return CliRunner().invoke(cli, ["policy", "test", str(folder / name), *words], input=stdin)
+
+
+def tried(folder: Path, policies: Any, text: str, *more: str) -> tuple[int, Any]:
+    done = run(folder, json.dumps(policies), "--text", text, "--json", *more)
+    return done.exit_code, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome", "code"),
+    [
+        ("LOG", "LOG", 0),
+        ("WARN", "WARN", 0),
+        ("MASK", "MASK", 10),
+        ("HUMAN_REVIEW_REQUIRED", "HOLD", 11),
+        ("BLOCK", "BLOCK", 12),
+    ],
+)
+def test_each_outcome_has_its_exit_code(tmp_path: Path, action: str, outcome: str, code: int):
+    exited, told = tried(tmp_path, regex_draft("secret", action), "a secret", "--leg", "requestToSink")
+    assert (exited, told["outcome"]) == (code, outcome)
+    (leg,) = told["legs"]
+    assert leg["findings"][0]["text"] == "secret"
+    assert leg["text"] == ("a [MASKED:REGEX]" if action == "MASK" else "a secret")
+
+
+def test_a_clean_text_passes_on_every_leg(tmp_path: Path):
+    exited, told = tried(tmp_path, {"policies": [regex_draft("secret")]}, "nothing")
+    assert exited == 0
+    assert [leg["outcome"] for leg in told["legs"]] == ["PASS"] * 4
+
+
+def test_legs_are_told_apart(tmp_path: Path):
+    _, told = tried(tmp_path, [regex_draft("x", legs={"responseToSource": True})], "x")
+    assert [leg["outcome"] for leg in told["legs"]] == ["PASS", "PASS", "PASS", "BLOCK"]
+
+
+def test_the_pages_policies_hold_mask_and_block_as_it_says(tmp_path: Path):
+    (policies,) = blocks(PAGE, "toml")
+    (tmp_path / "policies.toml").write_text(policies)
+    done = assent(tmp_path, "policy", "test", "policies.toml", "--text", "my SSN is 536-22-8764")
+    assert done.returncode == 11, done.stderr
+    assert "US_SSN 0.85 at 10-21: 536-22-8764" in done.stdout
+    without_presidio = tomllib.loads(policies)["policies"][1:]
+    for text, code in (
+        ("call key-0123456789abcdef", 10),
+        ("-----BEGIN RSA PRIVATE KEY-----", 12),
+        ("good morning", 0),
+    ):
+        assert tried(tmp_path, without_presidio, text)[0] == code
+
+
+@pytest.mark.parametrize("code", [0, 1, 10, 11, 12])
+def test_the_page_tells_every_exit_code(code: int):
+    assert PAGE.read_text("utf-8").count(f"| {code} |") == 1
+
+
+def test_text_from_standard_input_is_shown_without_what_a_terminal_obeys(tmp_path: Path):
+    done = run(tmp_path, json.dumps(regex_draft(".+", "BLOCK")), "--text", "-", stdin="\x1b[31mred")
+    assert done.exit_code == 12
+    assert "\x1b" not in done.stdout
+    assert "red" in done.stdout
+
+
+def test_what_was_not_reached_or_not_checked_is_told(tmp_path: Path):
+    policies = [regex_draft("(?=(a+)+$)b?a", "LOG", name="Slow"), regex_draft("b", "WARN", name="Fast")]
+    done = run(tmp_path, json.dumps(policies), "--text", "a" * 3_000 + "b", "--leg", "requestToSink")
+    assert done.exit_code == 11
+    assert "Slow: could not be checked, the time for it ran out" in done.stdout
+    assert "Fast: WARN, REGEX 1.00 at 3000-3001: b" in done.stdout
+
+
+WRONG = [
+    ("{", "is not JSON"),
+    ("[]", "holds no policies"),
+    (json.dumps([{"name": "x"}]), "policies[0]: `config` is missing"),
+    (json.dumps([regex_draft("x"), regex_draft("(")]), "policies[1].config.pattern.regex"),
+    (json.dumps(entity_draft("PERSON")), "PERSON is found only with a language model"),
+    (json.dumps(entity_draft("US_SSN", engine="COMPREHEND")), "not an entity type of Comprehend"),
+    (json.dumps(plugin_draft("x-nobody")), "no detector for x-nobody"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), WRONG)
+def test_a_file_that_is_not_sound_is_refused_with_what_is_wrong(tmp_path: Path, content: str, said: str):
+    done = run(tmp_path, content, "--text", "x")
+    assert isinstance(done.exception, ValidationFailed)
+    assert said in done.exception.message
+
+
+def test_toml_that_is_none_is_told(tmp_path: Path):
+    done = run(tmp_path, "= 1", "--text", "x", name="p.toml")
+    assert isinstance(done.exception, ValidationFailed)
+    assert "is not TOML" in done.exception.message
+
+
+def test_a_file_that_is_not_there_is_told_in_one_sentence(tmp_path: Path):
+    done = assent(tmp_path, "policy", "test", "gone.json", "--text", "x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "assent: gone.json cannot be read: No such file or directory.\n"
