@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import aiohttp
@@ -26,12 +27,18 @@ from assent.relay.overdue import OverdueCalls, settled_task
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Entry
-from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, Upstream, kind_of
+from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, explained, kind_of
 
 UNCHECKED = "The message could not be checked, so it was not passed on."
 NOT_YET = "The agent has not answered yet; ask again later."
 
 log = logging.getLogger("assent.relay")
+
+
+@lru_cache(maxsize=4096)
+def rpc_url(address: str) -> URL:
+    """An address taken apart: there are as many as agents, and each is called again and again."""
+    return URL(address, encoded=True)
 
 
 class Way(Struct, frozen=True, kw_only=True):
@@ -103,12 +110,24 @@ class Calls:
         try:
             call = await self.outward(way)
             url = await self.url_for(way, call)
-            async with self.upstream.open(
-                way.subscription.sink, call.method, url, headers=way.headers, body=call.body(), within=within
-            ) as response:
-                return await self.read_answer(way, response, within=within)
+            return await self._ask_agent(way, call, url, within)
         except Taken as taken:
             return await self.taken(way, taken)
+
+    async def _ask_agent(self, way: Way, call: A2ACall, url: URL, within: float) -> Answer:
+        sink = way.subscription.sink
+        try:
+            async with asyncio.timeout(within):
+                response = await self.upstream.begin(
+                    sink, call.method, url, headers=way.headers, body=call.body()
+                )
+                try:
+                    kind, body = await self.read_whole(response)
+                finally:
+                    self.upstream.end(sink, response)
+        except NETWORK as failure:
+            raise explained(failure) from failure
+        return await self.answer(way, response.status, kind, body)
 
     async def taken(self, way: Way, taken: Taken) -> Answer:
         """What the relay answers itself, in the caller's own names."""
@@ -133,8 +152,11 @@ class Calls:
     async def url_for(self, way: Way, call: A2ACall) -> URL:
         """Where the agent takes this call."""
         offer = await self._directory.offer(way.subscription.sink)
-        address = offer.url(call.dialect, call.tenant) + call.path
-        return URL(f"{address}?{call.query}" if call.query else address, encoded=True)
+        address = offer.url(call.dialect, call.tenant)
+        if call.dialect.rpc:
+            return rpc_url(address)
+        query = f"?{call.query}" if call.query else ""
+        return URL(f"{address}{call.path}{query}", encoded=True)
 
     async def _check_addresses(self, call: A2ACall) -> None:
         """An agent calls the addresses it is given: none may be one that the relay would not call."""
@@ -150,15 +172,18 @@ class Calls:
 
     # The way back
 
-    async def read_answer(self, way: Way, response: aiohttp.ClientResponse, *, within: float) -> Answer:
-        """A whole answer, checked; raises A2AProblem for what is none."""
+    async def read_whole(self, response: aiohttp.ClientResponse) -> tuple[str, bytes]:
+        """Media type and body of an answer that is no stream; raises A2AProblem for one that is."""
         kind = kind_of(response)
         if kind == EVENTS_TYPE:
             raise A2AProblem("agent_response", "The agent answered with a stream where none was asked for.")
-        body = await self.upstream.read_whole(response, within=within)
+        return kind, await self.upstream.read_whole(response)
+
+    async def answer(self, way: Way, status: int, kind: str, body: bytes) -> Answer:
+        """A whole answer, checked; raises A2AProblem for what is none."""
         call = way.call
-        if not body and not call.dialect.rpc and response.status in (200, 202, 204):
-            return Answer(body=b"", status=response.status, content_type=call.dialect.content_type)
+        if not body and not call.dialect.rpc and status in (200, 202, 204):
+            return Answer(body=b"", status=status, content_type=call.dialect.content_type)
         if kind not in JSON_TYPES:
             raise A2AProblem("agent_response", "The agent's answer is not JSON.")
         reply = read_reply(call.dialect, call.operation, body)
@@ -166,7 +191,7 @@ class Calls:
         return Answer(
             body=body if back is reply else back.body(),
             content_type=kind,
-            status=200 if call.dialect.rpc else response.status,
+            status=200 if call.dialect.rpc else status,
             reply=back,
         )
 

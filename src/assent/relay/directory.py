@@ -14,7 +14,7 @@ from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
 from assent.relay.registry import Agent
-from assent.relay.upstream import JSON_TYPES, Upstream, kind_of
+from assent.relay.upstream import JSON_TYPES, NETWORK, Upstream, explained, kind_of
 
 FRESH_FOR_S = 300.0
 RETRY_AFTER_S = 30.0
@@ -133,13 +133,19 @@ class Directory:
     async def _get(self, agent: Agent, url: str) -> tuple[int, bytes]:
         own = self._same_origin(agent, check_url(url, allow_loopback=self._allow_loopback))
         headers = {"Accept": "application/json", **(agent.credentials if own else {})}
-        async with self._upstream.open(
-            agent, "GET", URL(url, encoded=True), headers=headers, body=b"", within=READ_WITHIN_S
-        ) as response:
-            body = await self._upstream.read_whole(response, within=READ_WITHIN_S)
-            if response.status == 200 and kind_of(response) not in JSON_TYPES:
-                raise A2AProblem("agent_response", "The agent's card is not JSON.")
-            return response.status, body
+        address = URL(url, encoded=True)
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                response = await self._upstream.begin(agent, "GET", address, headers=headers, body=b"")
+                try:
+                    body = await self._upstream.read_whole(response)
+                finally:
+                    self._upstream.end(agent, response)
+        except NETWORK as failure:
+            raise explained(failure) from failure
+        if response.status == 200 and kind_of(response) not in JSON_TYPES:
+            raise A2AProblem("agent_response", "The agent's card is not JSON.")
+        return response.status, body
 
     def _target(self, agent: Agent, interface: Interface) -> ParsedTarget | None:
         """Where to call an interface; None if it lies anywhere but with the agent that was registered.

@@ -1,8 +1,8 @@
 """The relay's door in raw ASGI: who calls, what is called, and the answer back, whole or as a stream."""
 
 import asyncio
+import os
 import re
-import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -207,7 +207,7 @@ def _way(
 def _correlation(sent: dict[bytes, bytes]) -> str:
     """The caller's own correlation id if it is one, else a new one."""
     given = _text(sent.get(b"x-correlation-id"))
-    return given if given and _CORRELATION.fullmatch(given) else str(uuid.uuid4())
+    return given if given and _CORRELATION.fullmatch(given) else os.urandom(16).hex()
 
 
 def _text(value: bytes | None) -> str | None:

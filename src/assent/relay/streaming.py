@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
@@ -14,7 +15,7 @@ from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.calls import Answer, Calls, Taken, Way
 from assent.relay.overdue import settled_task
 from assent.relay.taskbook import Entry
-from assent.relay.upstream import BROKEN_OFF, EVENTS_TYPE, explained, kind_of
+from assent.relay.upstream import EVENTS_TYPE, NETWORK, explained, kind_of
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Write = Callable[[bytes], Awaitable[None]]
@@ -42,19 +43,42 @@ class Streams:
         Raises A2AProblem while nothing has been written; later problems become the stream's last event.
         """
         calls = self._calls
-        idle = calls.limits.stream_idle_for.total_seconds()
         try:
             call = await calls.outward(way)
             url = await calls.url_for(way, call)
-            async with calls.upstream.open(
-                way.subscription.sink, call.method, url, headers=way.headers, body=call.body(), within=idle
-            ) as response:
-                if kind_of(response) != EVENTS_TYPE or response.status != 200:
-                    return await calls.read_answer(way, response, within=idle)
-                await self._pump(way, response, receive, write)
-                return None
+            response = await self._begin(way, call, url)
         except Taken as taken:
             return await self._own(way, taken, receive, write)
+        try:
+            if kind_of(response) == EVENTS_TYPE and response.status == 200:
+                await self._pump(way, response, receive, write)
+                return None
+            return await self._whole(way, response)
+        finally:
+            calls.upstream.end(way.subscription.sink, response)
+
+    async def _begin(self, way: Way, call: A2ACall, url: URL) -> aiohttp.ClientResponse:
+        upstream, limits = self._calls.upstream, self._calls.limits
+        try:
+            async with asyncio.timeout(limits.stream_idle_for.total_seconds()):
+                return await upstream.begin(
+                    way.subscription.sink, call.method, url, headers=way.headers, body=call.body()
+                )
+        except NETWORK as failure:
+            raise explained(failure) from failure
+
+    async def _whole(self, way: Way, response: aiohttp.ClientResponse) -> Answer:
+        """What the agent says instead of a stream."""
+        calls = self._calls
+        try:
+            async with asyncio.timeout(calls.limits.early_return_for.total_seconds()):
+                kind, body = await calls.read_whole(response)
+        except NETWORK as failure:
+            raise explained(failure) from failure
+        try:
+            return await calls.answer(way, response.status, kind, body)
+        except Taken as taken:
+            return await calls.taken(way, taken)
 
     async def close(self) -> None:
         """End every stream, so that a stopping server need not wait."""
@@ -86,7 +110,6 @@ class Streams:
             pass
         finally:
             watch.cancel()
-            response.close()
 
     async def _own(self, way: Way, taken: Taken, receive: Receive, write: Write) -> Answer | None:
         """A task the relay knows by itself: told at once, and again when its call has ended."""
@@ -176,9 +199,11 @@ class _EventPasser:
 
 
 async def _next(response: aiohttp.ClientResponse, within: float) -> bytes:
-    with explained(BROKEN_OFF):
+    try:
         async with asyncio.timeout(within):
             return await response.content.readany()
+    except NETWORK as failure:
+        raise explained(failure) from failure
 
 
 async def _write_within(write: Write, data: bytes, within: float) -> None:

@@ -1,9 +1,6 @@
 """HTTP to agents: guarded addresses, bounded answers, and nothing of the caller's but what A2A needs."""
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Mapping
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -32,49 +29,49 @@ class Upstream:
         self._resolver = resolver
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
-        self._under_way: Counter[str] = Counter()
+        self._under_way: dict[str, int] = {}
 
-    @asynccontextmanager
-    async def open(
-        self, agent: Agent, method: str, url: URL, *, headers: Mapping[str, str], body: bytes, within: float
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The head of the agent's answer, within so many seconds; its body is the reader's to bound.
+    async def begin(
+        self, agent: Agent, method: str, url: URL, *, headers: Mapping[str, str], body: bytes
+    ) -> aiohttp.ClientResponse:
+        """The head of the agent's answer; how long it may take is for whoever asks to bound.
 
-        Raises A2AProblem for whatever keeps the agent from answering properly.
+        Who begins an exchange ends it, whatever happens. Raises A2AProblem for an answer that is none.
         """
-        if self._under_way[agent.id] >= self._limits.max_calls:
+        if self._under_way.get(agent.id, 0) >= self._limits.max_calls:
             raise A2AProblem("busy", "Too many calls to this agent are under way.")
-        self._under_way[agent.id] += 1
-        response: aiohttp.ClientResponse | None = None
+        self._under_way[agent.id] = self._under_way.get(agent.id, 0) + 1
         try:
-            with explained(UNREACHABLE):
-                async with asyncio.timeout(within):
-                    response = await self._open_session().request(
-                        method, url, data=body or None, headers=headers, allow_redirects=False
-                    )
-            check_head(response)
-            with explained(BROKEN_OFF):
-                yield response
-        finally:
+            response = await self._open_session().request(
+                method, url, data=body or None, headers=headers, allow_redirects=False
+            )
+        except BaseException:
             self._under_way[agent.id] -= 1
-            if response is not None:
-                # A whole answer gave its connection back already; anything else is not worth keeping.
-                response.close()
+            raise
+        try:
+            check_head(response)
+        except A2AProblem:
+            self.end(agent, response)
+            raise
+        return response
 
-    async def read_whole(self, response: aiohttp.ClientResponse, *, within: float) -> bytes:
-        """All of an answer; raises A2AProblem for one that is too large or too slow."""
+    def end(self, agent: Agent, response: aiohttp.ClientResponse) -> None:
+        """Let go of an answer. A whole one gave its connection back already; no other is worth keeping."""
+        self._under_way[agent.id] -= 1
+        response.close()
+
+    async def read_whole(self, response: aiohttp.ClientResponse) -> bytes:
+        """All of an answer; raises A2AProblem for one that is too large."""
         most = self._limits.max_message_bytes
         if (response.content_length or 0) > most:
             raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
         chunks: list[bytes] = []
         size = 0
-        with explained(BROKEN_OFF):
-            async with asyncio.timeout(within):
-                async for chunk in response.content.iter_any():
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > most:
-                        raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > most:
+                raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def aclose(self) -> None:
@@ -112,16 +109,17 @@ def kind_of(response: aiohttp.ClientResponse) -> str:
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
-@contextmanager
-def explained(words: str) -> Iterator[None]:
-    """Turn what the network did into a problem, never in its own words: they may quote the other side's."""
-    try:
-        yield
-    except TimeoutError as failure:
-        raise A2AProblem("timeout", LATE) from failure
-    except AddressRefused as failure:
-        raise A2AProblem("unreachable", "The agent's address may not be called.") from failure
-    except (aiohttp.ClientResponseError, HttpProcessingError) as failure:
-        raise A2AProblem("agent_response", "The agent did not answer in proper HTTP.") from failure
-    except (aiohttp.ClientError, OSError) as failure:
-        raise A2AProblem("unreachable", words) from failure
+NETWORK = (TimeoutError, AddressRefused, HttpProcessingError, aiohttp.ClientError, OSError)
+"""What may go wrong between here and an agent."""
+
+
+def explained(failure: Exception) -> A2AProblem:
+    """What the network did as a problem, never in its own words: they may quote the other side's."""
+    if isinstance(failure, TimeoutError):
+        return A2AProblem("timeout", LATE)
+    if isinstance(failure, AddressRefused):
+        return A2AProblem("unreachable", "The agent's address may not be called.")
+    if isinstance(failure, aiohttp.ClientResponseError | HttpProcessingError):
+        return A2AProblem("agent_response", "The agent did not answer in proper HTTP.")
+    broken = isinstance(failure, aiohttp.ClientPayloadError)
+    return A2AProblem("unreachable", BROKEN_OFF if broken else UNREACHABLE)

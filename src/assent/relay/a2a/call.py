@@ -1,6 +1,7 @@
 """A call as its caller made it: a view over the raw JSON, which stays whole."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -43,7 +44,7 @@ PUSH_IN_SEND = (
 )
 
 
-class A2ACall(Struct, frozen=True, kw_only=True):
+class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     """What is asked of an agent, and in which dialect."""
 
     dialect: Dialect
@@ -58,7 +59,7 @@ class A2ACall(Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     query: str = ""
 
-    @property
+    @cached_property
     def params(self) -> Json:
         """What the operation is told: the params of JSON-RPC, the body of HTTP+JSON."""
         document = self.document or {}
@@ -70,17 +71,17 @@ class A2ACall(Struct, frozen=True, kw_only=True):
         """Whether the answer is a stream of events."""
         return self.operation in STREAMED
 
-    @property
+    @cached_property
     def message(self) -> Json | None:
         """The message that is sent, if one is."""
         return object_of(self.params, MESSAGE) if self.operation in SENDS else None
 
-    @property
+    @cached_property
     def message_id(self) -> str | None:
         """The id its sender gave the message."""
         return text_of(self.message, MESSAGE_ID)
 
-    @property
+    @cached_property
     def context_id(self) -> str | None:
         """The conversation that is meant."""
         return text_of(self.message, CONTEXT_ID) or text_of(self.params, CONTEXT_ID)
@@ -90,7 +91,7 @@ class A2ACall(Struct, frozen=True, kw_only=True):
         """The task that is meant."""
         return next(iter(self.task_ids), None)
 
-    @property
+    @cached_property
     def task_ids(self) -> list[str]:
         """Every task that is named in any place an agent may look at, each once."""
         params = self.params

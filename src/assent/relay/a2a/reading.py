@@ -52,10 +52,13 @@ def only(holder: Any, names: Iterable[str]) -> Any:
     """What stands under one of these names; refuses two spellings of one field."""
     if not isinstance(holder, dict):
         return None
-    found = [holder[name] for name in names if name in holder]
-    if len(found) > 1:
-        raise A2AProblem("params", f"{next(iter(names))} is spelled in two ways at once.")
-    return found[0] if found else None
+    place = None
+    for name in names:
+        if name in holder:
+            if place is not None:
+                raise A2AProblem("params", f"{next(iter(names))} is spelled in two ways at once.")
+            place = name
+    return None if place is None else holder[place]
 
 
 def object_of(holder: Any, names: Iterable[str]) -> Json | None:

@@ -1,6 +1,7 @@
 """An answer as its agent gave it, whole or as one event of a stream: a view over the raw JSON."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from assent.relay.a2a.reading import (
 _decode = msgspec.json.Decoder().decode
 
 
-class A2AReply(Struct, frozen=True, kw_only=True):
+class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
     """What an agent answered to an operation."""
 
     dialect: Dialect
@@ -40,13 +41,13 @@ class A2AReply(Struct, frozen=True, kw_only=True):
         """What the agent says went wrong; None if nothing did."""
         return self.document.get("error")
 
-    @property
+    @cached_property
     def result(self) -> Json:
         """What was asked for: the result of JSON-RPC, the body of HTTP+JSON."""
         found = self.document.get("result") if self.dialect.rpc else self.document
         return found if isinstance(found, dict) else {}
 
-    @property
+    @cached_property
     def task(self) -> Json | None:
         """The task, where the answer is one."""
         result = self.result
@@ -64,7 +65,7 @@ class A2AReply(Struct, frozen=True, kw_only=True):
             return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return [self.task] if self.task is not None else []
 
-    @property
+    @cached_property
     def message(self) -> Json | None:
         """The message, where the answer is one."""
         result = self.result
@@ -72,19 +73,19 @@ class A2AReply(Struct, frozen=True, kw_only=True):
             return result
         return object_of(result, ("message", "msg")) if self.operation in ANSWERED else None
 
-    @property
+    @cached_property
     def status_update(self) -> Json | None:
         """The change of state, where the event is one."""
         result = self.result
         return result if result.get("kind") == "status-update" else object_of(result, STATUS_UPDATE)
 
-    @property
+    @cached_property
     def artifact_update(self) -> Json | None:
         """The piece of work, where the event is one."""
         result = self.result
         return result if result.get("kind") == "artifact-update" else object_of(result, ARTIFACT_UPDATE)
 
-    @property
+    @cached_property
     def task_id(self) -> str | None:
         """The task this is about."""
         if self.task is not None:
@@ -92,7 +93,7 @@ class A2AReply(Struct, frozen=True, kw_only=True):
         about = self.status_update or self.artifact_update or self.message
         return text_of(about, TASK_ID)
 
-    @property
+    @cached_property
     def context_id(self) -> str | None:
         """The conversation this is about."""
         return text_of(self.task or self.status_update or self.artifact_update or self.message, CONTEXT_ID)
@@ -102,7 +103,7 @@ class A2AReply(Struct, frozen=True, kw_only=True):
         """The id of the message, where the answer is one."""
         return text_of(self.message, MESSAGE_ID)
 
-    @property
+    @cached_property
     def state(self) -> State | None:
         """Where the task stands, as far as the answer says."""
         about = self.task or self.status_update
