@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -192,18 +193,19 @@ class SyncDriver(Driver):
         return self._keep(effect)
 
     def _begin(self, jobs: Sequence[Job]) -> None:
-        """All but the last run beside this thread; the last one runs here, unless it may have to be left."""
-        here = jobs[-1] if jobs[-1].tool.timeout is None else None
+        """Run them side by side. This thread does its share, but of none that it may have to leave."""
         for job in jobs:
             limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
             self._running[job.call.id] = (job, limit)
-            if job is not here:
+            if limit is not None:
                 self._workers.begin(partial(self._do, job), partial(self._told, job))
-        if here is not None:
-            try:
-                self._told(here, self._do(here), None)
-            except BaseException as error:
-                self._told(here, None, error)
+        self._workers.share(partial(self._finish, job) for job in jobs if job.tool.timeout is None)
+
+    def _finish(self, job: Job) -> None:
+        try:
+            self._told(job, copy_context().run(self._do, job), None)
+        except BaseException as error:
+            self._told(job, None, error)
 
     def _told(self, job: Job, result: Any, error: BaseException | None) -> None:
         self._ended_jobs.put((job, result, error))
