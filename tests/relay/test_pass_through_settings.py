@@ -1,0 +1,108 @@
+"""The relay's settings: what is read from a file, what is refused, and what is shown of them."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from assent.cli.settings import settings as settings_command
+from assent.errors import SettingsError
+from assent.relay.registered import registry_from
+from assent.settings import Settings, load, settings_from
+
+FILE = """
+[relay]
+early_return = "3s"
+
+[relay.agents.weather]
+url = "https://weather.example/a2a/"
+forward_headers = ["X-Region"]
+credentials = { Authorization = "WEATHER_AUTHORIZATION" }
+
+[relay.callers."trip planner"]
+agents = ["weather"]
+kind = "user"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "assent.toml"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_file_names_agents_callers_and_what_joins_them(file: Path) -> None:
+    relay = load(environ={}, file=file).settings.relay
+    assert relay is not None
+    registry = registry_from(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
+    found = asyncio.run(registry.subscription("trip planner", "weather"))
+    assert (found.source.kind, found.sink.url) == ("user", "https://weather.example/a2a")
+    assert found.sink.credentials == {"Authorization": "Bearer secret"}
+    assert found.sink.forward_headers == ("x-region",)
+    assert "secret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"WEATHER_AUTHORIZATION": ""}, {"WEATHER_AUTHORIZATION": "a\r\nb: c"}]
+)
+def test_a_credential_that_is_none_is_refused_when_the_server_starts(
+    file: Path, environ: dict[str, str]
+) -> None:
+    relay = load(environ={}, file=file).settings.relay
+    assert relay is not None
+    with pytest.raises(SettingsError, match=r"relay\.agents\.weather"):
+        registry_from(relay, environ)
+
+
+def test_settings_are_shown_as_a_file_that_can_be_read_again(file: Path, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(settings_command, ["--config", str(file)])
+    assert shown.exit_code == 0, shown.output
+    again = tmp_path / "again.toml"
+    again.write_text(shown.output)
+    assert load(environ={}, file=again).settings == load(environ={}, file=file).settings
+
+
+def agent(**fields: Any) -> dict[str, Any]:
+    return {"relay": {"agents": {"a": {"url": "https://a.example", **fields}}}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        agent(url="http://a.example"),
+        agent(url="http://127.0.0.1:1"),
+        agent(url="https://10.0.0.1"),
+        agent(url="https://169.254.169.254"),
+        agent(url="https://a.example/?q=1"),
+        agent(url="https://user:word@a.example"),
+        agent(card_url="http://localhost/card"),
+        agent(unknown=1),
+        agent(credentials={"Host": "X"}),
+        agent(credentials={"a b": "X"}),
+        agent(forward_headers=["Authorization"]),
+        agent(forward_headers=["cookie"]),
+        agent(forward_headers=["transfer-encoding"]),
+        {"relay": {"agents": {"a/b": {"url": "https://a.example"}}}},
+        {"relay": {"agents": {"": {"url": "https://a.example"}}}},
+        {"relay": {"agents": {"..": {"url": "https://a.example"}}}},
+        {"relay": {"callers": {"c": {"agents": ["nobody"]}}}},
+        {"relay": {"callers": {"c": {"agents": [], "kind": "robot"}}}},
+        {"relay": {"early_return": "soon"}},
+        {"relay": {"max_message_bytes": 1}},
+        {"relay": {"max_calls": 0}},
+        {"relay": "yes"},
+    ],
+    ids=repr,
+)
+def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError):
+        settings_from(values)
+
+
+def test_without_agents_there_is_no_relay() -> None:
+    assert settings_from({"relay": ""}) == Settings()
+    loopback = settings_from(agent(url="http://127.0.0.1:1") | {"allow_loopback": True})
+    assert loopback.relay is not None
