@@ -41,9 +41,8 @@ def policy() -> None:
 @click.option(
     "--leg", type=click.Choice([leg.value for leg in Leg]), help="Only this leg; default: the whole way."
 )
-@click.option("--agent", metavar="ID", default="agent", help="The agent that is called.")
 @json_option
-def try_out(file: Path, text: str, leg: str | None, agent: str, as_json: bool) -> None:
+def try_out(file: Path, text: str, leg: str | None, as_json: bool) -> None:
     """Say what the policies in FILE, TOML or JSON, would do with a text, and why.
 
     Exits with 0 if the message would pass, logged or not; with 10 if it would be masked, 11 if held for a
@@ -52,7 +51,7 @@ def try_out(file: Path, text: str, leg: str | None, agent: str, as_json: bool) -
     policies = read_policies(_content(file), name=str(file), is_toml=file.suffix == ".toml")
     message = sys.stdin.read() if text == "-" else text
     legs = [Leg(leg)] if leg else list(Leg)
-    seen = asyncio.run(_look(policies, message, legs, agent))
+    seen = asyncio.run(_look(policies, message, legs))
     views = [_view(one, found, message) for one, found in seen]
     strictest = max((found.outcome for _, found in seen), key=lambda outcome: outcome.strictness)
     if as_json:
@@ -80,9 +79,7 @@ def read_policies(content: bytes, *, name: str, is_toml: bool) -> list[Policy]:
     ]
 
 
-async def _look(
-    policies: list[Policy], text: str, legs: list[Leg], agent: str
-) -> list[tuple[Leg, Evaluation]]:
+async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
     detectors = installed(presidio=PresidioDetector(within=START_UP))
     try:
         _check(policies, detectors)
@@ -90,7 +87,7 @@ async def _look(
         inspector = Inspector(PolicyBook.for_everyone(policies, now=now), detectors)
         pieces = [Scannable(PATH, text)]
         return [
-            (leg, await inspector.inspect(pieces, source="caller", sink=agent, leg=leg, at=now))
+            (leg, await inspector.inspect(pieces, source="caller", sink="agent", leg=leg, at=now))
             for leg in legs
         ]
     finally:

@@ -1,8 +1,10 @@
 """The real Presidio, in its process: what it finds, what it refuses, and how it is stopped."""
 
 import asyncio
+import os
+import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -89,12 +91,12 @@ async def test_in_data_the_name_of_a_member_counts_as_a_word_around(shared: Pres
 
 @pytest.mark.anyio
 async def test_many_findings_in_a_long_text_take_seconds_not_minutes(shared: PresidioDetector):
-    text = "my SSN is 536-22-8764, " * 4_000
+    text = "my SSN is 536-22-8764, " * 1_000
     started = time.monotonic()
     found = await scan(shared, [SSN], text)
     assert time.monotonic() - started < 20
     assert {text[match.start : match.end] for match in found.matches} == {"536-22-8764"}
-    assert len(found.matches) == 4_000
+    assert len(found.matches) == 1_000
 
 
 @pytest.mark.anyio
@@ -105,14 +107,15 @@ async def test_a_message_that_is_too_long_for_presidio_is_held(shared: PresidioD
 
 
 def test_the_table_of_entity_types_is_what_the_analyzer_has():
+    engine = analyzer(None)
     by_pattern = {
         entity
-        for recognizer in analyzer(None).registry.recognizers
+        for recognizer in engine.registry.recognizers
         if type(recognizer).__name__ != "SpacyRecognizer"
         for entity in recognizer.supported_entities
     }
     assert by_pattern == PATTERN_ENTITIES
-    assert set(analyzer(None).get_supported_entities("en")) == PATTERN_ENTITIES | MODEL_ENTITIES
+    assert set(engine.get_supported_entities("en")) == PATTERN_ENTITIES | MODEL_ENTITIES
 
 
 @pytest.mark.parametrize("entity", sorted(MODEL_ENTITIES))
@@ -121,31 +124,30 @@ def test_what_needs_a_model_is_refused_by_name(shared: PresidioDetector, entity:
         shared.check(Rule(what=entity))
 
 
-@pytest.fixture
-async def own() -> AsyncIterator[PresidioDetector]:
-    detector = PresidioDetector(within=START_UP)
-    yield detector
-    await detector.aclose()
+@pytest.mark.anyio
+async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_follows_at_once(
+    shared: PresidioDetector,
+):
+    await scan(shared, [SSN], "hello")
+    found = inspector([policy(entity_draft("US_SSN"))], shared)
+    for _ in range(3):
+        shared.within = timedelta(milliseconds=50)
+        seen = await look(found, "my SSN is 536-22-8764, " * 8_000)
+        assert (seen.outcome, seen.unchecked[0].reason) == (Outcome.HOLD, "PRESIDIO_DETECTION took too long")
+        shared.within = START_UP
+        started = time.monotonic()
+        assert (await scan(shared, [SSN], "my SSN is 536-22-8764")).matches
+        assert time.monotonic() - started < 2
 
 
 @pytest.mark.anyio
-async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_works(own: PresidioDetector):
-    assert (await scan(own, [SSN], "my SSN is 536-22-8764")).matches
-    own.within = timedelta(milliseconds=50)
-    seen = await look(inspector([policy(entity_draft("US_SSN"))], own), "my SSN is 536-22-8764, " * 8_000)
-    assert (seen.outcome, seen.unchecked[0].reason) == (Outcome.HOLD, "PRESIDIO_DETECTION took too long")
-    own.within = START_UP
-    assert (await scan(own, [SSN], "my SSN is 536-22-8764")).matches
-
-
-@pytest.mark.anyio
-async def test_a_process_that_dies_is_told_and_started_again(own: PresidioDetector):
-    prepared = own.prepare([SSN])
+async def test_a_process_that_dies_is_told_and_started_again(shared: PresidioDetector):
+    prepared = shared.prepare([SSN])
     pieces = [Scannable("p", "my SSN is 536-22-8764")]
     assert (await prepared.scan(pieces)).matches
-    (process,) = own._processes
+    (process,) = shared._processes
     assert process._process is not None
-    process._process.kill()
+    os.killpg(process._process.pid, signal.SIGKILL)
     with pytest.raises(Unavailable):
         await prepared.scan(pieces)
     assert (await prepared.scan(pieces)).matches

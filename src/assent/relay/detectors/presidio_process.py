@@ -2,15 +2,17 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import msgspec
 
 from assent.errors import Unavailable
-from assent.relay.detectors.presidio_wire import HEAD, Asked, Found, framed, size_of
+from assent.relay.detectors.presidio_wire import HEAD, MARK, Asked, Found, framed, size_of
 
 _MODULE = "assent.relay.detectors.presidio_worker"
 
@@ -21,7 +23,8 @@ class PresidioProcess:
     def __init__(self, model: str | None) -> None:
         self._model = model
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_ready = False
+        self._analyst = 0
+        self._before = b""
         self._closed = False
         self._lock = threading.Lock()
 
@@ -39,6 +42,7 @@ class PresidioProcess:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     env=environment,
+                    start_new_session=True,
                 )
 
     def ask(self, asked: Asked, deadline: float) -> Found:
@@ -52,10 +56,9 @@ class PresidioProcess:
             if process.stdin is not None:
                 process.stdin.write(framed(asked))
                 process.stdin.flush()
-            return self._answer(process, deadline)
+            return _answer(process, deadline)
         except TimeoutError:
-            if self._is_ready:  # while it starts, patience helps; later it does not
-                self._end()
+            self._end_analyst(process)
             raise
         except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
             self._end()
@@ -67,35 +70,46 @@ class PresidioProcess:
         self._end()
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> None:
-        if self._is_ready:
+        if self._analyst:
             return
+        while not self._before.endswith(MARK):
+            self._before = (self._before + _read(process, 1, deadline))[-len(MARK) :]
         try:
-            self._answer(process, deadline)
+            self._analyst = _answer(process, deadline).pid
         except Unavailable:
             self._end()
             raise
-        self._is_ready = True
+        self._before = b""
 
-    def _answer(self, process: "subprocess.Popen[bytes]", deadline: float) -> Found:
-        body = _read(process, size_of(_read(process, HEAD, deadline)), deadline)
-        found = msgspec.msgpack.decode(body, type=Found)
-        if found.error is not None:
-            raise Unavailable(f"The Presidio process failed: {found.error}.")
-        return found
+    def _end_analyst(self, process: "subprocess.Popen[bytes]") -> None:
+        """End who takes too long; while Presidio still starts, patience helps more."""
+        analyst, self._analyst = self._analyst, 0
+        if analyst == process.pid:
+            self._end()
+        elif analyst and process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(analyst, signal.SIGKILL)
 
     def _end(self) -> None:
         with self._lock:
-            process, self._process, self._is_ready = self._process, None, False
+            process, self._process, self._analyst, self._before = self._process, None, 0, b""
         if process is None:
             return
-        process.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=10)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                try:
+                with suppress(OSError):  # what was not yet written cannot be any more
                     stream.close()
-                except OSError:  # what was not yet written cannot be any more
-                    continue
+
+
+def _answer(process: "subprocess.Popen[bytes]", deadline: float) -> Found:
+    body = _read(process, size_of(_read(process, HEAD, deadline)), deadline)
+    found = msgspec.msgpack.decode(body, type=Found)
+    if found.error is not None:
+        raise Unavailable(f"The Presidio process failed: {found.error}.")
+    return found
 
 
 def _read(process: "subprocess.Popen[bytes]", size: int, deadline: float) -> bytes:

@@ -37,10 +37,11 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """The entities, or what went wrong; the first frame of a process says whether it is ready."""
+    """The entities, or what went wrong; an analyst's first frame says that it is ready, and its pid."""
 
     places: list[Place] = []
     error: str | None = None
+    pid: int = 0
 
 
 def framed(message: Asked | Found) -> bytes:
@@ -58,6 +59,8 @@ def size_of(head: bytes) -> int:
 
 
 HEAD = _LENGTH.size
+MARK = b"\xff" * HEAD + b"assent: an analyst is ready"
+"""Before the first frame of an analyst; what stands before it was left by one that was ended."""
 
 
 def read_asked(stream: BinaryIO) -> Asked | None:
