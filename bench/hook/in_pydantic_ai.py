@@ -52,7 +52,10 @@ def own(setting: Setting, *, as_text: bool = False) -> Contestant:
 def adapted(setting: Setting) -> Contestant:
     """Our capability in its place."""
     approval = Approval(hook(), saver=saver(setting, "pydantic-ai"))
-    agent = Agent(_model(setting), tools=[Tool(apay, name=TOOL)], capabilities=[approval])
+    outputs = [str, DeferredToolRequests]  # as above: named here, it is not worked out again for each run
+    agent = Agent(
+        _model(setting), tools=[Tool(apay, name=TOOL)], output_type=outputs, capabilities=[approval]
+    )
     loop = asyncio.new_event_loop()
 
     async def run() -> str:
