@@ -23,8 +23,9 @@ from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 from assent.testing.threads import full_checkpoint  # noqa: E402
 
 for saver in (in_a_folder(), in_a_langgraph_checkpointer(InMemorySaver())):
-    saver.put(full_checkpoint("user 7"))
+    checkpoint = full_checkpoint("user 7")
+    saver.put(checkpoint)
     kept = saver.get("user 7")
     assert kept is not None
-    assert kept.checkpoint == full_checkpoint("user 7")
+    assert kept.checkpoint == checkpoint
     saver.close()

@@ -12,7 +12,7 @@ from examples.stage import PATIENCE_S, answer
 from tests.docs.markdown import ROOT, blocks
 
 BESIDE = ["multi_round", "callback_receiver", "flask_app", "django_app"]
-ALONE = ["service_fastapi"]
+ALONE = ["service_fastapi", "tool_approval"]
 FLOWS = ["flow_job_search", "flow_deployment", "flow_edit_cycle", "flow_inline_confirmation"]
 WITH_A_URL = ["agent_polling"]
 SHARED = ["stage"]

@@ -137,6 +137,10 @@ class Threads:
                 return self._answer(standing, feedback)
             except CheckpointConflict:
                 continue
+            except NothingToResume:
+                now = self._standing(thread_id)
+                if now is None or now.rev == standing.rev:
+                    raise  # otherwise another process went on from here meanwhile
 
     def pause(
         self, held: Held, state: str, calls: Sequence[ToolCall], gates: Gates, schemas: Schemas
