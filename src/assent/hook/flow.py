@@ -305,7 +305,7 @@ class Flow:
         if self.asks and case is None and (opened := (yield Ask(interruption, attempt))) is not None:
             case = {**opened, "attempt": attempt}
             yield Put(checkpoint.next(case=case))
-        return replace(interruption, case=case)
+        return interruption if case is interruption.case else replace(interruption, case=case)
 
     def _paused(
         self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any

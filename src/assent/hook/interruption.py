@@ -82,6 +82,8 @@ class InterruptionMetadata:
 
     def with_verdicts(self, verdicts: Mapping[str, Verdict]) -> Self:
         """The same interruption, showing what has been decided so far."""
+        if not verdicts:
+            return self
         return replace(
             self,
             tool_feedbacks=tuple(

@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from assent.hook.calls import Arguments, ToolCall
 from assent.hook.signatures import described, schema_of
-from assent.protocol.json_schema import UnusableSchema, problems, validator
+from assent.protocol.json_schema import UnusableSchema, misfits, validator
 
 if TYPE_CHECKING:
     from assent.hook.agent import ReactAgent
@@ -32,6 +32,8 @@ class Tool:
     takes_key: bool = False
     agent: "ReactAgent | None" = None
     """The agent that answers in the function's place; what it stops surfaces in the agent that called it."""
+    checker: Any = field(default=None, init=False, repr=False, compare=False)
+    """What checks arguments against the schema, once it was found to be usable."""
 
     def as_schema(self) -> dict[str, Any]:
         """The tool as a model is told of it."""
@@ -39,7 +41,7 @@ class Tool:
 
     def misfits(self, arguments: Arguments) -> list[str]:
         """What is wrong with the arguments; empty if the tool can take them."""
-        return problems(self.schema, arguments)
+        return misfits(self.checker or validator(self.schema), arguments)
 
     def prepared(self, arguments: Arguments, key: str) -> Arguments:
         """The arguments to call the function with."""
@@ -123,7 +125,7 @@ def no_tool(name: str) -> str:
 
 def _checked(made: Tool) -> Tool:
     try:
-        validator(made.schema)
+        object.__setattr__(made, "checker", validator(made.schema))
     except UnusableSchema as error:
         raise ValueError(f"The schema of {made.name} cannot be used: {error}") from error
     return made

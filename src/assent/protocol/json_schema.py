@@ -17,8 +17,13 @@ class UnusableSchema(ValueError):
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[str]:
     """What is wrong with the value, one line each, beginning with where; empty if it fits."""
+    return misfits(validator(schema), value)
+
+
+def misfits(checker: "jsonschema_rs.Validator", value: Any) -> list[str]:
+    """As `problems`, with a checker that `validator` made."""
     found: list[str] = []
-    for error in validator(schema).iter_errors(value):
+    for error in checker.iter_errors(value):
         where = ".".join(str(step) for step in error.instance_path)
         found.append(f"{where}: {error.message}" if where else error.message)
         if len(found) == _MOST:
