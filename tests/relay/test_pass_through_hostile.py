@@ -316,3 +316,24 @@ def test_what_is_said_twice_travels_once(agent: RawAgent, client: httpx.Client) 
     body = json.dumps(SEND).encode().replace(b'{"text": "hi"}', twice)
     client.post("", content=body, headers={"content-type": "application/json"})
     assert b"secret" not in agent.requests[-1][1]
+
+
+def test_a_method_that_an_address_does_not_take_is_told_as_such(
+    agent: RawAgent, client: httpx.Client
+) -> None:
+    assert client.get("").status_code == 405
+    assert client.delete("/message:send").status_code == 405
+    agent.behave = answering(200, GOOD)
+    client.post("", json=SEND)
+    for status in (404, 405):
+        agent.behave = answering(status, b"Not here", "text/plain")
+        response = client.post("/tasks/t-1:subscribe")
+        assert response.status_code == status
+        assert response.json()["error"]["details"][0]["reason"] == "METHOD_NOT_FOUND"
+
+
+def test_of_an_agents_headers_only_those_of_a2a_pass(agent: RawAgent, client: httpx.Client) -> None:
+    agent.behave = answering(200, GOOD, a2a_extensions="https://e.example", set_cookie="a=b", server="x")
+    headers = client.post("", json=SEND).headers
+    assert headers["a2a-extensions"] == "https://e.example"
+    assert not {"set-cookie", "server"} & set(headers)

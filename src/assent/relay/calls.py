@@ -30,6 +30,7 @@ from assent.relay.taskbook import Entry
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, explained, kind_of
 
 UNCHECKED = "The message could not be checked, so it was not passed on."
+PASSED_BACK = ("a2a-extensions", "x-a2a-extensions", "a2a-version", "retry-after")
 NOT_YET = "The agent has not answered yet; ask again later."
 
 log = logging.getLogger("assent.relay")
@@ -57,6 +58,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     body: bytes
     content_type: str = "application/json"
     status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
     reply: A2AReply | None = None
 
 
@@ -127,7 +129,7 @@ class Calls:
                     self.upstream.end(sink, response)
         except NETWORK as failure:
             raise explained(failure) from failure
-        return await self.answer(way, response.status, kind, body)
+        return await self.answer(way, response, kind, body)
 
     async def taken(self, way: Way, taken: Taken) -> Answer:
         """What the relay answers itself, in the caller's own names."""
@@ -179,19 +181,21 @@ class Calls:
             raise A2AProblem("agent_response", "The agent answered with a stream where none was asked for.")
         return kind, await self.upstream.read_whole(response)
 
-    async def answer(self, way: Way, status: int, kind: str, body: bytes) -> Answer:
+    async def answer(self, way: Way, response: aiohttp.ClientResponse, kind: str, body: bytes) -> Answer:
         """A whole answer, checked; raises A2AProblem for what is none."""
-        call = way.call
+        call, status = way.call, response.status
+        headers = passed_back(response)
         if not body and not call.dialect.rpc and status in (200, 202, 204):
-            return Answer(body=b"", status=status, content_type=call.dialect.content_type)
+            return Answer(body=b"", status=status, content_type=call.dialect.content_type, headers=headers)
         if kind not in JSON_TYPES:
-            raise A2AProblem("agent_response", "The agent's answer is not JSON.")
+            raise _no_json(call, status)
         reply = read_reply(call.dialect, call.operation, body)
         back = await self.inward(way, reply)
         return Answer(
             body=body if back is reply else back.body(),
             content_type=kind,
             status=200 if call.dialect.rpc else status,
+            headers=headers,
             reply=back,
         )
 
@@ -271,3 +275,18 @@ class Calls:
     async def aclose(self) -> None:
         """Give up what is under way."""
         await self.overdue.aclose()
+
+
+def passed_back(response: aiohttp.ClientResponse) -> tuple[tuple[bytes, bytes], ...]:
+    """What passes of an agent's headers: those of A2A, and when to come back."""
+    found = [(name, response.headers.get(name)) for name in PASSED_BACK]
+    return tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in found if value)
+
+
+def _no_json(call: A2ACall, status: int) -> A2AProblem:
+    """Over HTTP+JSON an agent's framework speaks for it where it has no such route, and seldom in JSON."""
+    if not call.dialect.rpc and status == 405:
+        return A2AProblem("not_allowed", "The agent does not take that method.")
+    if not call.dialect.rpc and status == 404:
+        return A2AProblem("method", "The agent has no such method.")
+    return A2AProblem("agent_response", "The agent's answer is not JSON.")

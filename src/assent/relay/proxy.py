@@ -64,13 +64,13 @@ class RelayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; what is refused before it is a call is raised for the server to tell."""
-        path: str = scope["path"]
-        path = path[len(scope.get("root_path", "")) :][len(PREFIX) :]
-        agent_id, slash, below = path.partition("/")
+        agent_id, slash, below = _below(scope).partition("/")
         if slash + below in WELL_KNOWN:
             await self._card(scope, send, await self._readable(scope, agent_id))
             return
         subscription = await self._subscription(scope, agent_id)
+        if not below and scope["method"] != "POST":
+            raise MethodNotAllowed(allow="POST")
         sent = {bytes(name): bytes(value) for name, value in scope["headers"]}
         correlation_id = _correlation(sent)
         body = await self._body(scope, receive)
@@ -173,6 +173,13 @@ class _Stream:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+def _below(scope: Scope) -> str:
+    """The path below the relay's own, wherever the server is mounted."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return (path[len(root) :] if root and path.startswith(root) else path)[len(PREFIX) :]
+
+
 def _way(
     scope: Scope,
     path: str,
@@ -229,6 +236,7 @@ async def _send_whole(send: Send, answer: Answer, correlation_id: str) -> None:
         NO_STORE,
         NOSNIFF,
         (b"x-correlation-id", correlation_id.encode()),
+        *answer.headers,
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})

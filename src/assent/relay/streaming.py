@@ -76,7 +76,7 @@ class Streams:
         except NETWORK as failure:
             raise explained(failure) from failure
         try:
-            return await calls.answer(way, response.status, kind, body)
+            return await calls.answer(way, response, kind, body)
         except Taken as taken:
             return await calls.taken(way, taken)
 

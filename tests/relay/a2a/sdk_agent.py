@@ -1,8 +1,9 @@
 """A real agent of the official SDK on the loopback address, in a thread of its own."""
 
 import asyncio
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -137,11 +138,19 @@ class SdkAgent:
 
 
 @contextmanager
-def served(app: ASGIApp, listener) -> Iterator[None]:
-    """An ASGI app on a listening socket, in a thread of its own."""
+def served(
+    app: ASGIApp, listener: socket.socket, close: Callable[[], Awaitable[None]] | None = None
+) -> Iterator[None]:
+    """An ASGI app on a listening socket, in a thread of its own; `close` is awaited there at the end."""
     config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), name="agent")
+
+    async def serve() -> None:
+        await server.serve(sockets=[listener])
+        if close is not None:
+            await close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="served")
     thread.start()
     try:
         yield

@@ -152,9 +152,9 @@ def _route(method: str, path: str, dialect: Dialect) -> tuple[Operation, str | N
             named = found.groupdict()
             return operation, named.get("tenant"), named.get("task"), named.get("push")
         allowed = True
-    raise A2AProblem(
-        "method", "This address does not take that method." if allowed else "There is no such method."
-    )
+    if allowed:
+        raise A2AProblem("not_allowed", "This address does not take that method.")
+    raise A2AProblem("method", "There is no such method.")
 
 
 def _check_type(content_type: str | None) -> None:

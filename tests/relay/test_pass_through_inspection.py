@@ -1,0 +1,189 @@
+"""Where messages will be looked at: the seam is asked on four legs, and what it says is what happens."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from assent.desk import clock
+from assent.ports.identity import Principal
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.inspection import PASSED, Answered, Changed, Exchange, Refused, Verdict
+from assent.relay.policies.policy import Leg
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.registry import Subscription
+from assent.relay.wiring import relay_app
+from assent.server.serving import bind
+from assent.server.wire import read_body
+from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
+from tests.relay.a2a.sdk_agent import served
+
+TASK = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+REPLY = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK}}
+EVENT = {"jsonrpc": "2.0", "id": 7, "result": {"statusUpdate": {"taskId": "t", "contextId": "c"}}}
+STREAM = head(200, content_type="text/event-stream") + b"".join(
+    b"data: " + json.dumps(event).encode() + b"\n\n" for event in (REPLY, EVENT, EVENT)
+)
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 7,
+    "method": "SendMessage",
+    "params": {"message": {"parts": [{"text": "hi"}]}},
+}
+Say = Callable[[Leg, Exchange], Verdict]
+
+
+class Watcher:
+    """An inspector that notes what it is asked and says what a test wants."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Leg, Exchange]] = []
+        self.say: Say = lambda leg, exchange: PASSED
+        self.lock = threading.Lock()
+
+    def watches(self, leg: Leg, subscription: Subscription) -> bool:
+        return True
+
+    async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
+        with self.lock:
+            self.asked.append((leg, exchange))
+        return self.say(leg, exchange)
+
+
+async def anyone(scope: Any) -> Principal:
+    return Principal(name="acme")
+
+
+async def anywhere(url: str) -> None:
+    return None
+
+
+async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
+    return await read_body(scope, receive, limit=limit)
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
+    """The relay by itself, between an agent and whoever looks at its messages."""
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    watcher = Watcher()
+    with raw_agent() as agent:
+        relay = relay_app(
+            RelaySettings(
+                agents={"raw": AgentSettings(url=agent.url)},
+                callers={"acme": CallerSettings(agents=("raw",))},
+            ),
+            environ={},
+            public_url=url,
+            allow_loopback=True,
+            resolver=GuardedResolver(SystemLookup(), allow_loopback=True),
+            authenticate=anyone,
+            read_body=read_at_most,
+            check_push=anywhere,
+            now=clock.now,
+            monotonic=clock.monotonic,
+            inspector=watcher,
+        )
+        with served(relay, listener, close=relay.aclose):
+            yield f"{url}/relay/v1/agents/raw", agent, watcher
+
+
+@pytest.fixture
+def watcher(parts: Any) -> Watcher:
+    found: Watcher = parts[2]
+    found.asked.clear()
+    found.say = lambda leg, exchange: PASSED
+    parts[1].behave = answering(200, json.dumps(REPLY).encode())
+    parts[1].requests.clear()
+    return found
+
+
+@pytest.fixture(scope="module")
+def client(parts: Any) -> Iterator[httpx.Client]:
+    headers = {"A2A-Version": "1.0"}
+    with httpx.Client(base_url=parts[0], headers=headers, verify=False, timeout=10) as found:
+        yield found
+
+
+def test_a_call_is_looked_at_on_four_legs_in_order(watcher: Watcher, client: httpx.Client) -> None:
+    response = client.post("", json=CALL, headers={"X-Correlation-Id": "order-7"})
+    assert response.json() == REPLY
+    assert [leg for leg, _ in watcher.asked] == list(Leg)
+    assert {exchange.correlation_id for _, exchange in watcher.asked} == {"order-7"}
+    assert {exchange.subscription.source.name for _, exchange in watcher.asked} == {"acme"}
+    assert [exchange.reply is not None for _, exchange in watcher.asked] == [False, False, True, True]
+
+
+def test_each_event_of_a_stream_is_looked_at_on_the_way_back(
+    parts: Any, watcher: Watcher, client: httpx.Client
+) -> None:
+    parts[1].behave = writing(STREAM)
+    response = client.post("", json=CALL | {"method": "SendStreamingMessage"})
+    assert response.text.count("data: ") == 3
+    assert [leg for leg, _ in watcher.asked] == [*list(Leg)[:2], *list(Leg)[2:] * 3]
+
+
+@pytest.mark.parametrize("leg", Leg)
+def test_what_is_refused_goes_no_further(
+    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
+) -> None:
+    refusal = Refused(A2AProblem("refused", "Not this."))
+    watcher.say = lambda asked, exchange: refusal if asked is leg else PASSED
+    error = client.post("", json=CALL).json()["error"]
+    assert (error["code"], error["message"]) == (-32080, "Not this.")
+    assert bool(parts[1].requests) is (leg in list(Leg)[2:])
+
+
+@pytest.mark.parametrize("leg", Leg)
+def test_an_error_while_looking_never_becomes_a_pass(
+    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
+) -> None:
+    def fail(asked: Leg, exchange: Exchange) -> Verdict:
+        if asked is leg:
+            raise RuntimeError("the detector is broken: secret")
+        return PASSED
+
+    watcher.say = fail
+    response = client.post("", json=CALL)
+    assert "could not be checked" in response.json()["error"]["message"]
+    assert "secret" not in response.text
+    assert bool(parts[1].requests) is (leg in list(Leg)[2:])
+
+
+@pytest.mark.parametrize("leg", Leg)
+def test_what_is_changed_travels_changed(
+    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
+) -> None:
+    def mask(asked: Leg, exchange: Exchange) -> Verdict:
+        if asked is not leg:
+            return PASSED
+        looked_at = exchange.reply or exchange.call
+        return Changed({**(looked_at.document or {}), "masked": True})
+
+    watcher.say = mask
+    answer = client.post("", json=CALL).json()
+    sent = json.loads(parts[1].requests[-1][1])
+    assert ("masked" in sent, "masked" in answer) == (
+        (True, False) if leg in list(Leg)[:2] else (False, True)
+    )
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("leg", Leg)
+def test_the_relay_can_answer_itself(
+    parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg, streamed: bool
+) -> None:
+    held = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK | {"id": f"held-{leg}-{streamed}"}}}
+    watcher.say = lambda asked, exchange: Answered(held) if asked is leg else PASSED
+    if streamed:
+        parts[1].behave = writing(STREAM)
+        response = client.post("", json=CALL | {"method": "SendStreamingMessage"})
+        events = [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: ")]
+        assert events == [held]
+    else:
+        assert client.post("", json=CALL).json() == held
