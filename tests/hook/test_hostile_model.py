@@ -99,3 +99,23 @@ def test_a_tool_that_is_gone_when_its_call_is_approved_is_told_as_gone() -> None
     after = ReactAgent("office", model, [office.read_data], [GATED], saver)
     finished(after.resume("t", waiting.approve_all()))
     assert model.results() == ["There is no tool execute_sql. Nothing was run."]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"query": NaN}',
+        '{"query": ' + "[" * 100_000,
+        {"query": object()},
+        {"query": {1}},
+        {"query": "\ud800"},
+    ],
+)
+def test_an_edit_that_is_not_json_is_refused_and_the_call_can_still_be_answered(arguments: Any) -> None:
+    office = Office()
+    agent = agent_of(office, [call("c1", "execute_sql", query="q")], "done")
+    waiting = stopped(agent.invoke("go", thread_id="t"))
+    with pytest.raises(InvalidFeedback):
+        agent.resume("t", {"c1": {"decision": "edit", "arguments": arguments}})
+    finished(agent.resume("t", waiting.approve_all()))
+    assert office.ran == [("execute_sql", "q")]

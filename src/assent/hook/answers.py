@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from assent.errors import InvalidFeedback
+from assent.hook.calls import not_json
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata
 from assent.protocol.json_schema import UnusableSchema, problems
@@ -125,6 +126,8 @@ def _misfits(
         return [] if verdict.arguments is None and verdict.name is None else ["only edit changes a call"]
     if verdict.arguments is None:
         return ["edit needs arguments"]
+    if trouble := not_json(verdict.arguments):
+        return [f"the arguments are not JSON ({trouble})"]
     return _misfitting_edit(waiting, verdict, schemas)
 
 

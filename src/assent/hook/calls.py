@@ -28,8 +28,17 @@ def read_arguments(given: Any) -> Arguments:
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidFeedback(f"The arguments are not JSON: {error}.") from error
     if not isinstance(given, Mapping):
         raise InvalidFeedback("The arguments must be an object: names and their values.")
     return dict(given)
+
+
+def not_json(value: Any) -> str | None:
+    """What keeps a value from travelling as JSON, such as NaN, half a character, or an object of Python's."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return None

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assent.errors import ModelMisbehaved
-from assent.hook.calls import ToolCall
+from assent.hook.calls import ToolCall, not_json
 from assent.hook.checkpoint import Message
 
 Unreadable = dict[str, str]
@@ -42,7 +42,7 @@ def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list
         taken.add(calls[-1].id)
     message = {**reply, "role": "assistant", "content": reply.get("content") or ""}
     message.pop("tool_calls", None)
-    if not all(isinstance(said, str) for said in message.values()) and (trouble := _not_json(message)):
+    if not all(isinstance(said, str) for said in message.values()) and (trouble := not_json(message)):
         raise ModelMisbehaved(f"The model's message is not JSON ({trouble}).")
     return (
         (message | {"tool_calls": [call.to_dict() for call in calls]} if calls else message),
@@ -82,17 +82,6 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
         return {}, None
     if not isinstance(given, Mapping):
         return {}, "the arguments are not an object"
-    if trouble := _not_json(arguments := dict(given)):
+    if trouble := not_json(arguments := dict(given)):
         return {}, f"the arguments are not JSON ({trouble})"
     return json.loads(json.dumps(arguments)), None  # as they will be read back: a list for a tuple
-
-
-def _not_json(value: Any) -> str | None:
-    """What keeps a value from travelling as JSON, such as NaN, half a character, or an object of Python's."""
-    import json
-
-    try:
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        return str(error)
-    return None
