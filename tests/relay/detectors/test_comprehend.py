@@ -1,13 +1,14 @@
 """Comprehend through boto3, against a service on loopback that finds real places."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 
 import botocore.session
 import pytest
 
 from assent.ports.detector import Rule
-from assent.relay.detectors.comprehend import ComprehendDetector
+from assent.relay.detectors.comprehend import PATIENCE, ComprehendDetector
 from assent.relay.detectors.comprehend_entities import ENTITIES
 from assent.relay.policies.evaluation import Outcome
 from assent.testing.contracts.detector import DetectorContract, DetectorSample, scan
@@ -19,17 +20,32 @@ CREDENTIALS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "not
 SSN = Rule(what="SSN", threshold=0.5)
 
 
-@pytest.fixture
-def service() -> Iterator[ComprehendService]:
+def connected(service: ComprehendService) -> ComprehendDetector:
+    return ComprehendDetector(region="eu-central-1", endpoint_url=service.url, client_options=CREDENTIALS)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[ComprehendService, ComprehendDetector]]:
+    """boto3 takes its time to make a client, so most tests use one."""
     with comprehend() as service:
-        yield service
+        detector = connected(service)
+        yield service, detector
+        asyncio.run(detector.aclose())
 
 
 @pytest.fixture
-async def detector(service: ComprehendService) -> AsyncIterator[ComprehendDetector]:
-    detector = ComprehendDetector(region="eu-central-1", endpoint_url=service.url, client_options=CREDENTIALS)
-    yield detector
-    await detector.aclose()
+def service(shared: tuple[ComprehendService, ComprehendDetector]) -> ComprehendService:
+    service, _ = shared
+    service.texts, service.trouble = [], None
+    service.released.clear()
+    return service
+
+
+@pytest.fixture
+def detector(shared: tuple[ComprehendService, ComprehendDetector]) -> ComprehendDetector:
+    _, detector = shared
+    detector.within = PATIENCE
+    return detector
 
 
 class TestComprehend(DetectorContract):
@@ -42,6 +58,13 @@ class TestComprehend(DetectorContract):
             clean="nothing of note here ",
             wrong=Rule(what="US_SSN"),
         )
+
+    @pytest.fixture
+    def detector(
+        self, request: pytest.FixtureRequest, detector: ComprehendDetector, service: ComprehendService
+    ) -> ComprehendDetector:
+        """One of its own for the test that closes it."""
+        return connected(service) if "closed" in request.node.name else detector
 
 
 @pytest.mark.anyio

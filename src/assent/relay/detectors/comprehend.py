@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -50,6 +51,7 @@ class ComprehendDetector:
         self._options = {"region_name": region, "endpoint_url": endpoint_url, **(client_options or {})}
         self._threads = ThreadPoolExecutor(threads, "assent-comprehend")
         self._client: Any = None
+        self._lock = threading.Lock()
 
     def check(self, rule: Rule) -> None:
         """Refuse an entity type that Comprehend does not have."""
@@ -85,19 +87,23 @@ class ComprehendDetector:
         return [_entity(raw, len(document)) for raw in answer["Entities"]]
 
     def _ready_client(self) -> Any:
-        if self._client is None:
-            import boto3
-            from botocore.config import Config
+        with self._lock:
+            if self._client is None:
+                self._client = self._new_client()
+            return self._client
 
-            limit_s = self.within.total_seconds()
-            config = Config(
-                connect_timeout=limit_s,
-                read_timeout=limit_s,
-                retries={"mode": "standard", "total_max_attempts": 2},
-                max_pool_connections=16,
-            )
-            self._client = boto3.session.Session().client("comprehend", config=config, **self._options)
-        return self._client
+    def _new_client(self) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        limit_s = self.within.total_seconds()
+        config = Config(
+            connect_timeout=limit_s,
+            read_timeout=limit_s,
+            retries={"mode": "standard", "total_max_attempts": 2},
+            max_pool_connections=16,
+        )
+        return boto3.session.Session().client("comprehend", config=config, **self._options)
 
 
 class Entity(NamedTuple):

@@ -4,6 +4,7 @@ RE2 runs all that it takes, in linear time. Look-around, back-references and wha
 an engine that backtracks, under a time limit.
 """
 
+import re
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,10 +12,11 @@ import re2
 import regex
 
 from assent.protocol.characters import is_storable
+from assent.protocol.shape import quote
 
 LONGEST_PATTERN = 4_000
 MAX_PROGRAM = 50_000
-"""So many instructions may a pattern compile to; beyond are long repetitions of large Unicode classes."""
+"""Patterns of more instructions, such as long repetitions of large Unicode classes, slow down a whole set."""
 MAX_MEMORY = 8 << 20
 EMPTY_WITHIN_S = 0.1
 _CLASSES = ("[:", "[.", "[=")
@@ -28,7 +30,7 @@ class Compiled(NamedTuple):
     """A pattern that is ready: `fast` in RE2, or else `timed`."""
 
     fast: Any = None
-    timed: "regex.Pattern[str] | None" = None
+    timed: "tuple[regex.Pattern[str], ...]" = ()
 
     @property
     def size(self) -> int:
@@ -48,7 +50,7 @@ def compile_pattern(pattern: str) -> Compiled:
     except re2.error:
         compiled = Compiled(timed=_timed(pattern))
     if compiled.size > MAX_PROGRAM:
-        raise PatternRefused("is too large; shorten its repetitions")
+        compiled = Compiled(timed=_timed(pattern))
     if _fits_nothing(compiled):
         raise PatternRefused("fits the empty text, and so every message; use + instead of * where you can")
     return compiled
@@ -63,20 +65,23 @@ def options(max_memory: int) -> Any:
     return chosen
 
 
-def _timed(pattern: str) -> "regex.Pattern[str]":
+def _timed(pattern: str) -> "tuple[regex.Pattern[str], ...]":
+    r"""The pattern in ASCII, as RE2 and Java read `\w`; one that names other letters is read in both ways."""
+    beyond = not pattern.isascii() or re.search(r"\\[pPuUNx]", pattern)
+    alphabets = (regex.ASCII, regex.UNICODE) if beyond else (regex.ASCII,)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return regex.compile(pattern, regex.VERSION0 | regex.ASCII)
+            return tuple(regex.compile(pattern, regex.VERSION0 | alphabet) for alphabet in alphabets)
     except (regex.error, Warning, RecursionError, ValueError, OverflowError) as misfit:
-        raise PatternRefused(f"does not compile: {misfit}") from misfit
+        raise PatternRefused(f"does not compile: {quote(str(misfit), 120)}") from misfit
 
 
 def _fits_nothing(compiled: Compiled) -> bool:
-    if compiled.timed is None:
+    if compiled.fast is not None:
         return compiled.fast.search("") is not None
     try:
-        return compiled.timed.search("", timeout=EMPTY_WITHIN_S) is not None
+        return any(one.search("", timeout=EMPTY_WITHIN_S) is not None for one in compiled.timed)
     except TimeoutError as late:
         raise PatternRefused("takes too long even on the empty text") from late
 

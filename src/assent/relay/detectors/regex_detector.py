@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import re2
+import regex
 
 from assent.errors import ValidationFailed
 from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
@@ -70,7 +71,7 @@ class PreparedPatterns:
             except PatternRefused as refusal:
                 self._refused[number] = f"its pattern {refusal}"
         fast = [number for number, compiled in self._patterns.items() if compiled.fast is not None]
-        self._timed = [number for number in self._patterns if self._patterns[number].timed is not None]
+        self._timed = [number for number in self._patterns if self._patterns[number].timed]
         parts = _parts([(number, self._patterns[number].size) for number in fast])
         self._sets = [found for part in parts for found in _sets(part, rules)]
         self._threads = threads
@@ -144,23 +145,20 @@ class PreparedPatterns:
         matches: list[Match],
         unchecked: dict[int, str],
     ) -> None:
-        pattern = self._patterns[rule].timed
         own_end = min(deadline, time.monotonic() + ONE_PATTERN_WITHIN_S)
         for number, piece in enumerate(pieces):
-            left = own_end - time.monotonic()
-            if left <= 0 or pattern is None:
-                unchecked[rule] = _LATE
-                return
             try:
-                found = pattern.finditer(piece.text, concurrent=True, timeout=left)
-                spans = [one.span() for one in islice(found, MAX_MATCHES)]
+                spans = {
+                    span
+                    for pattern in self._patterns[rule].timed
+                    for span in _spans(pattern, piece.text, own_end)
+                }
             except TimeoutError:
                 unchecked[rule] = _LATE
                 return
-            if len(spans) == MAX_MATCHES:
-                spans[-1] = (spans[-1][0], len(piece.text))
             matches += (
-                Match(rule=rule, piece=number, start=start, end=end, entity=ENTITY) for start, end in spans
+                Match(rule=rule, piece=number, start=start, end=end, entity=ENTITY)
+                for start, end in sorted(spans)
             )
 
 
@@ -186,6 +184,18 @@ class _Set:
         if len(found) == 1:
             return ()
         return [self.rules[hit] for hit in sorted(found) if hit != self._sentinel]
+
+
+def _spans(pattern: "regex.Pattern[str]", text: str, end: float) -> list[tuple[int, int]]:
+    """Where the pattern fits; raises `TimeoutError` at the end of its time."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    found = pattern.finditer(text, concurrent=True, timeout=left)
+    spans = [one.span() for one in islice(found, MAX_MATCHES)]
+    if len(spans) == MAX_MATCHES:
+        spans[-1] = (spans[-1][0], len(text))
+    return spans
 
 
 def _sets(rules: list[int], all_rules: Sequence[Rule]) -> list[_Set]:

@@ -25,7 +25,7 @@ class Detectors:
             self._detectors[detector.type] = detector
 
     def get(self, kind: str) -> Detector | None:
-        """The detector of this type, cheap ones first in `in_order`."""
+        """The detector of this type, if there is one."""
         return self._detectors.get(kind)
 
     @property
@@ -60,9 +60,9 @@ class Detectors:
 def installed(
     *registered: Detector, presidio: Detector | None = None, comprehend: Detector | None = None
 ) -> Detectors:
-    """Assent's own detectors, then the registered ones, then those that other packages bring."""
-    own = (RegexDetector(), presidio or PresidioDetector(), comprehend or ComprehendDetector())
-    return Detectors([*own, *registered, *from_entry_points()])
+    """All detectors in the order in which they are asked: local ones first, a service elsewhere last."""
+    local = (RegexDetector(), presidio or PresidioDetector())
+    return Detectors([*local, *registered, *from_entry_points(), comprehend or ComprehendDetector()])
 
 
 def from_entry_points() -> list[Detector]:
