@@ -174,9 +174,9 @@ class _EventPasser:
 
     async def __call__(self, chunk: bytes) -> bytes:
         """What can be passed on by now; raises A2AProblem for what cannot be read."""
-        events = self._splitter.feed(chunk)
         if self._known and not self._read_all:
-            return b"".join(events)
+            return self._splitter.feed_whole(chunk)
+        events = self._splitter.feed(chunk)
         return b"".join([await self._pass(event) for event in events])
 
     def check(self) -> None:

@@ -356,6 +356,10 @@ def test_a_stream_is_cut_into_the_same_events_however_it_arrives(lines: list[byt
         at_once = EventSplitter(limit=1000)
         piecemeal = EventSplitter(limit=1000)
         events = at_once.feed(whole)
+        unread = EventSplitter(limit=1000)
+        passed = b"".join(unread.feed_whole(whole[i : i + size]) for i in range(0, len(whole), size))
+        assert passed + unread.rest == whole
+        assert unread.rest.strip() == at_once.rest.strip()
         pieces = [event for i in range(0, len(whole), size) for event in piecemeal.feed(whole[i : i + size])]
         assert b"".join(pieces) + piecemeal.rest == b"".join(events) + at_once.rest == whole
         assert [event_data(event) for event in pieces if event_data(event)] == [
@@ -375,6 +379,10 @@ def test_an_event_beyond_the_limit_is_noticed_before_it_ends() -> None:
     assert splitter.feed(b"data: 1\n\ndata: 23456789") == [b"data: 1\n\n"]
     assert splitter.overrun
     assert splitter.feed(b"\n\ndata: 1\n\n") == []
+    unread = EventSplitter(limit=10)
+    assert unread.feed_whole(b"data: 1\n\ndata: 23456789") == b"data: 1\n\n"
+    assert unread.overrun
+    assert unread.feed_whole(b"\n\n") == b""
 
 
 json_values = st.recursive(

@@ -7,15 +7,19 @@ import msgspec
 
 # An event ends at an empty line, whichever of the three line ends its sender uses.
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n")
+_ENDS = (b"\n\n", b"\r\n\r\n", b"\n\r\n", b"\r\r")
 _LINES = re.compile(rb"\r\n|\n|\r")
 
 
 class EventSplitter:
-    """Cuts a stream into whole events, each with the empty line that ends it."""
+    """Cuts a stream into whole events, each with the empty line that ends it.
+
+    An event may come in a million pieces: each byte is kept once and looked at a few times, never all anew.
+    """
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
-        self._rest = b""
+        self._rest = bytearray()
         self.overrun = False
         """Set once an event has gone beyond the limit; nothing after it is read."""
 
@@ -23,24 +27,51 @@ class EventSplitter:
         """The events that are whole by now."""
         if self.overrun:
             return []
-        data = self._rest + chunk if self._rest else chunk
-        # A line end may have been cut in two: look again at the last few bytes, not at all of them.
-        begin, start = 0, max(0, len(self._rest) - 3)
+        rest = self._rest
+        begin, start = 0, self._keep(chunk)
         events: list[bytes] = []
-        while not self.overrun and (end := _END.search(data, start)) is not None:
-            event = data[begin : end.end()]
+        while not self.overrun and (end := _END.search(rest, start)) is not None:
+            event = bytes(rest[begin : end.end()])
             begin = start = end.end()
             self.overrun = len(event) > self._limit
             if not self.overrun:
                 events.append(event)
-        self._rest = data[begin:]
-        self.overrun = self.overrun or len(self._rest) > self._limit
+        del rest[:begin]
+        self.overrun = self.overrun or len(rest) > self._limit
         return events
+
+    def feed_whole(self, chunk: bytes) -> bytes:
+        """The same events as one piece, for a stream whose events nobody looks at."""
+        if self.overrun:
+            return b""
+        if not self._rest and (end := _last_end(chunk, 0)) == len(chunk):
+            return chunk
+        end = _last_end(self._rest, self._keep(chunk))
+        whole = bytes(self._rest[:end])
+        del self._rest[:end]
+        self.overrun = len(self._rest) > self._limit
+        return whole
+
+    def _keep(self, chunk: bytes) -> int:
+        """Where to look from: a line end may have been cut in two."""
+        start = max(0, len(self._rest) - 3)
+        self._rest += chunk
+        return start
 
     @property
     def rest(self) -> bytes:
         """What has come of an event that is not whole."""
-        return self._rest
+        return bytes(self._rest)
+
+
+def _last_end(data: bytes | bytearray, start: int) -> int:
+    """Where the last whole event ends; 0 if none does."""
+    found = 0
+    for end in _ENDS:
+        place = data.rfind(end, max(start, found))
+        if place >= 0:
+            found = place + len(end)
+    return found
 
 
 def event_data(event: bytes) -> bytes | None:
