@@ -261,3 +261,30 @@ def test_an_open_stream_does_not_hold_up_the_end(tmp_path: Any, agent: SdkAgent)
             server.run(server.parts.app.streams.close())
             assert "error" not in "".join(lines)
     agent.executor.go_on.set()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "version"),
+    [
+        ("POST", "", rpc("GetExtendedAgentCard"), "1.0"),
+        ("POST", "", rpc("agent/getAuthenticatedExtendedCard"), "0.3"),
+        ("GET", "/extendedAgentCard", None, "1.0"),
+        ("GET", "/v1/card", None, "0.3"),
+    ],
+)
+def test_an_extended_card_is_the_relays_own_too(
+    server: RunningServer,
+    acme: httpx.Client,
+    agent: SdkAgent,
+    method: str,
+    path: str,
+    body: Any,
+    version: str,
+) -> None:
+    response = acme.request(method, path, json=body, headers={"A2A-Version": version})
+    found = response.json()
+    card = found.get("result", found)
+    assert [skill["id"] for skill in card["skills"]] == ["errand", "secret"]
+    assert f"{server.url}/relay/v1/agents/errands" in response.text
+    assert agent.url not in response.text
+    assert "signatures" not in card
