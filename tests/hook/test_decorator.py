@@ -269,3 +269,18 @@ def test_functions_of_any_signature_are_gated() -> None:
         requires_approval(ask=lambda waiting: waiting.edit("call", {"first": 1, "rest": ["x"]}))(
             approved.__wrapped__  # type: ignore[attr-defined]
         )(5)
+
+
+def test_a_durable_call_that_was_interrupted_is_told_as_unknown_at_once_and_not_run_again() -> None:
+    ran: list[int] = []
+
+    @requires_approval(ask=lambda waiting: waiting.approve_all(), key=lambda call: "the one")
+    def pay() -> None:
+        ran.append(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pay()
+    with pytest.raises(CallRejected, match="unknown"):
+        pay()
+    assert ran == [1]

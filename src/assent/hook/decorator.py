@@ -197,6 +197,9 @@ class _Gated:
         except Exception as error:
             self._gate.finish(key, _CALL, _kept_failure(error))
             raise
+        except BaseException:
+            self._gate.cut_off(key, _CALL)
+            raise
         self._gate.finish(key, _CALL, _kept(result))
         return result
 
@@ -205,6 +208,9 @@ class _Gated:
             result = await run()
         except Exception as error:
             await self._gate.aside(self._gate.finish, key, _CALL, _kept_failure(error))
+            raise
+        except asyncio.CancelledError:
+            await self._gate.aside(self._gate.cut_off, key, _CALL)
             raise
         await self._gate.aside(self._gate.finish, key, _CALL, _kept(result))
         return result

@@ -226,6 +226,13 @@ class ApprovalGate:
                 continue
             return
 
+    def cut_off(self, key: str, call_id: str, *, repeatable: bool = False) -> None:
+        """A call was begun and did not come to its end: say so at once, not when its lease is over."""
+        if repeatable:
+            self.set_aside(key, call_id)
+        else:
+            self.finish(key, call_id, UNKNOWN)
+
     def run_once(self, key: str, call_id: str, run: Callable[[], str], *, repeatable: bool = False) -> str:
         """What the call answers, having run it unless it ran before. What it raises is kept as its answer."""
         begun = self.begin(key, call_id, repeatable=repeatable)
@@ -235,6 +242,9 @@ class ApprovalGate:
             result = run()
         except Exception as error:
             self.finish(key, call_id, failure(error))
+            raise
+        except BaseException:
+            self.cut_off(key, call_id, repeatable=repeatable)
             raise
         return self.finish(key, call_id, result)
 
@@ -249,6 +259,9 @@ class ApprovalGate:
             result = await run()
         except Exception as error:
             await self.aside(self.finish, key, call_id, failure(error))
+            raise
+        except asyncio.CancelledError:
+            await self.aside(self.cut_off, key, call_id, repeatable=repeatable)
             raise
         return await self.aside(self.finish, key, call_id, result)
 

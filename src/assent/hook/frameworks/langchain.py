@@ -4,6 +4,7 @@ The graph's state, messages and checkpointer stay LangGraph's own; judgements, d
 kept in a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two writers win.
 """
 
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -140,8 +141,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             return handler(ready)
         try:
             result = handler(ready)
-        except Exception as error:
-            self._break_off(key, request, error)
+        except BaseException as error:
+            self._break_off(key, request, ready, error)
             raise
         return self._finish(key, request, ready, result)
 
@@ -156,8 +157,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             return await handler(ready)
         try:
             result = await handler(ready)
-        except Exception as error:
-            await self._gate.aside(self._break_off, key, request, error)
+        except (Exception, CancelledError) as error:
+            await self._gate.aside(self._break_off, key, request, ready, error)
             raise
         return await self._gate.aside(self._finish, key, request, ready, result)
 
@@ -252,9 +253,13 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             self._gate.finish(key, asked.id, preserved(shown))
         return shown
 
-    def _break_off(self, key: str, request: ToolCallRequest, error: Exception) -> None:
+    def _break_off(
+        self, key: str, request: ToolCallRequest, ready: ToolCallRequest, error: BaseException
+    ) -> None:
         call_id = request.tool_call["id"] or ""
-        if isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
+        if not isinstance(error, Exception):
+            self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
+        elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
             # The tool did not fail: an agent inside it waits, or was given a wrong answer.
             self._gate.set_aside(key, call_id)
         else:

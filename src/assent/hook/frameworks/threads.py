@@ -4,6 +4,7 @@ An adapter takes a thread, lets its framework run, and then pauses or finishes i
 to go on is one JSON value here; the calls that wait, and their answers, are the gate's.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -175,14 +176,17 @@ class Threads:
         text: Callable[[Any], str] = as_text,
     ) -> Any:
         """What a decided call answers, having run it unless it ran before; what it raises is kept too."""
-        gate = self.gate
-        begun = await gate.aside(gate.begin, turn, ran.id, repeatable=ran.name in self._repeatable)
+        gate, repeatable = self.gate, ran.name in self._repeatable
+        begun = await gate.aside(gate.begin, turn, ran.id, repeatable=repeatable)
         if not begun.run:
             return begun.result
         try:
             result = await run()
         except Exception as error:
             await gate.aside(gate.finish, turn, ran.id, failure(error))
+            raise
+        except asyncio.CancelledError:
+            await gate.aside(gate.cut_off, turn, ran.id, repeatable=repeatable)
             raise
         said = told(asked, ran, text(result))
         await gate.aside(gate.finish, turn, ran.id, said)
