@@ -1,19 +1,40 @@
 """Patterns: all of them at once, true places, and none that can stall the relay."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assent.errors import ValidationFailed
 from assent.ports.detector import Rule, Scannable
 from assent.relay.detectors.patterns import PatternRefused, compile_pattern
 from assent.relay.detectors.regex_detector import MAX_MATCHES, PreparedPatterns, RegexDetector
 from assent.relay.policies.evaluation import Outcome
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.policy import Policy
 from assent.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.looking import inspector, look
 from tests.relay.policies.samples import regex_policy
+
+DETECTOR = RegexDetector()
+
+
+def is_sound(pattern: str) -> bool:
+    try:
+        return compile_pattern(pattern).fast is not None
+    except PatternRefused:
+        return False
+
+
+def judge_one(policy: Policy, text: str) -> Finding:
+    """The only finding of the only policy."""
+    (finding,) = asyncio.run(look(inspector([policy], DETECTOR), text)).findings
+    return finding
 
 
 @pytest.fixture
@@ -227,3 +248,61 @@ async def test_both_engines_read_letters_and_digits_alike(
     found = await scan(detector, [Rule(what=pattern)], text)
     assert bool(found.matches) is fits
     assert not found.unchecked
+
+
+@pytest.mark.anyio
+async def test_a_flood_of_matches_in_many_pieces_is_bounded_and_holds(detector: RegexDetector):
+    detector.within = timedelta(seconds=20)
+    policies = [regex_policy("a", "LOG", "p1"), regex_policy("(?<!x)a", "LOG", "p2")]
+    seen = await look(inspector(policies, detector), *(["a" * 900] * 200))
+    assert seen.outcome is Outcome.HOLD
+    assert {one.reason for one in seen.unchecked} == {"there are more than 50000 matches"}
+    assert len(seen.findings) < 60_000
+
+
+def test_nobody_keeps_ten_megabytes_of_a_match():
+    text = "a" * 10_000_000
+    found = judge_one(regex_policy("a+", "LOG"), text)
+    assert (found.end, len(found.text)) == (10_000_000, 1_000)
+
+
+ATOMS = [
+    "a",
+    "b",
+    "[ab]",
+    ".",
+    "\\d",
+    "(a|b)",
+    "(?:ab)+",
+    "a{2,3}",
+    "b?",
+    "\\b",
+    "^",
+    "$",
+    "x*",
+    "(?i)A",
+    "é",
+    "\\w+",
+    "[^a]",
+    "\\B",
+    "(?m)^",
+    "(?m)$",
+    "\\s",
+]
+
+
+@given(st.lists(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=5), min_size=1, max_size=60), st.data())
+def test_all_patterns_together_find_what_each_finds_alone(parts: list[list[str]], data: st.DataObject):
+    patterns = [pattern for one in parts if is_sound(pattern := "".join(one))]
+    text = data.draw(st.text("abAx1é \n-", max_size=25))
+    prepared = DETECTOR.prepare([Rule(what=pattern) for pattern in patterns])
+    found = asyncio.run(prepared.scan([Scannable("p", text)]))
+    assert not found.unchecked
+    places = {(match.rule, match.start, match.end) for match in found.matches}
+    alone = {
+        (number, *one.span())
+        for number, pattern in enumerate(patterns)
+        for one in re2.finditer(pattern, text)
+    }
+    assert places <= alone
+    assert {rule for rule, *_ in places} == {rule for rule, *_ in alone}

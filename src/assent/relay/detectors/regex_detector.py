@@ -22,6 +22,8 @@ SET_SIZE, SET_PROGRAM = 500, 200_000
 """So many patterns, and so many instructions, are in one set."""
 MAX_MATCHES = 1_000
 """So many places of a pattern in a text are named; the last reaches to the text's end."""
+MAX_TOTAL = 50_000
+"""With more matches than this in one message, what was not yet looked at stays unchecked."""
 INLINE_CHARACTERS = 32_768
 INLINE_PIECES = 64
 INLINE_WITHIN_S = 0.01
@@ -107,11 +109,11 @@ class PreparedPatterns:
         unchecked = dict(self._refused)
         for number, piece in enumerate(pieces):
             text, encoded = _readable(piece.text)
-            late = time.monotonic() > deadline
+            end = _end(matches, deadline)
             for group in self._sets:
-                hits = None if late else group.hits(encoded)
+                hits = None if end else group.hits(encoded)
                 if hits is None:
-                    reason = _LATE if late else "the engine ran out of memory"
+                    reason = end or "the engine ran out of memory"
                     unchecked.update(dict.fromkeys(group.rules, reason))
                     continue
                 for rule in hits:
@@ -147,6 +149,9 @@ class PreparedPatterns:
     ) -> None:
         own_end = min(deadline, time.monotonic() + ONE_PATTERN_WITHIN_S)
         for number, piece in enumerate(pieces):
+            if end := _end(matches, own_end):
+                unchecked[rule] = end
+                return
             try:
                 spans = {
                     span
@@ -184,6 +189,13 @@ class _Set:
         if len(found) == 1:
             return ()
         return [self.rules[hit] for hit in sorted(found) if hit != self._sentinel]
+
+
+def _end(matches: list[Match], deadline: float) -> str | None:
+    """Why not to look any further; None as long as there is time and room."""
+    if time.monotonic() > deadline:
+        return _LATE
+    return f"there are more than {MAX_TOTAL} matches" if len(matches) > MAX_TOTAL else None
 
 
 def _spans(pattern: "regex.Pattern[str]", text: str, end: float) -> list[tuple[int, int]]:

@@ -15,6 +15,9 @@ from assent.relay.policies.policy import Action, rule_of
 MAX_FINDINGS = 1_000
 """So many findings of one policy in one text are told one by one; the last covers what comes after them."""
 
+LONGEST_SHOWN = 1_000
+"""So many characters of a match are kept for the reviewer, who has the whole text beside it."""
+
 
 class Outcome(StrEnum):
     """What becomes of a message, from the mildest to the strictest."""
@@ -189,7 +192,7 @@ def _finding(
         piece=match.piece,
         start=match.start,
         end=end,
-        text=piece.text[match.start : end],
+        text=piece.text[match.start : min(end, match.start + LONGEST_SHOWN)],
     )
 
 

@@ -28,7 +28,7 @@ class Finding(Struct, frozen=True, kw_only=True, rename="camel"):
     start: int
     end: int
     text: str
-    """What matched: for the reviewer only."""
+    """What matched, or the beginning of it: for the reviewer only."""
 
     def without_text(self) -> "Finding":
         """The same for logs, audit and callers, who must not learn what was found."""
