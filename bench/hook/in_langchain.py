@@ -82,6 +82,7 @@ def _checkpointer(setting: Setting, name: str) -> BaseCheckpointSaver[Any]:
     if setting.folder is None:
         return InMemorySaver()
     made = SqliteSaver(sqlite3.connect(setting.file(name), check_same_thread=False))
+    setting.cleanup.callback(made.conn.close)
     made.setup()
     durable(made.conn)
     return made

@@ -1,6 +1,5 @@
 """The OpenAI Agents SDK with its own `needs_approval`, and with our approval; nothing is traced or sent."""
 
-import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -40,7 +39,7 @@ def own(setting: Setting, *, as_text: bool = False) -> Contestant:
     """A run ends with interruptions; its state is kept, and run again once they are approved."""
     tool = function_tool(apay, name_override=TOOL, needs_approval=True)
     agent = Agent(name="payer", model=Scripted(setting), tools=[tool])
-    kept, loop = store(setting, "openai-agents", as_text=as_text), asyncio.new_event_loop()
+    kept, loop = store(setting, "openai-agents", as_text=as_text), setting.loop()
 
     async def run() -> str:
         thread_id = uuid4().hex
@@ -63,7 +62,7 @@ def adapted(setting: Setting) -> Contestant:
     approval = Approval(hook(), saver=saver(setting, "openai-agents"))
     tools = approval.gated([function_tool(apay, name_override=TOOL)])
     agent = Agent(name="payer", model=Scripted(setting), tools=tools)
-    loop = asyncio.new_event_loop()
+    loop = setting.loop()
 
     async def run() -> str:
         thread_id = uuid4().hex

@@ -1,6 +1,5 @@
 """Pydantic AI with its own deferred tools, and with our approval."""
 
-import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -29,7 +28,7 @@ def own(setting: Setting, *, as_text: bool = False) -> Contestant:
     """Tools that require approval: a run ends with DeferredToolRequests, the next begins with results."""
     tool = Tool(apay, name=TOOL, requires_approval=True)
     agent = Agent(_model(setting), tools=[tool], output_type=[str, DeferredToolRequests])
-    kept, loop = store(setting, "pydantic-ai", as_text=as_text), asyncio.new_event_loop()
+    kept, loop = store(setting, "pydantic-ai", as_text=as_text), setting.loop()
 
     def keep(thread_id: str, result: AgentRunResult[Any]) -> None:
         kept.put(thread_id, result.all_messages_json().decode() if kept.as_text else result.all_messages())
@@ -56,7 +55,7 @@ def adapted(setting: Setting) -> Contestant:
     agent = Agent(
         _model(setting), tools=[Tool(apay, name=TOOL)], output_type=outputs, capabilities=[approval]
     )
-    loop = asyncio.new_event_loop()
+    loop = setting.loop()
 
     async def run() -> str:
         thread_id = uuid4().hex

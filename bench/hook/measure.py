@@ -46,7 +46,8 @@ def hook_figures(
                 continue
             with tempfile.TemporaryDirectory(prefix="hook-", dir=folder) as place:
                 setting = Setting(calls=calls, folder=Path(place) if storage == "sqlite" else None)
-                found = _slices(setting, rounds * ROUNDS_OF_ONE)
+                with setting.cleanup:
+                    found = _slices(setting, rounds * ROUNDS_OF_ONE)
             cycles.extend(_cycles(found, storage, calls))
             figures.extend(_figure(row, row.removesuffix(f"_{suffix}"), found, say) for row in wanted)
     if "hook_import" in rows:
@@ -58,23 +59,24 @@ def hook_figures(
 
 
 def _slices(setting: Setting, rounds: int) -> Slices:
-    contestants = list(_contestants(setting))
-    for contestant in contestants:
+    everyone = list(contestants(setting))
+    for contestant in everyone:
         for _ in range(WARM_UP):
             assert contestant.cycle() == LAST_WORDS, contestant.name
     gc.collect()
     gc.freeze()
-    found: Slices = {contestant.name: [] for contestant in contestants}
+    found: Slices = {contestant.name: [] for contestant in everyone}
     for number in range(rounds):
         # Nobody always runs after the same one.
-        turned = contestants[number % len(contestants) :] + contestants[: number % len(contestants)]
+        turned = everyone[number % len(everyone) :] + everyone[: number % len(everyone)]
         for contestant in turned:
             found[contestant.name].append(_slice(contestant))
     gc.unfreeze()
     return found
 
 
-def _contestants(setting: Setting) -> Iterator[Contestant]:
+def contestants(setting: Setting) -> Iterator[Contestant]:
+    """Our loop, then each framework with its own approval and with ours."""
     yield ours.agent(setting)
     yield in_langchain.own(setting)
     yield in_langchain.adapted(setting)

@@ -12,7 +12,9 @@ NAME = "Assent"
 
 def saver(setting: Setting, name: str) -> Saver:
     """Where the setting keeps threads."""
-    return MemorySaver() if setting.folder is None else SqliteSaver(setting.file(f"{name}-assent"))
+    made = MemorySaver() if setting.folder is None else SqliteSaver(setting.file(f"{name}-assent"))
+    setting.cleanup.callback(made.close)
+    return made
 
 
 def hook() -> HumanInTheLoopHook:

@@ -1,7 +1,9 @@
 """What everyone runs: a model that asks for calls at once, tools that answer at once, an approval of all."""
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 LAST_WORDS = "done"
@@ -16,6 +18,14 @@ class Setting:
 
     calls: int
     folder: Path | None
+    cleanup: ExitStack = field(default_factory=ExitStack)
+    """Closes what was opened here."""
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """An event loop of one's own."""
+        made = asyncio.new_event_loop()
+        self.cleanup.callback(made.close)
+        return made
 
     def file(self, name: str) -> str:
         """A database of one's own."""

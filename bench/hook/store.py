@@ -40,8 +40,9 @@ class Table(Store):
 
     as_text = True
 
-    def __init__(self, path: str) -> None:
-        self._connection = durable(sqlite3.connect(path, isolation_level=None))
+    def __init__(self, setting: Setting, name: str) -> None:
+        self._connection = durable(sqlite3.connect(setting.file(name), isolation_level=None))
+        setting.cleanup.callback(self._connection.close)
         self._connection.execute("CREATE TABLE threads (id TEXT PRIMARY KEY, state TEXT) WITHOUT ROWID")
 
     def put(self, thread_id: str, state: Any) -> None:
@@ -60,4 +61,4 @@ def durable(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def store(setting: Setting, name: str, *, as_text: bool) -> Store:
     """Where the setting keeps threads."""
-    return Memory(as_text=as_text) if setting.folder is None else Table(setting.file(name))
+    return Memory(as_text=as_text) if setting.folder is None else Table(setting, name)

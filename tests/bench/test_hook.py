@@ -1,0 +1,25 @@
+"""Everyone whose tool approval is measured does the whole of it."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.hook import importing
+from bench.hook.measure import contestants
+from bench.hook.scene import LAST_WORDS, Setting
+
+
+@pytest.mark.parametrize("calls", [1, 4])
+@pytest.mark.parametrize("durable", [False, True])
+def test_every_contestant_is_stopped_approved_and_comes_to_the_end(
+    tmp_path: Path, durable: bool, calls: int
+) -> None:
+    setting = Setting(calls=calls, folder=tmp_path if durable else None)
+    with setting.cleanup:
+        ended = {contestant.name: contestant.cycle() for contestant in contestants(setting)}
+    assert len(ended) == (7 if durable else 9)
+    assert set(ended.values()) == {LAST_WORDS}
+
+
+def test_importing_the_hook_brings_no_package_along() -> None:
+    assert importing.measure(interpreters=1).cpu_ms > 0
