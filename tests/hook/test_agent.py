@@ -248,7 +248,7 @@ def test_time_over_rejects_and_the_model_hears_that_nobody_decided() -> None:
     with pytest.raises(InvalidFeedback):
         mine.resume("t", waiting.approve_all())
     assert finished(mine.resume("t")).text == "nobody there"
-    assert model.results() == ["A person rejected this call. Their reason: Nobody decided in time."]
+    assert model.results() == ["This call was not run. Nobody decided in time."]
 
 
 def test_calls_that_no_tool_could_take_bother_nobody() -> None:

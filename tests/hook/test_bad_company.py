@@ -57,3 +57,16 @@ def test_a_storage_that_fails_oddly_once_does_not_end_the_heartbeat() -> None:
 
     with Heartbeat(timedelta(milliseconds=3)).holding(Odd(), Checkpoint(thread_id="t")):
         assert all(beats.acquire(timeout=5) for _ in range(3))
+
+
+def test_a_tool_that_changes_what_it_was_given_is_not_told_as_a_persons_edit() -> None:
+    def pack(items: list[str]) -> str:
+        items.clear()
+        return "packed"
+
+    model = Scripted([call("1", "pack", items=["a"])], "done")
+    agent = ReactAgent("packer", model, [pack], [HumanInTheLoopHook({"pack": True})])
+    waiting = stopped(agent.invoke("go", thread_id="t"))
+    ended = finished(agent.resume("t", waiting.approve_all()))
+    assert model.results() == ["packed"]
+    assert ended.messages[1]["tool_calls"][0]["arguments"] == {"items": ["a"]}

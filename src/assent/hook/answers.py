@@ -7,12 +7,12 @@ from assent.errors import InvalidFeedback
 from assent.hook.calls import not_json
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import NOBODY
 from assent.protocol.json_schema import UnusableSchema, problems
 
 Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
 """An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
 Verdicts = dict[str, Verdict]
-NOBODY = "Nobody decided in time."
 NO_EDIT = "this edit changes nothing, so the decision must be approve"
 """An edit into a reviewed tool waits for its own approval; the same edit delivered twice must not give it."""
 

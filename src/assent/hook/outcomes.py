@@ -11,6 +11,8 @@ UNKNOWN = (
     "This call was begun, and how it ended is not recorded. Whether it took effect is unknown, and it was not"
     " run again. Check before you repeat it."
 )
+NOBODY = "Nobody decided in time."
+WITHDRAWN = "The review was withdrawn."
 CANCELLED = "This call was not run: the person wrote something else instead of deciding it."
 
 
@@ -20,6 +22,8 @@ def refusal(verdict: Verdict) -> str | None:
         return verdict.answer or ""
     if verdict.decision is not FeedbackResult.REJECTED:
         return None
+    if verdict.reason and verdict.reason.startswith((NOBODY, WITHDRAWN)):
+        return f"This call was not run. {verdict.reason}"
     if verdict.reason:
         return f"A person rejected this call. Their reason: {verdict.reason}"
     return "A person rejected this call and gave no reason. Do not repeat it unchanged."

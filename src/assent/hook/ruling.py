@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from assent.errors import HookError, InvalidFeedback
-from assent.hook.answers import NOBODY, Verdicts, accept, by_default
+from assent.hook.answers import Verdicts, accept, by_default
 from assent.hook.feedback import FeedbackResult, Verdict
 from assent.hook.interruption import InterruptionMetadata
+from assent.hook.outcomes import NOBODY, WITHDRAWN
 from assent.hook.turn import Schemas
 
 T = TypeVar("T")
-WITHDRAWN = "The review was withdrawn."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -44,8 +45,12 @@ class Tool:
         return misfits(self.checker or validator(self.schema), arguments)
 
     def prepared(self, arguments: Arguments, key: str) -> Arguments:
-        """The arguments to call the function with."""
-        return {**arguments, KEY: key} if self.takes_key else arguments
+        """The arguments to call the function with; what it does to them is not what the model asked for."""
+        own = {
+            name: deepcopy(value) if value and isinstance(value, list | dict) else value
+            for name, value in arguments.items()
+        }
+        return {**own, KEY: key} if self.takes_key else own
 
 
 @overload
