@@ -256,10 +256,77 @@ def test_an_answers_pieces_are_the_agents_only() -> None:
         ("status.message.parts[0].text", "agent"),
         ("artifacts[0].name", "n"),
         ("artifacts[0].parts[0].text", "work"),
-        ("task.metadata.k", "v"),
+        ("metadata.k", "v"),
         ("history[1].parts[0].text", "agent"),
         ("history[2].parts[0].text", "anybody"),
     ]
+
+
+@by_name
+@pytest.mark.parametrize("operation", ["send", "get", "list", "stream", "status", "message"])
+def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation: str) -> None:
+    said = message(message_id="m", role="agent", parts=[text_part("secret", dialect)], dialect=dialect)
+    built = task(
+        task_id="t",
+        context_id="c",
+        state="working",
+        at=AT,
+        dialect=dialect,
+        metadata={"secret": ["secret", {"k": "secret"}]},
+        status_message=said,
+        artifacts=[{"artifactId": "a", "name": "secret", "parts": [text_part("secret", dialect)]}],
+    )
+    built |= {"history": [said], "futureField": {"note": "secret"}}
+    document: Any
+    asked: Any = operation
+    if operation == "list":
+        document = {"tasks": [built, built], "futureField": "secret"}
+        document = {"result": document} if dialect.rpc else document
+    elif operation == "status":
+        asked, event = (
+            "stream",
+            status_event(
+                task_id="t", context_id="c", state="working", at=AT, dialect=dialect, status_message=said
+            ),
+        )
+        document = status_reply(event | {"futureField": "secret", "metadata": {"k": "secret"}}, dialect, 7)
+    elif operation == "message":
+        asked = "send"
+        document = {"message": said, "futureField": "secret"} if dialect.proto else said
+        document = {"result": document} if dialect.rpc else document
+    else:
+        document = task_reply(built, asked, dialect, 7)
+    before = json.dumps(document)
+    reply = A2AReply(dialect=dialect, operation=asked, document=json.loads(before))
+    masked = reply.with_texts([piece.text.replace("secret", "***") for piece in reply.pieces()])
+    assert json.dumps(masked) == before.replace("secret", "***")
+    assert json.dumps(reply.document) == before
+    assert reply.with_texts([piece.text for piece in reply.pieces()]) == reply.document
+
+
+@pytest.mark.parametrize("name", ["message", "request"])
+def test_other_texts_stand_in_a_call_too(name: str) -> None:
+    params = {name: MESSAGE, "metadata": {"one": "one"}, "futureField": ["one"]}
+    call = recognised("POST", "", envelope("SendMessage", **params))
+    changed = call.with_texts([piece.text.replace("one", "***") for piece in call.pieces()])
+    assert json.dumps(changed) == json.dumps(call.document).replace("one", "***")
+
+
+def test_a_mask_never_makes_two_names_one() -> None:
+    call = recognised("POST", "", envelope("SendMessage", message={"metadata": {"one": 1, "two": 2}}))
+    with pytest.raises(A2AProblem, match="twice"):
+        call.with_texts(["***" for _ in call.pieces()])
+
+
+def test_paths_do_not_outgrow_the_message() -> None:
+    deep: Any = ["x"] * 1000
+    for _ in range(50):
+        deep = {"n" * 1000: deep}
+    call = recognised("POST", "", envelope("SendMessage", message={"parts": [{"data": deep}]}))
+    assert max(len(piece.path) for piece in call.pieces()) < 500
+    many = {"parts": [{"data": ["x"] * 60_000}]}
+    with pytest.raises(A2AProblem, match="more than"):
+        recognised("POST", "", envelope("SendMessage", message=many)).pieces()
 
 
 def test_a_message_too_deep_to_read_is_refused() -> None:

@@ -1,6 +1,6 @@
 """A call as its caller made it: a view over the raw JSON, which stays whole."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -23,13 +23,11 @@ from assent.relay.a2a.reading import (
     REFERENCES,
     TASK_ID,
     Json,
-    Piece,
     object_of,
     only,
-    opaque_in,
     text_of,
-    texts_in,
 )
+from assent.relay.a2a.texts import Piece, Texts, with_texts
 
 BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
 PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
@@ -120,16 +118,30 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
                 ]
         return [url for url in found if isinstance(url, str)]
 
-    def pieces(self) -> Iterator[Piece]:
-        """Every text of the message and of what is said beside it, with its path."""
-        if self.message is not None:
-            yield from texts_in(self.message, "message")
+    @cached_property
+    def _texts(self) -> Texts:
+        found = Texts()
         if self.operation in SENDS:
-            yield from texts_in({"metadata": self.params.get("metadata") or {}}, "params")
+            holder = next((name for name in MESSAGE if name in self.params), None)
+            if holder is not None:
+                found.look(self.params, holder, "message")
+            found.look(self.params, "metadata", "params.metadata")
+            found.look_at_others(
+                self.params, "params", leaving=(*MESSAGE, "metadata", "configuration", "tenant")
+            )
+        return found
+
+    def pieces(self) -> list[Piece]:
+        """Every text of the message and of what is said beside it, with its path."""
+        return [place.piece for place in self._texts.places]
 
     def opaque(self) -> list[str]:
         """Where the message carries content that is no text."""
-        return opaque_in(self.message, "message") if self.message is not None else []
+        return self._texts.opaque
+
+    def with_texts(self, texts: Sequence[str]) -> Json:
+        """The whole document with other texts, one for each piece and in their order."""
+        return with_texts(self.document or {}, self._texts.places, texts)
 
     @property
     def path(self) -> str:

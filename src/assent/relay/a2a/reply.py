@@ -1,6 +1,6 @@
 """An answer as its agent gave it, whole or as one event of a stream: a view over the raw JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +16,12 @@ from assent.relay.a2a.reading import (
     STATUS_UPDATE,
     TASK_ID,
     Json,
-    Piece,
     object_of,
-    opaque_in,
     role_of,
     state_of,
     text_of,
-    texts_in,
 )
+from assent.relay.a2a.texts import Piece, Texts, with_texts
 
 _decode = msgspec.json.Decoder().decode
 
@@ -114,30 +112,39 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """Whether the task has ended."""
         return self.state in TERMINAL
 
-    def pieces(self) -> Iterator[Piece]:
+    @cached_property
+    def _texts(self) -> Texts:
+        found, result = Texts(), self.result
+        if self.message is result and result:
+            found.look({"message": result}, "message", "message")
+        elif self.message is not None:
+            found.look(result, "message" if "message" in result else "msg", "message")
+        for about, inner in ((self.status_update, "status"), (self.artifact_update, "artifact")):
+            if about is not None:
+                found.look(about, inner, inner, leaving=STATUS)
+                found.look(about, "metadata", "metadata")
+                found.look_at_others(about, "update", leaving=UPDATE)
+        for index, task in enumerate(self.tasks):
+            _look_at_task(found, task, f"tasks[{index}]." if self.operation == "list" else "")
+        if not any(
+            result is one for one in (*self.tasks, self.message, self.status_update, self.artifact_update)
+        ):
+            found.look_at_others(result, "result", leaving=(*PAYLOADS, "error"))
+        if self.error is not None:
+            found.look(self.document, "error", "error")
+        return found
+
+    def pieces(self) -> list[Piece]:
         """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""
-        for holder, path in self._written():
-            yield from texts_in(holder, path)
+        return [place.piece for place in self._texts.places]
 
     def opaque(self) -> list[str]:
         """Where the agent's answer carries content that is no text."""
-        return [place for holder, path in self._written() for place in opaque_in(holder, path)]
+        return self._texts.opaque
 
-    def _written(self) -> Iterator[tuple[Any, str]]:
-        message, status, artifact = self.message, self.status_update, self.artifact_update
-        if message is not None:
-            yield message, "message"
-        if status is not None:
-            yield status.get("status"), "status"
-            yield {"metadata": status.get("metadata") or {}}, "statusUpdate"
-        if artifact is not None:
-            yield artifact.get("artifact"), "artifact"
-            yield {"metadata": artifact.get("metadata") or {}}, "artifactUpdate"
-        tasks = self.tasks
-        for index, task in enumerate(tasks):
-            yield from _of_task(task, f"tasks[{index}]." if self.operation == "list" else "")
-        if self.error is not None:
-            yield self.error, "error"
+    def with_texts(self, texts: Sequence[str]) -> Json:
+        """The whole document with other texts, one for each piece and in their order."""
+        return with_texts(self.document, self._texts.places, texts)
 
     def body(self) -> bytes:
         """The document as bytes."""
@@ -148,20 +155,33 @@ PUSH: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", 
 ANSWERED: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
 
 
-def _of_task(task: Json, path: str) -> Iterator[tuple[Any, str]]:
-    status = task.get("status")
-    if isinstance(status, dict):
-        yield (
-            {name: value for name, value in status.items() if name not in ("state", "timestamp")},
-            f"{path}status",
-        )
-    yield task.get("artifacts"), f"{path}artifacts"
-    yield {"metadata": task.get("metadata") or {}}, f"{path}task"
-    history = task.get("history")
-    for index, message in enumerate(history if isinstance(history, list) else []):
+STATUS = ("state", "timestamp")
+TASK = ("id", "status", "artifacts", "history", "metadata")
+UPDATE = ("status", "artifact", "metadata", "final", "append", "lastChunk", "last_chunk")
+PAYLOADS = (
+    "task",
+    "tasks",
+    "message",
+    "msg",
+    *STATUS_UPDATE,
+    *ARTIFACT_UPDATE,
+    "nextPageToken",
+    "jsonrpc",
+    "id",
+)
+
+
+def _look_at_task(found: Texts, task: Json, path: str) -> None:
+    found.look(task, "status", f"{path}status", leaving=STATUS)
+    found.look(task, "artifacts", f"{path}artifacts")
+    found.look(task, "metadata", f"{path}metadata")
+    found.look_at_others(task, f"{path}task", leaving=TASK)
+    listed = task.get("history")
+    history: list[Any] = listed if isinstance(listed, list) else []
+    for index, message in enumerate(history):
         # A message that does not say who wrote it may be anyone's.
         if not isinstance(message, dict) or role_of(message) != "user":
-            yield message, f"{path}history[{index}]"
+            found.look_at(history, index, f"{path}history[{index}]")
 
 
 def read_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:
