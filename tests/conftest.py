@@ -28,8 +28,10 @@ BROWSER_FLAGS = [
 # Whole files go to one worker each: the long ones begin first, so that none of them is still running alone
 # when everything else is done.
 LONGEST_FIRST = (
+    "tests/pages/test_pages_that_",
+    "tests/pages/test_foreign_pages.py",
     "tests/pages/test_browser.py",
-    "tests/pages/test_hostile_pages.py",
+    "tests/browser/test_hostile_pages.py",
     "tests/browser/",
     "tests/hook/frameworks/",
     "tests/hook/savers/",

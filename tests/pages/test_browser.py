@@ -4,131 +4,22 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, expect
 
-from assent.pages.language import Language
-from assent.pages.languages import languages
 from assent.reviews import BUILT_IN
 from tests.pages.checks import (
-    BROKEN_WORDS,
     DESK,
-    LAID_OUT,
-    NARROW,
-    OVERFLOWS,
     PHONE,
-    SIZES,
-    Findings,
-    examine,
-    violations,
 )
-from tests.pages.gallery import every_page, heavy_pages, offer_of
+from tests.pages.gallery import every_page, offer_of
+from tests.pages.looking import opened
 from tests.pages.site import Site, serving
-
-PAGES = every_page()
-HEAVY = heavy_pages()
-FOREIGN = {code: languages().get(code) for code in ("ar", "zh")}
-
-
-def spoken(language: Language) -> dict[str, str]:
-    return {f"{language.code}/{name}": html for name, html in every_page(language).items()}
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    foreign = [spoken(language) for language in FOREIGN.values()]
-    with serving({**PAGES, **HEAVY, **foreign[0], **foreign[1]}) as served:
+    with serving(every_page()) as served:
         yield served
-
-
-def opened(
-    browser: Browser, *, viewport: ViewportSize = PHONE, js: bool = True, examined: bool = False
-) -> Page:
-    context = browser.new_context(viewport=viewport, java_script_enabled=js)
-    if examined:
-        context.add_init_script(AXE_SCRIPT)
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    return page
-
-
-@pytest.fixture(scope="module")
-def findings(browser: Browser, site: Site) -> Findings:
-    """Every page, looked at once in every way."""
-    page, found, said = opened(browser, examined=True), Findings(), list[str]()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    for name in PAGES:
-        said.clear()
-        page.goto(f"{site.address}/{name}")
-        examine(page, name, found)
-        # The browser has an opinion of its own on dates that people mistype.
-        found.note("said", name, [text for text in said if "does not conform" not in text])
-    page.context.close()
-    return found
-
-
-@pytest.mark.timeout(240)
-def test_no_page_has_an_accessibility_violation(findings: Findings) -> None:
-    assert findings.of("violations") == {}
-
-
-def test_no_page_scrolls_sideways(findings: Findings) -> None:
-    assert findings.of("sideways") == {}
-
-
-def test_targets_are_large_enough_for_a_thumb(findings: Findings) -> None:
-    assert findings.of("small targets") == {}
-
-
-def test_no_action_is_named_by_half_a_word(findings: Findings) -> None:
-    assert findings.of("broken words") == {}
-
-
-def test_what_has_the_focus_is_never_hidden_under_the_bar(findings: Findings) -> None:
-    assert findings.of("hidden focus") == {}
-
-
-def test_motion_is_short_and_can_be_turned_off(findings: Findings) -> None:
-    assert findings.of("slow motion") == {}
-
-
-def test_controls_keep_their_outline_in_the_colours_of_the_system(findings: Findings) -> None:
-    assert findings.of("borderless") == {}
-
-
-def test_on_paper_nothing_floats_over_the_text(findings: Findings) -> None:
-    assert findings.of("floating in print") == {}
-
-
-def test_no_page_breaks_the_content_policy(findings: Findings) -> None:
-    assert findings.of("said") == {}
-
-
-@pytest.mark.parametrize("code", FOREIGN)
-def test_pages_of_other_scripts_are_as_accessible_and_as_narrow(
-    browser: Browser, site: Site, code: str
-) -> None:
-    page, found = opened(browser, viewport=NARROW, examined=True), {}
-    page.emulate_media(reduced_motion="reduce")
-    for name in spoken(FOREIGN[code]):
-        page.goto(f"{site.address}/{name}")
-        wrong = violations(page, LAID_OUT if code == "ar" else SIZES)
-        if wrong or page.evaluate(OVERFLOWS):
-            found[name] = wrong or "scrolls sideways"
-        if page.evaluate(BROKEN_WORDS):
-            found[name] = page.evaluate(BROKEN_WORDS)
-    page.context.close()
-    assert found == {}
-
-
-@pytest.mark.parametrize("name", HEAVY)
-def test_the_heaviest_pages_fit_a_narrow_phone(browser: Browser, site: Site, name: str) -> None:
-    page = opened(browser, viewport=NARROW)
-    page.goto(f"{site.address}/{name}", timeout=60_000)
-    wide = page.evaluate(OVERFLOWS)
-    page.context.close()
-    assert not wide
 
 
 def test_actions_are_equal_in_size_and_stay_in_reach_on_a_phone(browser: Browser, site: Site) -> None:

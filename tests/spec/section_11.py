@@ -47,7 +47,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Pages work on phones and desktops.",
         tests=(
             "tests/server/test_spec_pages.py::test_pages_adapt_to_the_width_of_the_screen",
-            "tests/pages/test_browser.py::test_no_page_scrolls_sideways",
+            "tests/pages/test_foreign_pages.py::test_pages_of_other_scripts_are_as_accessible_and_as_narrow",
             "tests/pages/test_browser.py::test_actions_are_equal_in_size_and_stay_in_reach_on_a_phone",
         ),
     ),
