@@ -137,7 +137,7 @@ async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_follows
         shared.within = START_UP
         started = time.monotonic()
         assert (await scan(shared, [SSN], "my SSN is 536-22-8764")).matches
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
 
 
 @pytest.mark.anyio
