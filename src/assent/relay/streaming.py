@@ -102,7 +102,7 @@ class Streams:
                         await _write_within(write, ready, limits.read_for.total_seconds())
                     pass_on.check()
         except Taken as taken:
-            await write(frame(taken.document))
+            await write(_event((await self._calls.taken(way, taken)).body))
         except (A2AProblem, TimeoutError) as failure:
             if not watch.done():
                 await write(_last_words(_problem(failure), way.call))
@@ -117,12 +117,12 @@ class Streams:
         answer = await calls.taken(way, taken)
         task_id = call.task_id
         if answer.reply is None or answer.reply.final or task_id is None:
-            await write(frame(taken.document))
+            await write(_event(answer.body))
             return None
         ended = asyncio.ensure_future(calls.overdue.wait(way.subscription.sink.id, task_id))
         watch = self._watch(receive, ended.cancel)
         try:
-            await write(frame(taken.document))
+            await write(_event(answer.body))
             async with asyncio.timeout(calls.limits.stream_for.total_seconds()):
                 await ended
             await write(await self._ended(way, task_id))
@@ -212,6 +212,10 @@ async def _write_within(write: Write, data: bytes, within: float) -> None:
             await write(data)
     except TimeoutError:
         raise CallerLeft from None
+
+
+def _event(body: bytes) -> bytes:
+    return b"data: " + body + b"\n\n"
 
 
 def _problem(failure: A2AProblem | TimeoutError) -> A2AProblem:
