@@ -15,6 +15,7 @@ from assent.hook.savers.langgraph import LangGraphSaver
 from assent.hook.savers.memory import MemorySaver
 from assent.hook.savers.sqlite import SqliteSaver
 from assent.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, standing
+from assent.testing.threads import full_checkpoint
 
 
 class OwnedSaver(LangGraphSaver):
@@ -87,3 +88,24 @@ def test_a_text_that_somebody_deleted_is_missed_and_not_made_up() -> None:
         checkpointer.delete_thread(found.config["configurable"]["thread_id"])
     with pytest.raises(Unavailable, match="lost"):
         saver.get("thread")
+
+
+def test_a_text_that_is_just_being_cleared_away_is_looked_for_again() -> None:
+    class Forgetting(InMemorySaver):
+        half = False
+
+        def get_tuple(self, config: Any) -> Any:
+            found = super().get_tuple(config)
+            if found is not None and self.half:
+                self.half = False
+                found.checkpoint["channel_values"].clear()
+            return found
+
+    checkpointer = Forgetting()
+    saver = LangGraphSaver(checkpointer, claims=MemorySaver())
+    checkpoint = full_checkpoint("t")
+    saver.put(checkpoint)
+    checkpointer.half = True
+    kept = saver.get("t")
+    assert kept is not None
+    assert kept.checkpoint == checkpoint

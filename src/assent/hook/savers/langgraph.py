@@ -102,11 +102,11 @@ class LangGraphSaver(Saver):
         """What the claim refers to; None if it was cleared away since the claim was read."""
         with _outages():
             found = self._checkpointer.get_tuple(_config(_place(claim)))
-        if found is None:
+        text = None if found is None else found.checkpoint["channel_values"].get(CHANNEL)
+        if text is None:  # a checkpointer may be in the midst of forgetting it
             return None
         mark = claim.checkpoint
-        text = str(found.checkpoint["channel_values"].get(CHANNEL))
-        read = kept(mark.thread_id, mark.rev, mark.stage, text, micros(claim.saved_at))
+        read = kept(mark.thread_id, mark.rev, mark.stage, str(text), micros(claim.saved_at))
         return replace(read, leased_until=claim.leased_until)
 
     def _write(self, place: str, text: str) -> None:
