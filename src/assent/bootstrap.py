@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Router
 
@@ -27,8 +27,6 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
-from assent.relay.proxy import RelayApp
-from assent.relay.wiring import relay_app
 from assent.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
@@ -52,6 +50,9 @@ from assent.server.wire import Receive, Scope, read_body
 from assent.settings import Settings
 from assent.signing.stored import StoredSigner
 from assent.stores.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from assent.relay.proxy import RelayApp
 
 log = logging.getLogger("assent")
 
@@ -128,10 +129,13 @@ class Parts:
             relay=self.relay,
         )
 
-    def _relay(self) -> RelayApp | None:
+    def _relay(self) -> "RelayApp | None":
         settings = self.settings
         if settings.relay is None or not settings.relay.agents:
             return None
+        # A server without a relay starts without reading it.
+        from assent.relay.wiring import relay_app
+
         self._lookup = SystemLookup()
         app = relay_app(
             settings.relay,
