@@ -11,7 +11,7 @@ hook = HumanInTheLoopHook(
         "drop_table": ToolConfig(description="Cannot be undone", high_risk=True),
     }
 )
-sent = []
+sent: list[str] = []
 
 
 def send_email(to: str, template: str) -> str:
@@ -59,6 +59,7 @@ def writes_to(to):
 ada = agent(writes_to("ada@acme.example"))
 waiting = ada.invoke("Mail Ada", thread_id="ada")
 assert isinstance(waiting, InterruptionMetadata)
+assert waiting.case is not None
 answer(
     waiting.case["review_url"],
     "edit",
@@ -78,6 +79,8 @@ assert isinstance(agent(writes_to("di@acme.example")).invoke("Mail Di"), Interru
 assert sent == ["ada@acme.example", "cy@acme.example"]
 
 waiting = agent(writes_to("ed@acme.example")).invoke("Mail Ed")
+assert isinstance(waiting, InterruptionMetadata)
+assert waiting.case is not None
 answer(
     waiting.case["review_url"],
     "edit",

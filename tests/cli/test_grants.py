@@ -66,6 +66,7 @@ def test_one_grant_is_shown_and_nothing_in_it_drives_the_terminal(folder: Path) 
 
 def test_a_grant_is_revoked_once_and_by_whom_stands_in_its_case(folder: Path) -> None:
     grant = given(folder)
+    ended: dict[str, Any] = {}
     for _ in range(2):
         done = assent(folder, "grant", "revoke", grant.id, "--db", "cases.db", "--json")
         assert (done.returncode, done.stderr) == (0, f"Revoked {grant.id}.\n")

@@ -21,8 +21,8 @@ class Believing(BaseKind):
     """Takes any data: what is granted is judged by the desk itself, whatever its kinds let pass."""
 
     name = "approval"
-    actions = ("approve", "edit", "reject")
-    inline_actions = ("approve", "reject")
+    actions: tuple[str, ...] = ("approve", "edit", "reject")
+    inline_actions: tuple[str, ...] = ("approve", "reject")
 
     def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         return dict(data)
