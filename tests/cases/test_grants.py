@@ -26,7 +26,12 @@ ASKED: dict[str, Any] = {
 
 
 def covers(arguments: dict[str, Any], **changes: Any) -> bool:
-    asked: dict[str, Any] = {"tool": "send_email", "agent": "mailer", "now": DAYBREAK, "grant": GRANT} | changes
+    asked: dict[str, Any] = {
+        "tool": "send_email",
+        "agent": "mailer",
+        "now": DAYBREAK,
+        "grant": GRANT,
+    } | changes
     grant = asked.pop("grant")
     return bool(grant.covers(asked.pop("tool"), arguments, **asked))
 
