@@ -74,6 +74,8 @@ class Drafts:
         async with self.alone(visit.case.id):
             saved, step = await self._saved(visit.case, visit.offer)
             turn = self._kind(visit.offer).typing(visit.offer, visit.typed, saved)
+            if _filled(turn.values) == _filled(saved):
+                return turn
             # Only a press moves a person on: a save that was overtaken by one must not take them back.
             await self._desk.work(
                 visit.case.id,
@@ -91,3 +93,7 @@ def _at_step(progress: Progress | None, step: int) -> Progress | None:
 
 def _plain(text: str) -> str:
     return text.striptags() if isinstance(text, Markup) else text
+
+
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}

@@ -69,7 +69,8 @@ WITH moved AS ({move}), appended AS (
 SELECT count(*) FROM moved
 """
 BEGIN, MOVE, CLAIM = (APPEND.format(move=move) for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD))
-IS_LEASED = "SELECT leased_until > clock_timestamp() FROM assent_threads WHERE key = %s"
+# A lease that ran out since it stood in the way was still what stood there.
+IS_LEASED = "SELECT rev = %s - 1 OR leased_until > clock_timestamp() FROM assent_threads WHERE key = %s"
 RENEW = """
 UPDATE assent_threads SET leased_until = clock_timestamp() + %s::interval WHERE key = %s AND rev = %s
 """
@@ -128,7 +129,7 @@ class PostgresSaver(Saver):
 
     def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
         if not self._append(CLAIM, checkpoint, lease_for):
-            leased = self._rows(IS_LEASED, (_key(checkpoint.thread_id),))
+            leased = self._rows(IS_LEASED, (checkpoint.rev, _key(checkpoint.thread_id)))
             raise ThreadBusy if leased and leased[0][0] else CheckpointConflict
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
