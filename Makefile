@@ -1,6 +1,6 @@
 # Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
 PYTHON ?=
-WORKERS ?= 4
+WORKERS ?= 3
 UPGRADE ?=
 ARGS ?=
 BIN := .venv/bin

@@ -1,7 +1,6 @@
 """What every test may ask for: one event loop backend, and a real browser."""
 
 from collections.abc import Generator, Iterator
-from hashlib import sha256
 
 import pytest
 from hypothesis import settings
@@ -26,25 +25,30 @@ BROWSER_FLAGS = [
 ]
 
 
-# Whole files go to one worker each. The longest begin first, so that none of them is still running alone when
-# everything else is done; the rest is mixed, always alike, so that not all workers use the browser at once.
-LONGEST = (
-    "tests/pages/test_pages_that_ask.py",
-    "tests/browser/test_hostile_pages.py",
-    "tests/pages/test_pages_that_tell.py",
+# Whole files go to one worker each: the long ones begin first, so that none of them is still running alone
+# when everything else is done.
+LONGEST_FIRST = (
+    "tests/pages/test_pages_that_",
     "tests/pages/test_foreign_pages.py",
-    "tests/browser/test_choices_pages.py",
+    "tests/pages/test_browser.py",
+    "tests/browser/test_hostile_pages.py",
+    "tests/browser/",
+    "tests/hook/frameworks/",
+    "tests/hook/savers/",
+    "tests/mcp/",
+    "tests/docs/",
+    "tests/cli/",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files; the order inside a file stays."""
-    items.sort(key=lambda item: _place(item.nodeid.partition("::")[0]))
+    items.sort(key=lambda item: _place(item.nodeid))
 
 
-def _place(file: str) -> tuple[int, bytes]:
-    place = LONGEST.index(file) if file in LONGEST else len(LONGEST)
-    return place, sha256(file.encode()).digest()
+def _place(nodeid: str) -> int:
+    places = (place for place, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
+    return next(places, len(LONGEST_FIRST))
 
 
 @pytest.hookimpl(wrapper=True)
