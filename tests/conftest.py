@@ -1,5 +1,6 @@
 """What every test may ask for: one event loop backend, and a real browser."""
 
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -12,6 +13,10 @@ from scripts import browser as chromium
 settings.register_profile("repeat", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("repeat")
+
+# A shell ignores Ctrl-C for what it starts in the background, and so would every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BROWSER_FLAGS = [
     "--headless",
