@@ -18,11 +18,15 @@ from assent.testing.contracts.saver import HOUR, OpenSaver, SaverContract, Share
 from assent.testing.threads import full_checkpoint
 
 
+def connected(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(folder / "langgraph.db", timeout=30, check_same_thread=False)
+
+
 class OwnedSaver(LangGraphSaver):
     """Closes the database of its checkpointer too."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        self._database = sqlite3.connect(folder / "langgraph.db", check_same_thread=False)
+        self._database = connected(folder)
         claims = SqliteSaver(folder / "claims.db", **options)
         super().__init__(LangGraphSqliteSaver(self._database), claims=claims)
 
@@ -34,6 +38,9 @@ class OwnedSaver(LangGraphSaver):
 class TestOverSqlite(SharedSaverContract):
     @pytest.fixture
     def open_saver(self, folder: Path) -> OpenSaver:
+        database = connected(folder)
+        LangGraphSqliteSaver(database).setup()  # sqlite does not wait its turn to change the journal mode
+        database.close()
         return partial(OwnedSaver, folder)
 
 

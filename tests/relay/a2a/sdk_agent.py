@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -153,6 +154,8 @@ def served(
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="served")
     thread.start()
     try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
         yield
     finally:
         server.should_exit = True
