@@ -229,6 +229,13 @@ class CaseConflict(AssentError):
     status = 409
 
 
+class RelayConflict(AssentError):
+    """Someone else changed this first; look again."""
+
+    code = "conflict"
+    status = 409
+
+
 class Unavailable(AssentError):
     """The store cannot take this right now; nothing was recorded."""
 

@@ -9,6 +9,7 @@ from assent.errors import CaseNotFound
 
 CallerKind = Literal["agent", "user"]
 NO_SUCH_AGENT = "There is no such agent for you."
+DEFAULT_TENANT = "default"
 
 
 class Agent(Struct, frozen=True, kw_only=True):
@@ -40,6 +41,8 @@ class Subscription(Struct, frozen=True, kw_only=True):
 
     source: Caller
     sink: Agent
+    tenant: str = DEFAULT_TENANT
+    """Whose agent, caller, policies and records these are; nothing passes from one tenant to another."""
 
 
 class Registry(Protocol):

@@ -1,0 +1,42 @@
+"""The trail that every part of the relay writes to."""
+
+from datetime import timedelta
+from typing import Any, Protocol
+
+from assent.ports.relay_store import AuditRow
+from assent.relay.registry import Subscription
+
+
+class Trail(Protocol):
+    """Makes events and keeps them."""
+
+    def row(
+        self,
+        type: str,
+        subscription: Subscription,
+        *,
+        correlation_id: str,
+        action: str | None = None,
+        transport: str | None = None,
+        message: str = "",
+        task_id: str | None = None,
+        context_id: str | None = None,
+        message_id: str | None = None,
+        task_state: str | None = None,
+        took_for: timedelta | None = None,
+        payload: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> AuditRow:
+        """An event of now, to be noted here or written together with a hold."""
+        ...
+
+    def note(self, *events: AuditRow) -> None:
+        """Keep events: written within a moment, in order, many at a time.
+
+        Raises Unavailable when so much waits to be written that no more may pass unrecorded.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when all that was noted is on disk."""
+        ...
