@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-RecordKind = Literal["agent", "caller", "group", "policy", "policy_group", "binding", "tenant"]
+RecordKind = Literal["agent", "caller", "group", "policy", "policy_group", "binding", "book", "tenant"]
 HoldStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
 Order = Literal["newest", "oldest"]
 
@@ -129,6 +129,14 @@ class RelayStore(Protocol):
 
     async def delete_record(self, tenant: str, kind: RecordKind, id: str, *, rev: int) -> None:
         """Remove a record; raises RelayConflict unless it is stored with this `rev`."""
+        ...
+
+    async def change_records(self, *, save: Sequence[Record] = (), delete: Sequence[Record] = ()) -> None:
+        """Write and remove records, all or none.
+
+        Raises RelayConflict unless each one to save has the `rev` after the stored one, and each one to
+        delete the stored one.
+        """
         ...
 
     async def record(self, tenant: str, kind: RecordKind, id: str) -> Record | None:

@@ -15,6 +15,8 @@ class ApiRequest(Struct, frozen=True, kw_only=True):
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""
+    if_match: str | None = None
+    """The header If-Match, as it came."""
 
 
 class ApiRoute(Struct, frozen=True, kw_only=True):

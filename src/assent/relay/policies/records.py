@@ -1,0 +1,148 @@
+"""Policies, groups and bindings as the records of a tenant: what is kept where, and what it makes together.
+
+| kind           | id                 | body                                              |
+|----------------|--------------------|---------------------------------------------------|
+| `policy`       | `policyId:version` | `KeptPolicy`; written once, and never removed     |
+| `policy_group` | its id             | `PolicyGroup`                                     |
+| `binding`      | its id             | `Binding`                                         |
+| `book`         | `book`             | nothing; its `rev` counts the changes of the rest |
+
+Bodies are JSON in the words of the wire. A policy is retired as soon as the record of its newest version has
+a `retiredAt`, which is the only change a version ever sees: from then on none of its versions is in force.
+
+Every change writes the next `book` in its own transaction. So whoever read the records at one `rev` and writes
+the next knows that nothing came between, and whoever made something of them learns from this one record
+whether it is still true.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from assent.ports.relay_store import Record, RecordKind
+from assent.protocol.moment import Moment
+from assent.relay.policies.binding import Binding, PolicyGroup
+from assent.relay.policies.book import PolicyBook
+from assent.relay.policies.policy import Policy, read_policy
+
+BOOK = "book"
+KINDS: tuple[RecordKind, ...] = ("policy", "policy_group", "binding")
+T = TypeVar("T")
+
+
+class KeptPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One version of a policy, and what became of it."""
+
+    policy: Policy
+    created_by: str
+    retired_at: Moment | None = None
+    retired_by: str | None = None
+
+
+class Held(Struct, Generic[T], frozen=True, kw_only=True):
+    """What a record says, and how often it changed."""
+
+    value: T
+    rev: int
+
+
+class Library(Struct, frozen=True, kw_only=True):
+    """All that a tenant keeps about policies, as it was at one `rev` of its book."""
+
+    rev: int = 0
+    policies: Mapping[str, tuple[Held[KeptPolicy], ...]] = field(default_factory=dict)
+    """By id, every version, the oldest first."""
+    groups: Mapping[str, Held[PolicyGroup]] = field(default_factory=dict)
+    bindings: Mapping[str, Held[Binding]] = field(default_factory=dict)
+
+    def in_force(self) -> tuple[Policy, ...]:
+        """Every version of every policy that is not retired."""
+        return tuple(
+            one.value.policy
+            for versions in self.policies.values()
+            if versions[-1].value.retired_at is None
+            for one in versions
+        )
+
+    def book(self) -> PolicyBook:
+        """What applies when; raises `ValidationFailed` if a group or a binding names what is not there."""
+        return PolicyBook(
+            policies=self.in_force(),
+            groups=(one.value for one in self.groups.values()),
+            bindings=(one.value for one in self.bindings.values()),
+        )
+
+
+class _Body(Struct, frozen=True, kw_only=True, rename="camel"):
+    policy: dict[str, Any]
+    created_by: str
+    retired_at: Moment | None = None
+    retired_by: str | None = None
+
+
+_decode_policy = msgspec.json.Decoder(_Body).decode
+_decode_group = msgspec.json.Decoder(PolicyGroup).decode
+_decode_binding = msgspec.json.Decoder(Binding).decode
+
+
+def policy_record_id(policy_id: str, version: str) -> str:
+    """The name of a version's record."""
+    return f"{policy_id}:{version}"
+
+
+def kept_policy(record: Record) -> KeptPolicy:
+    """What the record of a version says; raises for one that is not sound."""
+    body = _decode_policy(record.body)
+    return KeptPolicy(
+        policy=read_policy(body.policy),
+        created_by=body.created_by,
+        retired_at=body.retired_at,
+        retired_by=body.retired_by,
+    )
+
+
+def library_of(
+    rev: int, *, policies: Iterable[Record], groups: Iterable[Record], bindings: Iterable[Record]
+) -> Library:
+    """Everything in the records; raises for one that is not sound, since the rest would protect less."""
+    versions: dict[str, list[Held[KeptPolicy]]] = {}
+    for record in policies:
+        kept = kept_policy(record)
+        versions.setdefault(kept.policy.policy_id, []).append(Held(value=kept, rev=record.rev))
+    return Library(
+        rev=rev,
+        policies={
+            policy_id: tuple(sorted(listed, key=lambda one: int(one.value.policy.version)))
+            for policy_id, listed in versions.items()
+        },
+        groups={one.id: Held(value=_decode_group(one.body), rev=one.rev) for one in groups},
+        bindings={one.id: Held(value=_decode_binding(one.body), rev=one.rev) for one in bindings},
+    )
+
+
+def policy_record(tenant: str, kept: KeptPolicy, *, rev: int, now: datetime) -> Record:
+    """A version as it is written."""
+    name = policy_record_id(kept.policy.policy_id, kept.policy.version)
+    return _record(tenant, "policy", name, kept, rev=rev, now=now)
+
+
+def group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> Record:
+    """A group as it is written."""
+    return _record(tenant, "policy_group", group.id, group, rev=rev, now=now)
+
+
+def binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> Record:
+    """A binding as it is written."""
+    return _record(tenant, "binding", binding.id, binding, rev=rev, now=now)
+
+
+def book_record(tenant: str, *, rev: int, now: datetime) -> Record:
+    """The count of changes as it is written with each of them."""
+    return _record(tenant, "book", BOOK, {}, rev=rev, now=now)
+
+
+def _record(tenant: str, kind: RecordKind, id: str, body: object, *, rev: int, now: datetime) -> Record:
+    return Record(tenant=tenant, kind=kind, id=id, rev=rev, body=msgspec.json.encode(body), saved_at=now)
