@@ -131,8 +131,10 @@ class RelayStore(Protocol):
         """Remove a record; raises RelayConflict unless it is stored with this `rev`."""
         ...
 
-    async def change_records(self, *, save: Sequence[Record] = (), delete: Sequence[Record] = ()) -> None:
-        """Write and remove records, all or none.
+    async def change_records(
+        self, *, save: Sequence[Record] = (), delete: Sequence[Record] = (), events: Sequence[AuditRow] = ()
+    ) -> None:
+        """Write and remove records, and tell of it in the audit, all or none.
 
         Raises RelayConflict unless each one to save has the `rev` after the stored one, and each one to
         delete the stored one.

@@ -10,9 +10,9 @@
 Bodies are JSON in the words of the wire. A policy is retired as soon as the record of its newest version has
 a `retiredAt`, which is the only change a version ever sees: from then on none of its versions is in force.
 
-Every change writes the next `book` in its own transaction. So whoever read the records at one `rev` and writes
-the next knows that nothing came between, and whoever made something of them learns from this one record
-whether it is still true.
+Every change writes the next `book` in its own transaction. So whoever read the records at one `rev` and
+writes the next knows that nothing came between, and whoever made something of them learns from this one
+record whether it is still true.
 """
 
 from collections.abc import Iterable, Mapping
