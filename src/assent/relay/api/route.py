@@ -1,11 +1,16 @@
 """One address of the relay's API: what it is asked, and what it answers, without any HTTP."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from assent.errors import AssentError, InvalidJson, ValidationFailed
+from assent.protocol.shape import complaint
 from assent.relay.tenancy import Membership
+
+T = TypeVar("T")
 
 
 class ApiRequest(Struct, frozen=True, kw_only=True):
@@ -14,6 +19,7 @@ class ApiRequest(Struct, frozen=True, kw_only=True):
     member: Membership
     path: Mapping[str, str]
     query: Mapping[str, str]
+    """The query by name, without an administrator's `tenantId`, which `member.tenant` has followed."""
     body: bytes = b""
     if_match: str | None = None
     """The header If-Match, as it came."""
@@ -22,7 +28,8 @@ class ApiRequest(Struct, frozen=True, kw_only=True):
 class ApiRoute(Struct, frozen=True, kw_only=True):
     """A method and a path such as `/relay/v1/approvals/{id}`, and who answers there.
 
-    The answer is a msgspec struct, or None for 204; what is refused is raised as an AssentError.
+    The answer is a msgspec struct, None for 204, or an async iterator of bytes for what is sent bit by bit as
+    `media`; what is refused is raised as an AssentError.
     """
 
     method: str
@@ -31,3 +38,44 @@ class ApiRoute(Struct, frozen=True, kw_only=True):
     """What a member needs, such as `AGENT_CONVERSATIONS:READ`; checked before `handle` is called."""
     handle: Callable[[ApiRequest], Awaitable[Any]]
     status: int = 200
+
+    # How the API's description tells of it
+    name: str
+    """The operation's name, such as `listApprovals`; no two routes share one."""
+    tag: str
+    """Under which heading it is described, such as `Approvals`."""
+    about: str = ""
+    """What a caller should know; the first line of `handle`'s docstring is the summary."""
+    query: type[Struct] | None = None
+    """What may stand in the query: a struct for `read_query`, with a `Meta` description of each field."""
+    takes: Any = None
+    """What the body is: a struct for `read_json`, which refuses unknown fields; None for no body."""
+    gives: Any = None
+    """What the answer is; None for 204, or for what `media` says."""
+    media: str = "application/json"
+    errors: tuple[type[AssentError], ...] = ()
+    """How it refuses, besides what every route may: 401, 403, 503, and 400 and 413 with a body or a query."""
+
+
+def read_json(request: ApiRequest, model: type[T]) -> T:
+    """The body as this model; raises InvalidJson or ValidationFailed with what to fix."""
+    try:
+        return msgspec.json.decode(request.body, type=model)
+    except msgspec.ValidationError as misfit:
+        raise _refusal(misfit) from misfit
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidJson(f"The body is not valid JSON: {error}.") from error
+
+
+def read_query(request: ApiRequest, model: type[T]) -> T:
+    """The query as this model, texts made into its numbers and moments; raises ValidationFailed."""
+    try:
+        return msgspec.convert(dict(request.query), model, strict=False)
+    except msgspec.ValidationError as misfit:
+        raise _refusal(misfit) from misfit
+
+
+def _refusal(misfit: msgspec.ValidationError) -> ValidationFailed:
+    reason, path = complaint(misfit)
+    place = path.lstrip(".")
+    return ValidationFailed(f"{place}: {reason}." if place else f"{reason}.")
