@@ -24,7 +24,7 @@ class Access:
         """The tasks a call names; raises A2AProblem for one that is not its caller's."""
         found = []
         for task_id in call.task_ids:
-            entry = await self.book.find(subscription.sink.id, "task", task_id)
+            entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
             if entry is None or entry.owner != subscription.source.name:
                 raise A2AProblem("task_not_found", NO_SUCH_TASK)
             found.append(entry)
@@ -54,7 +54,7 @@ class Access:
         task_id = reply.task_id
         if task_id is None:
             return reply
-        entry = await self.book.find(subscription.sink.id, "task", task_id)
+        entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
         if entry is None:
             fresh = Entry(
                 id=task_id,
@@ -62,7 +62,7 @@ class Access:
                 upstream_id=task_id,
                 context_id=reply.context_id,
             )
-            await self.book.write(subscription.sink.id, "task", fresh)
+            await self.book.write(subscription.tenant, subscription.sink.id, "task", fresh)
             return reply
         if entry.owner != subscription.source.name:
             raise A2AProblem("agent_response", FOREIGN)
@@ -80,7 +80,7 @@ class Access:
             task_id = task.get("id")
             if not isinstance(task_id, str):
                 continue
-            entry = await self.book.find(subscription.sink.id, "task", task_id)
+            entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
             if entry is not None and entry.owner == subscription.source.name:
                 own.append(rename_task(task, task_id, entry.shown_as) if entry.shown_as else task)
         if own == listed:
@@ -94,10 +94,10 @@ class Access:
     async def _context(
         self, subscription: Subscription, context_id: str, foreign: str = "There is no such conversation."
     ) -> Entry:
-        entry = await self.book.find(subscription.sink.id, "context", context_id)
+        entry = await self.book.find(subscription.tenant, subscription.sink.id, "context", context_id)
         if entry is None:
             entry = Entry(id=context_id, owner=subscription.source.name, upstream_id=context_id)
-            await self.book.write(subscription.sink.id, "context", entry)
+            await self.book.write(subscription.tenant, subscription.sink.id, "context", entry)
         if entry.owner != subscription.source.name:
             raise A2AProblem("agent_response" if foreign is FOREIGN else "params", foreign)
         return entry

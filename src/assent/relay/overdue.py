@@ -25,7 +25,7 @@ class OverdueCalls:
     def __init__(self, book: TaskBook, now: Callable[[], datetime]) -> None:
         self.book = book
         self.now = now
-        self._settling: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._settling: dict[tuple[str, str, str], asyncio.Task[None]] = {}
 
     async def keep(
         self,
@@ -41,8 +41,8 @@ class OverdueCalls:
             upstream_id=None,
             context_id=context_id or str(uuid.uuid4()),
         )
-        await self.book.write(subscription.sink.id, "task", entry)
-        key = (subscription.sink.id, entry.id)
+        await self.book.write(subscription.tenant, subscription.sink.id, "task", entry)
+        key = (subscription.tenant, subscription.sink.id, entry.id)
         settling = asyncio.create_task(
             self._settle(subscription, call, entry, job, minted=context_id is None)
         )
@@ -50,9 +50,9 @@ class OverdueCalls:
         settling.add_done_callback(lambda _: self._settling.pop(key, None))
         return entry
 
-    async def wait(self, agent: str, task_id: str) -> None:
+    async def wait(self, subscription: Subscription, task_id: str) -> None:
         """Wait until the call behind a task has ended; at once if none goes on."""
-        settling = self._settling.get((agent, task_id))
+        settling = self._settling.get((subscription.tenant, subscription.sink.id, task_id))
         if settling is not None:
             await asyncio.wait({settling})
 
@@ -72,24 +72,24 @@ class OverdueCalls:
         *,
         minted: bool,
     ) -> None:
-        agent, owner = subscription.sink.id, entry.owner
+        tenant, agent, owner = subscription.tenant, subscription.sink.id, entry.owner
         reply, failure = await _outcome(job)
         theirs = reply.task_id if reply is not None and reply.task is not None else None
         if theirs is None:
             ending = Ending(
                 dialect=call.dialect, message=None if reply is None else reply.message, failure=failure
             )
-            await self.book.write(agent, "task", _replaced(entry, ending=ending))
+            await self.book.write(tenant, agent, "task", _replaced(entry, ending=ending))
             return
         # First the name the caller will see, then the way to it: nobody may meet the agent's own name.
         joined = Entry(
             id=theirs, owner=owner, upstream_id=theirs, shown_as=entry.id, context_id=entry.context_id
         )
-        await self.book.write(agent, "task", joined)
+        await self.book.write(tenant, agent, "task", joined)
         if minted and reply is not None and reply.context_id and entry.context_id:
             context = Entry(id=entry.context_id, owner=owner, upstream_id=reply.context_id)
-            await self.book.write(agent, "context", context)
-        await self.book.write(agent, "task", _replaced(entry, upstream_id=theirs))
+            await self.book.write(tenant, agent, "context", context)
+        await self.book.write(tenant, agent, "task", _replaced(entry, upstream_id=theirs))
 
 
 async def _outcome(job: "asyncio.Future[A2AReply | None]") -> tuple[A2AReply | None, str | None]:

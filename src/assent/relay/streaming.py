@@ -119,7 +119,7 @@ class Streams:
         if answer.reply is None or answer.reply.final or task_id is None:
             await write(_event(answer.body))
             return None
-        ended = asyncio.ensure_future(calls.overdue.wait(way.subscription.sink.id, task_id))
+        ended = asyncio.ensure_future(calls.overdue.wait(way.subscription, task_id))
         watch = self._watch(receive, ended.cancel)
         try:
             await write(_event(answer.body))
@@ -136,7 +136,8 @@ class Streams:
 
     async def _ended(self, way: Way, task_id: str) -> bytes:
         calls, call = self._calls, way.call
-        entry: Entry | None = await calls.overdue.book.find(way.subscription.sink.id, "task", task_id)
+        tenant, agent = way.subscription.tenant, way.subscription.sink.id
+        entry: Entry | None = await calls.overdue.book.find(tenant, agent, "task", task_id)
         if entry is None or entry.upstream_id is not None:
             return b""  # the agent knows it by now: whoever asks again is told by the agent
         task = settled_task(entry, call.dialect, calls.overdue.now())

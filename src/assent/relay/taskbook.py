@@ -13,6 +13,7 @@ from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.reading import Json
 
 Kind = Literal["task", "context"]
+Key = tuple[str, str, Kind, str]
 MOST_ENTRIES = 200_000
 
 
@@ -38,13 +39,13 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class TaskBook(Protocol):
-    """Remembers tasks and conversations by agent and id."""
+    """Remembers tasks and conversations by tenant, agent and id."""
 
-    async def find(self, agent: str, kind: Kind, id: str) -> Entry | None:
+    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
         """The entry of this id, if there is one."""
         ...
 
-    async def write(self, agent: str, kind: Kind, entry: Entry) -> None:
+    async def write(self, tenant: str, agent: str, kind: Kind, entry: Entry) -> None:
         """Keep an entry, in the place of an earlier one of its id."""
         ...
 
@@ -54,15 +55,15 @@ class MemoryTaskBook:
 
     def __init__(self, *, most: int = MOST_ENTRIES) -> None:
         self._most = most
-        self._entries: OrderedDict[tuple[str, Kind, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[Key, Entry] = OrderedDict()
 
-    async def find(self, agent: str, kind: Kind, id: str) -> Entry | None:
+    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
         """See `TaskBook`."""
-        return self._entries.get((agent, kind, id))
+        return self._entries.get((tenant, agent, kind, id))
 
-    async def write(self, agent: str, kind: Kind, entry: Entry) -> None:
+    async def write(self, tenant: str, agent: str, kind: Kind, entry: Entry) -> None:
         """See `TaskBook`."""
-        self._entries[agent, kind, entry.id] = entry
-        self._entries.move_to_end((agent, kind, entry.id))
+        self._entries[tenant, agent, kind, entry.id] = entry
+        self._entries.move_to_end((tenant, agent, kind, entry.id))
         if len(self._entries) > self._most:
             self._entries.popitem(last=False)
