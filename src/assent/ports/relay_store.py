@@ -199,6 +199,10 @@ class RelayStore(Protocol):
         """A page of events, counted from 0, and how many there are in all."""
         ...
 
+    async def event(self, tenant: str, event_id: str) -> AuditRow | None:
+        """One event of this tenant."""
+        ...
+
     async def audit_after(
         self, tenant: str, asked: AuditFilter, *, after: int = 0, limit: int = 500
     ) -> Sequence[tuple[int, AuditRow]]:
@@ -219,6 +223,13 @@ class RelayStore(Protocol):
         """Write other bodies into events and mark them as redacted; nothing else of them changes."""
         ...
 
-    async def forget(self, tenant: str, *, before: datetime) -> int:
-        """Remove events, settled holds and tasks that are older; returns how many events."""
+    async def audited_tenants(self) -> Sequence[str]:
+        """Every tenant that has events."""
+        ...
+
+    async def forget(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
+        """Remove events, settled holds and tasks that are older, at most `limit` of each.
+
+        Returns how many went; ask again until it is 0, so that nobody waits for a million of them.
+        """
         ...

@@ -1,6 +1,6 @@
 """One address of the relay's API: what it is asked, and what it answers, without any HTTP."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +23,19 @@ class ApiRequest(Struct, frozen=True, kw_only=True):
     body: bytes = b""
     if_match: str | None = None
     """The header If-Match, as it came."""
+
+
+class ApiStream(Struct, frozen=True, kw_only=True):
+    """An answer of any length, sent piece by piece and no faster than it is taken.
+
+    The first piece is fetched before the status is sent, so that what is refused can still be told; an error
+    after it breaks the answer off.
+    """
+
+    pieces: AsyncIterator[bytes]
+    media: str = "application/x-ndjson"
+    filename: str | None = None
+    """What a browser saves it as."""
 
 
 class ApiRoute(Struct, frozen=True, kw_only=True):

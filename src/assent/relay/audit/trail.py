@@ -4,11 +4,17 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from assent.ports.relay_store import AuditRow
+from assent.relay.audit.keeping import Payloads
 from assent.relay.registry import Subscription
 
 
 class Trail(Protocol):
     """Makes events and keeps them."""
+
+    def payloads_for(self, tenant: str) -> Payloads:
+        """What becomes of this tenant's messages in the audit: `none` keeps no bodies, `masked` keeps them
+        without what policies found, `full` keeps them as they were. See `relay.audit.bodies.kept_body`."""
+        ...
 
     def row(
         self,
@@ -27,7 +33,12 @@ class Trail(Protocol):
         payload: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> AuditRow:
-        """An event of now, to be noted here or written together with a hold."""
+        """An event of now, to be noted here or written together with a hold.
+
+        `payload` has the fields of `relay.audit.event.Payload` by their wire names; `requestBody` and
+        `responseBody` come from `relay.audit.bodies.kept_body`. Nobody but this tenant's auditors reads
+        it, and still nothing that a policy found may stand in `message`, `metadata` or a masked body.
+        """
         ...
 
     def note(self, *events: AuditRow) -> None:
