@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,17 @@ from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.access import Access
 from assent.relay.directory import Directory
-from assent.relay.inspection import Answered, Changed, Exchange, Inspector, Refused
+from assent.relay.inspection import (
+    Answered,
+    Changed,
+    Exchange,
+    Inspector,
+    Passed,
+    Refused,
+    Released,
+    StreamVerdict,
+    Verdict,
+)
 from assent.relay.limits import RelayLimits
 from assent.relay.overdue import OverdueCalls, settled_task
 from assent.relay.policies.policy import Leg
@@ -50,6 +60,10 @@ class Way(Struct, frozen=True, kw_only=True):
     correlation_id: str
     headers: Mapping[str, str]
     """What the agent gets, its credentials among them."""
+    webhook: str | None = None
+    """Where the agent is to push to, if the caller wants to be told of changes."""
+    pushed: bool = False
+    """Whether this is the way of a push notification, which no call asked for."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -206,18 +220,32 @@ class Calls:
         """
         seen = self.watched(way)
         back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, reply)
-        if back.error is None:
-            back = await self._access.note(way.subscription, back)
-            if back.operation == "extended_card":
-                back = self._own_card(way, back)
+        back = await self._between(way, back)
         back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
         # What was looked at is what travels: a second value of one name is in the bytes only.
         return replace(back) if seen and back is reply else back
+
+    async def inward_together(self, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
+        """All events of a stream as the caller gets them; raises as `inward` does."""
+        replies = await self._ask_on_stream(Leg.RESPONSE_FROM_SINK, way, replies)
+        replies = [await self._between(way, reply) for reply in replies]
+        return await self._ask_on_stream(Leg.RESPONSE_TO_SOURCE, way, replies)
+
+    async def _between(self, way: Way, reply: A2AReply) -> A2AReply:
+        """An answer or an event between the two legs of its way back: in the caller's own names."""
+        if reply.error is not None:
+            return reply
+        noted = await self._access.note(way.subscription, reply)
+        return self._own_card(way, noted) if noted.operation == "extended_card" else noted
 
     def watched(self, way: Way) -> bool:
         """Whether anything looks at what the agent answers."""
         legs = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
         return any(self._inspector.watches(leg, way.subscription) for leg in legs)
+
+    def withheld(self, way: Way) -> bool:
+        """Whether a stream must be seen whole before its caller gets any text of it."""
+        return self._inspector.withholds(way.subscription)
 
     def _own_card(self, way: Way, reply: A2AReply) -> A2AReply:
         card = self._directory.shown(way.subscription.sink, reply.result)
@@ -232,7 +260,11 @@ class Calls:
         if not self._inspector.watches(leg, way.subscription):
             return None
         exchange = Exchange(
-            subscription=way.subscription, correlation_id=way.correlation_id, call=call, reply=reply
+            subscription=way.subscription,
+            correlation_id=way.correlation_id,
+            call=call,
+            reply=reply,
+            pushed=way.pushed,
         )
         try:
             verdict = await self._inspector.inspect(leg, exchange)
@@ -275,6 +307,26 @@ class Calls:
     async def aclose(self) -> None:
         """Give up what is under way."""
         await self.overdue.aclose()
+
+
+def _exchange(way: Way, call: A2ACall, reply: A2AReply | None) -> Exchange:
+    return Exchange(subscription=way.subscription, correlation_id=way.correlation_id, call=call, reply=reply)
+
+
+async def _checked(way: Way, verdict: Awaitable[Verdict | StreamVerdict]) -> Passed | Changed | Released:
+    """What lets a message go on; raises A2AProblem or Taken for what does not, and for every failure."""
+    try:
+        found = await verdict
+    except A2AProblem:
+        raise
+    except Exception as error:
+        log.exception("a message could not be checked", extra={"correlation_id": way.correlation_id})
+        raise A2AProblem("internal", UNCHECKED) from error
+    if isinstance(found, Refused):
+        raise found.problem
+    if isinstance(found, Answered):
+        raise Taken(found.document)
+    return found
 
 
 def passed_back(response: aiohttp.ClientResponse) -> tuple[tuple[bytes, bytes], ...]:

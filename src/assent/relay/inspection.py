@@ -1,5 +1,6 @@
 """The seam where messages are looked at: one question on each of the four legs, and what may be answered."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -19,6 +20,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
     call: A2ACall
     reply: A2AReply | None = None
     """On response legs the whole answer, or one event of a stream."""
+    pushed: bool = False
+    """Whether the agent told it unasked, by a push notification; the call then only names the task."""
 
 
 class Passed(Struct, frozen=True):
@@ -43,7 +46,14 @@ class Answered(Struct, frozen=True):
     document: dict[str, Any]
 
 
+class Released(Struct, frozen=True):
+    """Go on with these events in the place of all that were looked at."""
+
+    replies: tuple[A2AReply, ...]
+
+
 Verdict = Passed | Changed | Refused | Answered
+StreamVerdict = Passed | Released | Refused | Answered
 PASSED = Passed()
 
 
@@ -58,6 +68,19 @@ class Inspector(Protocol):
         """What becomes of the message."""
         ...
 
+    def withholds(self, subscription: Subscription) -> bool:
+        """Whether a stream must be seen whole before its caller gets any text of it.
+
+        That is so wherever something could be masked, refused or held that stands in two events, half in each.
+        """
+        ...
+
+    async def inspect_stream(
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
+    ) -> StreamVerdict:
+        """What becomes of all events of a stream together."""
+        ...
+
 
 class PassEverything:
     """An `Inspector` that looks at nothing."""
@@ -67,5 +90,15 @@ class PassEverything:
         return False
 
     async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
+        """Everything passes."""
+        return PASSED
+
+    def withholds(self, subscription: Subscription) -> bool:
+        """No stream waits."""
+        return False
+
+    async def inspect_stream(
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
+    ) -> StreamVerdict:
         """Everything passes."""
         return PASSED
