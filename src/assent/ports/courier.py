@@ -12,6 +12,8 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
     url: str
     body: bytes
     headers: dict[str, str]
+    last: bool = False
+    """Whether no other attempt follows if this one fails."""
 
 
 class DeliveryReply(Struct, frozen=True, kw_only=True):
@@ -26,6 +28,8 @@ class DeliveryReply(Struct, frozen=True, kw_only=True):
     """How long the receiver asked us to wait."""
     refused: bool = False
     """The address may not be called, now or later."""
+    under_way: bool = False
+    """The message arrived and is being worked on: look again after `retry_after`, and count no attempt."""
 
 
 class Courier(Protocol):

@@ -1,6 +1,6 @@
 """The seam where messages are looked at: one question on each of the four legs, and what may be answered."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -20,6 +20,10 @@ class Exchange(Struct, frozen=True, kw_only=True):
     call: A2ACall
     reply: A2AReply | None = None
     """On response legs the whole answer, or one event of a stream."""
+    headers: Mapping[str, str] = {}
+    """What travels besides and may be kept; credentials are not among it."""
+    task_id: str | None = None
+    """The caller's name of the task that a held message goes on with; None for what just came in."""
     pushed: bool = False
     """Whether the agent told it unasked, by a push notification; the call then only names the task."""
 
@@ -71,7 +75,7 @@ class Inspector(Protocol):
     def withholds(self, subscription: Subscription) -> bool:
         """Whether a stream must be seen whole before its caller gets any text of it.
 
-        That is so wherever something could be masked, refused or held that stands in two events, half in each.
+        That is so wherever something could be masked, refused or held of which each half is in another event.
         """
         ...
 

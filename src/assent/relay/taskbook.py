@@ -18,11 +18,23 @@ MOST_ENTRIES = 200_000
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """How a call ended that left no task with the agent: with a message, or with words on what went wrong."""
+    """How a task ended of which the relay tells itself: with a message, with words on a failure, or whole."""
 
     dialect: Dialect
     message: Json | None = None
     failure: str | None = None
+    task: Json | None = None
+    """The whole task as the caller may see it, in `dialect` and in the caller's own names."""
+    metadata: Json | None = None
+    """Why the relay canceled it; such a task has nothing else."""
+
+
+class Mask(Struct, frozen=True, kw_only=True):
+    """What stands before a task while the relay has it: nobody else is asked of it or told of it."""
+
+    hold_id: str
+    metadata: Json
+    """The `relay_reason` that callers see."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -36,6 +48,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     """What the caller was told it is called, where that is not the agent's name for it."""
     context_id: str | None = None
     ending: Ending | None = None
+    mask: Mask | None = None
+    """Set while a hold has the task, whether or not the agent knows it."""
+    approved: tuple[str, ...] = ()
+    """Digests of texts that a person has let pass in this task."""
 
 
 class TaskBook(Protocol):

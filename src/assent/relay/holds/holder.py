@@ -1,5 +1,6 @@
 """The seam between looking at messages and holding them."""
 
+import hashlib
 from typing import Protocol
 
 from assent.relay.inspection import Exchange, Verdict
@@ -14,6 +15,14 @@ class Holder(Protocol):
         """Hold what a policy found, durably; the verdict is what the caller gets meanwhile."""
         ...
 
-    def approved(self, exchange: Exchange, digest: str) -> bool:
-        """Whether a person has let this very text of this task pass before (ruling 26)."""
+    async def approved(self, exchange: Exchange) -> frozenset[str]:
+        """Digests (`text_digest`) of the texts that a person has let pass in this task (ruling 26).
+
+        What is in it is not held again, in `history` or on a later leg; whatever else is found still counts.
+        """
         ...
+
+
+def text_digest(text: str) -> str:
+    """What an approved text is remembered by."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
