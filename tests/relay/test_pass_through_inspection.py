@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -12,7 +12,8 @@ from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
 from assent.ports.identity import Principal
 from assent.relay.a2a.problems import A2AProblem
-from assent.relay.inspection import PASSED, Answered, Changed, Exchange, Refused, Verdict
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.inspection import PASSED, Answered, Changed, Exchange, Refused, StreamVerdict, Verdict
 from assent.relay.policies.policy import Leg
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.registry import Subscription
@@ -52,6 +53,14 @@ class Watcher:
         with self.lock:
             self.asked.append((leg, exchange))
         return self.say(leg, exchange)
+
+    def withholds(self, subscription: Subscription) -> bool:
+        return False
+
+    async def inspect_stream(
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
+    ) -> StreamVerdict:
+        raise AssertionError("no stream is withheld")
 
 
 async def anyone(scope: Any) -> Principal:

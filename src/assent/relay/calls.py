@@ -255,28 +255,18 @@ class Calls:
         document = await self._ask(leg, way, way.call, reply)
         return reply if document is None else replace(reply, document=document)
 
+    async def _ask_on_stream(self, leg: Leg, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
+        if not self._inspector.watches(leg, way.subscription):
+            return replies
+        exchange = _exchange(way, way.call, None)
+        verdict = await _checked(way, self._inspector.inspect_stream(leg, exchange, replies))
+        return verdict.replies if isinstance(verdict, Released) else replies
+
     async def _ask(self, leg: Leg, way: Way, call: A2ACall, reply: A2AReply | None) -> dict[str, Any] | None:
         """Another document to go on with, or None; raises for what may not go on."""
         if not self._inspector.watches(leg, way.subscription):
             return None
-        exchange = Exchange(
-            subscription=way.subscription,
-            correlation_id=way.correlation_id,
-            call=call,
-            reply=reply,
-            pushed=way.pushed,
-        )
-        try:
-            verdict = await self._inspector.inspect(leg, exchange)
-        except A2AProblem:
-            raise
-        except Exception as error:
-            log.exception("a message could not be checked", extra={"correlation_id": way.correlation_id})
-            raise A2AProblem("internal", UNCHECKED) from error
-        if isinstance(verdict, Refused):
-            raise verdict.problem
-        if isinstance(verdict, Answered):
-            raise Taken(verdict.document)
+        verdict = await _checked(way, self._inspector.inspect(leg, _exchange(way, call, reply)))
         return verdict.document if isinstance(verdict, Changed) else None
 
     # Agents that take their time
@@ -310,7 +300,13 @@ class Calls:
 
 
 def _exchange(way: Way, call: A2ACall, reply: A2AReply | None) -> Exchange:
-    return Exchange(subscription=way.subscription, correlation_id=way.correlation_id, call=call, reply=reply)
+    return Exchange(
+        subscription=way.subscription,
+        correlation_id=way.correlation_id,
+        call=call,
+        reply=reply,
+        pushed=way.pushed,
+    )
 
 
 async def _checked(way: Way, verdict: Awaitable[Verdict | StreamVerdict]) -> Passed | Changed | Released:
