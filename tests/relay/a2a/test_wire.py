@@ -223,6 +223,7 @@ def test_every_text_of_a_message_is_seen_with_its_path() -> None:
         ("message.parts[0].text", "one"),
         ("message.parts[1].data.name", "two"),
         ("message.parts[1].data.deep[0].x", "three"),
+        ("message.parts[1].data.deep[1]", "4"),
         ("message.parts[2].filename", "four.txt"),
         ("message.parts[3].file.name", "five.txt"),
         ("message.parts[4].url", "https://six.example"),
@@ -238,6 +239,14 @@ def test_every_text_of_a_message_is_seen_with_its_path() -> None:
         "ten",
     ]
     assert call.opaque() == ["message.parts[2].raw", "message.parts[3].file.bytes"]
+
+
+def test_a_number_that_is_changed_becomes_a_text_and_others_stay_numbers() -> None:
+    message = {"parts": [{"data": {"card": 4111111111111111, "count": 2, "paid": True}}]}
+    call = recognised("POST", "", envelope("SendMessage", message=message))
+    texts = ["[MASKED]" if piece.text.startswith("4111") else piece.text for piece in call.pieces()]
+    [part] = call.with_texts(texts)["params"]["message"]["parts"]
+    assert part["data"] == {"card": "[MASKED]", "count": 2, "paid": True}
 
 
 def test_an_answers_pieces_are_the_agents_only() -> None:

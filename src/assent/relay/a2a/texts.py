@@ -75,6 +75,9 @@ class Texts:
         if isinstance(value, str):
             if value:
                 self._add(Place(Piece(path, value), holder, key))
+        elif isinstance(value, int | float):
+            if not isinstance(value, bool):  # a card number may travel as a number
+                self._add(Place(Piece(path, _written(value)), holder, key))
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 self._collect(item, value, index, _step(path, f"[{index}]"), free=free, depth=depth + 1)
@@ -103,6 +106,7 @@ class Texts:
 def with_texts(document: Json, places: Sequence[Place], texts: Sequence[str]) -> Json:
     """The document with other texts in these places of it; the document itself is left alone.
 
+    Where a number stood, a changed one is a text.
     Raises A2AProblem if a name would stand twice in an object.
     """
     values: dict[int, dict[str | int, str]] = {}
@@ -135,6 +139,13 @@ def _rewritten(value: Any, values: dict[int, dict[str | int, str]], names: dict[
     if len(found) != len(value):
         raise A2AProblem("params", "A name would stand twice in one object.")
     return found
+
+
+def _written(number: int | float) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return hex(int(number))
 
 
 def _step(path: str, step: str) -> str:
