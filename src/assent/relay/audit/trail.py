@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from assent.ports.relay_store import AuditRow
 from assent.relay.audit.keeping import Payloads
 from assent.relay.registry import Subscription
+from assent.relay.tenancy import Membership
 
 
 class Trail(Protocol):
@@ -38,6 +39,13 @@ class Trail(Protocol):
         `payload` has the fields of `relay.audit.event.Payload` by their wire names; `requestBody` and
         `responseBody` come from `relay.audit.bodies.kept_body`. Nobody but this tenant's auditors reads
         it, and still nothing that a policy found may stand in `message`, `metadata` or a masked body.
+        """
+        ...
+
+    def change(self, member: Membership, message: str, *, metadata: dict[str, Any]) -> AuditRow:
+        """An event of now: a member changed what the relay does, such as a policy or a binding.
+
+        Write it with the change, in one transaction (`RelayStore.change_records`).
         """
         ...
 

@@ -1,0 +1,154 @@
+"""Makes events: each is encoded once, and kept and sent as those bytes."""
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from assent.ports.relay_store import AuditRow
+from assent.relay.audit.event import Party
+from assent.relay.registry import Subscription
+from assent.relay.tenancy import Membership
+
+LARGEST_EVENT = 320 * 1024
+"""Two bodies and what is said about them."""
+MICROSECOND = timedelta(microseconds=1)
+TOO_LARGE = {"payloadOmitted": "too large"}
+
+
+class _Made(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`AuditEvent` on its way out, where a payload is any object: what was read is not read again."""
+
+    event_id: str
+    tenant_id: str
+    audit_type: str
+    transport: str | None
+    audit_action: str | None
+    sent_at: datetime
+    created_at: datetime
+    duration_micros: int | None
+    message: str
+    correlation_id: str
+    source_agent: Party | None
+    source_user: Party | None
+    sink_agent: Party | None
+    payload: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+    context_id: str | None
+    task_id: str | None
+    message_id: str | None
+    task_state: str | None
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class EventMaker:
+    """Makes rows of now; their ids rise with the time, and in one moment with their order."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._numbers = count()
+        self._process = os.urandom(6).hex()
+
+    def row(
+        self,
+        type: str,
+        subscription: Subscription,
+        *,
+        correlation_id: str,
+        action: str | None = None,
+        transport: str | None = None,
+        message: str = "",
+        task_id: str | None = None,
+        context_id: str | None = None,
+        message_id: str | None = None,
+        task_state: str | None = None,
+        took_for: timedelta | None = None,
+        payload: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> AuditRow:
+        """See `Trail.row`."""
+        now = self._now()
+        source, sink = subscription.source.name, subscription.sink.id
+        agent, user = (source, None) if subscription.source.kind == "agent" else (None, source)
+        return _row(
+            _Made(
+                event_id=self._id(now),
+                tenant_id=subscription.tenant,
+                audit_type=type,
+                transport=transport,
+                audit_action=action,
+                sent_at=now if took_for is None else now - took_for,
+                created_at=now,
+                duration_micros=None if took_for is None else took_for // MICROSECOND,
+                message=message,
+                correlation_id=correlation_id,
+                source_agent=None if agent is None else Party(agent, agent),
+                source_user=None if user is None else Party(user, user),
+                sink_agent=Party(sink, sink),
+                payload=payload,
+                metadata=metadata,
+                context_id=context_id,
+                task_id=task_id,
+                message_id=message_id,
+                task_state=task_state,
+            )
+        )
+
+    def change(self, member: Membership, message: str, *, metadata: dict[str, Any]) -> AuditRow:
+        """See `Trail.change`."""
+        now = self._now()
+        event_id = self._id(now)
+        return _row(
+            _Made(
+                event_id=event_id,
+                tenant_id=member.tenant,
+                audit_type="POLICY_LIFECYCLE",
+                transport=None,
+                audit_action="LOG",
+                sent_at=now,
+                created_at=now,
+                duration_micros=None,
+                message=message,
+                correlation_id=event_id,
+                source_agent=None,
+                source_user=Party(member.name, member.name),
+                sink_agent=None,
+                payload=None,
+                metadata=metadata,
+                context_id=None,
+                task_id=None,
+                message_id=None,
+                task_state=None,
+            )
+        )
+
+    def _id(self, now: datetime) -> str:
+        micros = int(now.timestamp() * 1_000_000)
+        return f"evt_{micros:014x}{next(self._numbers) & 0xFFFFFF:06x}{self._process}"
+
+
+def _row(made: _Made) -> AuditRow:
+    body = _encode(made)
+    if len(body) > LARGEST_EVENT:
+        body = _encode(replace(made, payload=None, metadata=TOO_LARGE, message=made.message[:1_000]))
+    return AuditRow(
+        id=made.event_id,
+        tenant=made.tenant_id,
+        at=made.created_at,
+        type=made.audit_type,
+        action=made.audit_action,
+        transport=made.transport,
+        source_agent=None if made.source_agent is None else made.source_agent.id,
+        source_user=None if made.source_user is None else made.source_user.id,
+        sink_agent=None if made.sink_agent is None else made.sink_agent.id,
+        correlation_id=made.correlation_id,
+        task_id=made.task_id,
+        body=body,
+    )
