@@ -60,3 +60,8 @@ def jitter() -> float:
 def secret() -> str:
     """A server's own key, as hex."""
     return secrets.token_hex(32)
+
+
+def record_id(kind: str, now: datetime) -> str:
+    """The id of something an operator sets up, made as a case's is."""
+    return f"{kind}_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"

@@ -1,12 +1,36 @@
 """Reads and changes what tenants keep about policies: one change at a time, each checked as a whole."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
+from msgspec import Struct, field
+
+from assent.desk import minting
 from assent.errors import RelayConflict
-from assent.ports.relay_store import RelayStore
-from assent.relay.policies.records import BOOK, Library, library_of
+from assent.ports.relay_store import AuditRow, Record, RelayStore
+from assent.relay.audit.trail import Trail
+from assent.relay.policies.records import BOOK, Library, after, book_record, library_of
+from assent.relay.registry import Agent, Caller, Subscription
+from assent.relay.tenancy import Membership
 
 TRIES = 8
+MAX_LIBRARIES = 64
+"""For so many tenants it is remembered what they keep."""
+LIFECYCLE = "POLICY_LIFECYCLE"
+T = TypeVar("T")
+
+
+class Change(Struct, Generic[T], frozen=True, kw_only=True):
+    """What to write, what the audit tells of it, and what whoever asked for it gets."""
+
+    save: tuple[Record, ...] = ()
+    delete: tuple[Record, ...] = ()
+    message: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    gives: T
 
 
 async def book_rev(store: RelayStore, tenant: str) -> int:
@@ -28,3 +52,77 @@ async def read_library(store: RelayStore, tenant: str) -> Library:
                 library_of, rev, policies=policies, groups=groups, bindings=bindings
             )
     raise RelayConflict("The policies of this tenant change faster than they can be read; try again.")
+
+
+class Bookkeeper:
+    """Keeps the books of all tenants. `changed` is told of each change, and waited for."""
+
+    def __init__(
+        self,
+        store: RelayStore,
+        *,
+        trail: Trail,
+        now: Callable[[], datetime],
+        changed: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self._store = store
+        self._trail = trail
+        self._changed = changed
+        self._known: dict[str, Library] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.now = now
+
+    async def library(self, tenant: str) -> Library:
+        """All that the tenant keeps about policies, as it is now."""
+        known = self._known.get(tenant)
+        if known is None or known.rev != await book_rev(self._store, tenant):
+            known = self._remember(tenant, await read_library(self._store, tenant))
+        return known
+
+    async def change(self, member: Membership, plan: Callable[[Library], Change[T]]) -> T:
+        """Write what `plan` makes of the present; it is asked again if someone else was faster.
+
+        Raises what the plan raises, and `ValidationFailed` if no book could be made of the result.
+        """
+        tenant = member.tenant
+        async with self._locks.setdefault(tenant, asyncio.Lock()):
+            for _ in range(TRIES):
+                library = await self.library(tenant)
+                change = plan(library)
+                result = after(library, save=change.save, delete=change.delete)
+                await asyncio.to_thread(result.book)
+                try:
+                    await self._write(member, change, result.rev)
+                except RelayConflict:
+                    continue
+                self._remember(tenant, result)
+                if self._changed is not None:
+                    await self._changed(tenant)
+                return change.gives
+        raise RelayConflict("Others change the policies of this tenant all the time; try again.")
+
+    def note(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> None:
+        """Have the audit tell of something that changed nothing."""
+        self._trail.note(self._row(member, message, metadata))
+
+    async def _write(self, member: Membership, change: Change[T], rev: int) -> None:
+        await self._store.change_records(
+            save=(*change.save, book_record(member.tenant, rev=rev, now=self.now())),
+            delete=change.delete,
+            events=(self._row(member, change.message, change.metadata),),
+        )
+
+    def _row(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> AuditRow:
+        who = Subscription(
+            source=Caller(name=member.name, kind="user"), sink=Agent(id="", url=""), tenant=member.tenant
+        )
+        return self._trail.row(
+            LIFECYCLE, who, correlation_id=minting.message_id(), message=message, metadata=dict(metadata)
+        )
+
+    def _remember(self, tenant: str, library: Library) -> Library:
+        self._known.pop(tenant, None)
+        self._known[tenant] = library
+        while len(self._known) > MAX_LIBRARIES:
+            del self._known[next(iter(self._known))]
+        return library

@@ -115,6 +115,11 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         """Bindings of one scope are ordered among themselves."""
         return (self.binding_level, self.agent_id, self.source_agent_id, self.sink_agent_id)
 
+    @property
+    def order(self) -> tuple[int, int, datetime, str]:
+        """What is lower is looked at first."""
+        return (LEVEL_ORDER[self.binding_level], self.priority, self.created_at, self.id)
+
 
 class Reorder(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The order in which the bindings of one scope shall be looked at."""

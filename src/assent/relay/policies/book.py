@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from assent.protocol.shape import quote
 from assent.relay.policies.binding import (
-    LEVEL_ORDER,
     Binding,
     BindingLevel,
     GroupEntry,
@@ -113,7 +112,7 @@ class PolicyBook:
             )
         )
         found = (binding for scope in scopes for binding in self._bindings.get(scope, ()))
-        return sorted(found, key=_order)
+        return sorted(found, key=lambda binding: binding.order)
 
     def _of_group(self, group_id: str) -> Iterator[Policy]:
         entries = sorted(self._groups[group_id].policies, key=lambda entry: entry.order_index)
@@ -155,15 +154,6 @@ def _by_scope(bindings: Iterable[Binding]) -> Mapping[tuple[str | None, ...], li
     for binding in bindings:
         scopes[binding.scope].append(binding)
     return dict(scopes)
-
-
-def _order(binding: Binding) -> tuple[int, int, datetime, str]:
-    return (
-        LEVEL_ORDER[binding.binding_level],
-        binding.priority,
-        binding.created_at,
-        binding.id,
-    )
 
 
 def _name(policy: Policy) -> tuple[str, str]:

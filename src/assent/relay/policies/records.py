@@ -123,6 +123,23 @@ def library_of(
     )
 
 
+def after(library: Library, *, save: Iterable[Record], delete: Iterable[Record] = ()) -> Library:
+    """The library once these groups and bindings are removed and those records are written."""
+    policies, groups, bindings = dict(library.policies), dict(library.groups), dict(library.bindings)
+    for record in delete:
+        (groups if record.kind == "policy_group" else bindings).pop(record.id)
+    for record in save:
+        if record.kind == "policy":
+            kept = kept_policy(record)
+            others = policies.get(kept.policy.policy_id, ())
+            policies[kept.policy.policy_id] = _with_version(others, Held(value=kept, rev=record.rev))
+        elif record.kind == "policy_group":
+            groups[record.id] = Held(value=_decode_group(record.body), rev=record.rev)
+        else:
+            bindings[record.id] = Held(value=_decode_binding(record.body), rev=record.rev)
+    return Library(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
+
+
 def policy_record(tenant: str, kept: KeptPolicy, *, rev: int, now: datetime) -> Record:
     """A version as it is written."""
     name = policy_record_id(kept.policy.policy_id, kept.policy.version)
@@ -142,6 +159,13 @@ def binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) ->
 def book_record(tenant: str, *, rev: int, now: datetime) -> Record:
     """The count of changes as it is written with each of them."""
     return _record(tenant, "book", BOOK, {}, rev=rev, now=now)
+
+
+def _with_version(
+    others: tuple[Held[KeptPolicy], ...], one: Held[KeptPolicy]
+) -> tuple[Held[KeptPolicy], ...]:
+    number = one.value.policy.version
+    return (*(other for other in others if other.value.policy.version != number), one)
 
 
 def _record(tenant: str, kind: RecordKind, id: str, body: object, *, rev: int, now: datetime) -> Record:

@@ -1,0 +1,324 @@
+"""`/relay/v1/policies`: write policies, change them, look at every version, retire them."""
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from assent.desk import minting
+from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
+from assent.protocol.moment import Moment
+from assent.relay.api.paging import Page, PageQuery
+from assent.relay.api.preconditions import check_match
+from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
+from assent.relay.bookkeeping import Bookkeeper, Change
+from assent.relay.detectors.registry import Detectors
+from assent.relay.policies.policy import (
+    LONGEST_DESCRIPTION,
+    LONGEST_NAME,
+    Policy,
+    PolicyDraft,
+    first_version,
+    next_version,
+    read_draft,
+)
+from assent.relay.policies.records import Held, KeptPolicy, Library, policy_record
+
+PATH = "/relay/v1/policies"
+MAX_POLICIES = 10_000
+MAX_VERSIONS = 10_000
+Config = Annotated[
+    dict[str, Any],
+    Meta(
+        description="`type`, `enabledLegs`, and what the type asks for: `pattern` {`regex`, `action`} with "
+        "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} with `PRESIDIO_DETECTION` and "
+        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` with a plug-in's `x-…`.",
+        examples=[
+            {
+                "type": "REGEX_DETECTION",
+                "enabledLegs": {"requestToSink": True},
+                "pattern": {"regex": "secret", "action": "BLOCK"},
+            }
+        ],
+    ),
+]
+
+
+class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A policy as somebody asks for it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+    description: Annotated[str, Meta(max_length=LONGEST_DESCRIPTION)] | None = None
+    config: Config
+    valid_from: Moment | None = None
+    valid_to: Annotated[Moment | None, Meta(description="The first moment at which it is not in force.")] = (
+        None
+    )
+
+
+class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One version of a policy."""
+
+    policy_id: str
+    version: str
+    name: str
+    description: str
+    policy_type: str
+    config: Config
+    valid_from: Moment | None
+    valid_to: Moment | None
+    created_at: Moment
+    created_by: str
+    retired_at: Annotated[
+        Moment | None, Meta(description="Since when no version of the policy is in force any more.")
+    ] = None
+
+
+class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which policies are listed."""
+
+    type: Annotated[str | None, Meta(description="Only those of this type.")] = None
+    name: Annotated[str | None, Meta(description="Only those with this in their name.")] = None
+    retired: Annotated[bool, Meta(description="Also those that were retired.")] = False
+
+
+class PolicyApi:
+    """What is answered there."""
+
+    def __init__(self, books: Bookkeeper, detectors: Detectors) -> None:
+        self._books = books
+        self._detectors = detectors
+
+    def routes(self) -> tuple[ApiRoute, ...]:
+        """Every address of it."""
+        one, read, write = f"{PATH}/{{policyId}}", "POLICIES:READ", "POLICIES:WRITE"
+        gone = (CaseNotFound,)
+        changed = (CaseNotFound, RelayConflict)
+        return (
+            _route(
+                "POST", PATH, write, self.create, "createPolicy", PolicyView, takes=PolicyRequest, status=201
+            ),
+            _route("GET", PATH, read, self.listed, "listPolicies", Page[PolicyView], query=PolicyQuery),
+            _route("GET", one, read, self.newest, "getPolicy", PolicyView, errors=gone),
+            _route(
+                "PUT",
+                one,
+                write,
+                self.update,
+                "updatePolicy",
+                PolicyView,
+                takes=PolicyRequest,
+                errors=changed,
+            ),
+            _route("DELETE", one, write, self.retire, "retirePolicy", None, status=204, errors=changed),
+            _route(
+                "GET",
+                f"{one}/versions",
+                read,
+                self.versions,
+                "listPolicyVersions",
+                Page[PolicyView],
+                query=PageQuery,
+                errors=gone,
+            ),
+            _route(
+                "GET",
+                f"{one}/versions/{{version}}",
+                read,
+                self.version,
+                "getPolicyVersion",
+                PolicyView,
+                errors=gone,
+            ),
+        )
+
+    async def create(self, request: ApiRequest) -> PolicyView:
+        """Write a policy; it applies as soon as a group that names it is bound."""
+        draft = await self._draft(request)
+        member, now = request.member, self._books.now()
+
+        def plan(library: Library) -> Change[PolicyView]:
+            if sum(_is_retired(one) is False for one in library.policies.values()) >= MAX_POLICIES:
+                raise ValidationFailed(f"There are {MAX_POLICIES} policies already; retire some first.")
+            policy = first_version(draft, policy_id=minting.record_id("policy", now), now=now)
+            return self._saving(request, policy, "CREATED", f"{member.name} wrote the policy {policy.name}.")
+
+        return await self._books.change(member, plan)
+
+    async def listed(self, request: ApiRequest) -> Page[PolicyView]:
+        """List policies, each in its newest version, the newest policy first."""
+        asked = read_query(request, PolicyQuery)
+        library = await self._books.library(request.member.tenant)
+        found = [
+            view_of(versions) for versions in library.policies.values() if _fits(versions[-1].value, asked)
+        ]
+        return asked.cut(sorted(found, key=_first_written, reverse=True))
+
+    async def newest(self, request: ApiRequest) -> PolicyView:
+        """Look at the newest version of a policy, retired or not."""
+        return view_of(await self._versions(request))
+
+    async def versions(self, request: ApiRequest) -> Page[PolicyView]:
+        """List the versions of a policy, the newest first; they are kept for ever."""
+        asked = read_query(request, PageQuery)
+        versions = await self._versions(request)
+        return asked.cut([view_of(versions, place) for place in reversed(range(len(versions)))])
+
+    async def version(self, request: ApiRequest) -> PolicyView:
+        """Look at one version of a policy."""
+        versions = await self._versions(request)
+        for place, one in enumerate(versions):
+            if one.value.policy.version == request.path["version"]:
+                return view_of(versions, place)
+        raise CaseNotFound("There is no such version of this policy.")
+
+    async def update(self, request: ApiRequest) -> PolicyView:
+        """Write the next version of a policy; groups that name no version use it from now on.
+
+        Earlier versions stay as they are.
+        """
+        draft = await self._draft(request)
+        member = request.member
+
+        def plan(library: Library) -> Change[PolicyView]:
+            versions = _present(library, request)
+            if len(versions) >= MAX_VERSIONS:
+                raise ValidationFailed(f"This policy has {MAX_VERSIONS} versions already; write another one.")
+            policy = next_version(versions[-1].value.policy, draft, now=self._books.now())
+            said = f"{member.name} wrote version {policy.version} of the policy {policy.name}."
+            return self._saving(request, policy, "UPDATED", said)
+
+        return await self._books.change(member, plan)
+
+    async def retire(self, request: ApiRequest) -> None:
+        """Retire a policy: no version of it is ever in force again, and all of them stay readable.
+
+        Refused while a group names it.
+        """
+        member, now = request.member, self._books.now()
+
+        def plan(library: Library) -> Change[None]:
+            newest = _present(library, request)[-1]
+            policy = newest.value.policy
+            _check_unused(library, policy)
+            kept = replace(newest.value, retired_at=now, retired_by=member.name)
+            return Change(
+                save=(policy_record(member.tenant, kept, rev=newest.rev + 1, now=now),),
+                message=f"{member.name} retired the policy {policy.name}.",
+                metadata=_metadata(policy, "RETIRED"),
+                gives=None,
+            )
+
+        await self._books.change(member, plan)
+
+    async def _draft(self, request: ApiRequest) -> PolicyDraft:
+        """What is asked for, once it is sure that its detector can look for it."""
+        draft = read_draft(read_json(request, dict[str, Any]))
+        await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
+        return draft
+
+    async def _versions(self, request: ApiRequest) -> tuple[Held[KeptPolicy], ...]:
+        return _found(await self._books.library(request.member.tenant), request)
+
+    def _saving(self, request: ApiRequest, policy: Policy, what: str, said: str) -> Change[PolicyView]:
+        member = request.member
+        kept = KeptPolicy(policy=policy, created_by=member.name)
+        record = policy_record(member.tenant, kept, rev=1, now=policy.created_at)
+        return Change(
+            save=(record,),
+            message=said,
+            metadata=_metadata(policy, what),
+            gives=view_of((Held(value=kept, rev=1),)),
+        )
+
+
+def view_of(versions: tuple[Held[KeptPolicy], ...], place: int = -1) -> PolicyView:
+    """A version as the API shows it; the newest says whether all of them are retired."""
+    kept = versions[place].value
+    policy = kept.policy
+    return PolicyView(
+        policy_id=policy.policy_id,
+        version=policy.version,
+        name=policy.name,
+        description=policy.description,
+        policy_type=policy.policy_type,
+        config=msgspec.to_builtins(policy.config),
+        valid_from=policy.valid_from,
+        valid_to=policy.valid_to,
+        created_at=policy.created_at,
+        created_by=kept.created_by,
+        retired_at=versions[-1].value.retired_at,
+    )
+
+
+def _route(
+    method: str, path: str, permission: str, handle: Any, name: str, gives: Any, **more: Any
+) -> ApiRoute:
+    return ApiRoute(
+        method=method,
+        path=path,
+        permission=permission,
+        handle=handle,
+        name=name,
+        tag="Policies",
+        gives=gives,
+        **more,
+    )
+
+
+def _found(library: Library, request: ApiRequest) -> tuple[Held[KeptPolicy], ...]:
+    versions = library.policies.get(request.path["policyId"])
+    if versions is None:
+        raise CaseNotFound("There is no such policy.")
+    return versions
+
+
+def _present(library: Library, request: ApiRequest) -> tuple[Held[KeptPolicy], ...]:
+    """The versions of a policy that may still be changed, and is as the caller saw it."""
+    versions = _found(library, request)
+    if _is_retired(versions):
+        raise RelayConflict("This policy was retired; write another one.")
+    check_match(request, versions[-1].value.policy.version)
+    return versions
+
+
+def _check_unused(library: Library, policy: Policy) -> None:
+    users = [
+        group.value
+        for group in library.groups.values()
+        if any(entry.policy.policy_id == policy.policy_id for entry in group.value.policies)
+    ]
+    if users:
+        raise RelayConflict(
+            f"The group {users[0].name} ({users[0].id}) names this policy; take it out of there first.",
+            groups=[group.id for group in users[:20]],
+        )
+
+
+def _is_retired(versions: tuple[Held[KeptPolicy], ...]) -> bool:
+    return versions[-1].value.retired_at is not None
+
+
+def _fits(newest: KeptPolicy, asked: PolicyQuery) -> bool:
+    policy = newest.policy
+    return (
+        (asked.retired or newest.retired_at is None)
+        and (asked.type is None or policy.policy_type == asked.type)
+        and (asked.name is None or asked.name.casefold() in policy.name.casefold())
+    )
+
+
+def _first_written(view: PolicyView) -> str:
+    return view.policy_id  # which begins with the millisecond
+
+
+def _metadata(policy: Policy, what: str) -> dict[str, Any]:
+    return {
+        "operation": what,
+        "policyId": policy.policy_id,
+        "policyName": policy.name,
+        "policyVersion": policy.version,
+        "policyType": policy.policy_type,
+    }

@@ -1,0 +1,18 @@
+"""Whoever changes something may say what they saw: If-Match with its `rev`, or a policy's `version`."""
+
+from assent.errors import RelayConflict
+from assent.protocol.shape import quote
+from assent.relay.api.route import ApiRequest
+
+
+def check_match(request: ApiRequest, current: int | str) -> None:
+    """Raise RelayConflict if the request was made for another state than the present one."""
+    if request.if_match is None:
+        return
+    named = [one.strip().strip('"') for one in request.if_match.split(",")]
+    if "*" in named or str(current) in named:
+        return
+    raise RelayConflict(
+        f"If-Match says {quote(request.if_match)}, and this is {current} by now; look again.",
+        current=str(current),
+    )
