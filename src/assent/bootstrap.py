@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Router
+from starlette.types import ASGIApp
 
 from assent.cases.case import Subject
 from assent.cases.kind import ReviewKind
@@ -23,16 +24,19 @@ from assent.desk.sweep import Sweep
 from assent.errors import AssentError
 from assent.pages.look import plain_look, read_look
 from assent.pages.renderer import PageRenderer
+from assent.ports.courier import Courier
 from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
+from assent.relay.registered import RelaySettings
 from assent.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
 from assent.server.clockwork import Clockwork
 from assent.server.demo import DemoDoor
 from assent.server.keyring import ApiKeyDoor
+from assent.server.member_api import MemberRoutes
 from assent.server.metrics import Meter
 from assent.server.openapi import openapi_document
 from assent.server.page_replies import PageReplies
@@ -52,7 +56,7 @@ from assent.signing.stored import StoredSigner
 from assent.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from assent.relay.proxy import RelayApp
+    from assent.relay.wiring import Relay
 
 log = logging.getLogger("assent")
 
@@ -99,16 +103,16 @@ class Parts:
             observe=self._observe,
         )
         self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=self._now)
-        self.outbox = Outbox(
-            store=self.store, couriers={"webhook": WebhookCourier(self.http)}, clock=self._now
-        )
+        self.couriers: dict[str, Courier] = {"webhook": WebhookCourier(self.http)}
+        self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
         self.streams = EventStreams(self.desk)
         self.meter = Meter(open_streams=lambda: len(self.streams))
         self.clockwork = Clockwork(
             desk=self.desk, sweep=Sweep(self.desk), outbox=self.outbox, streams=self.streams
         )
         self.store.on_change(self._foreign_change)
-        self.relay = self._relay()
+        self.relay: Relay | None = None
+        self._beside: dict[str, ASGIApp] = {}
         app = self._app()
         self.app = TracedApp(app) if settings.tracing else app
 
@@ -126,31 +130,41 @@ class Parts:
             start=self.start,
             stop=self.stop,
             log_requests=self.settings.log_requests,
-            relay=self.relay,
+            beside=self._beside,
         )
 
-    def _relay(self) -> "RelayApp | None":
+    def add_relay(self) -> None:
+        """Serve the relay too. A server without one starts without reading it."""
+        from assent.relay.wiring import Relay, World
+
         settings = self.settings
-        if settings.relay is None or not settings.relay.agents:
-            return None
-        # A server without a relay starts without reading it.
-        from assent.relay.wiring import relay_app
-
         self._lookup = SystemLookup()
-        app = relay_app(
-            settings.relay,
-            environ=os.environ,
-            public_url=settings.public_url,
-            allow_loopback=settings.allow_loopback,
-            resolver=GuardedResolver(self._lookup, allow_loopback=settings.allow_loopback),
-            authenticate=self.authenticate,
-            read_body=_read_at_most,
-            check_push=self.http.check_resolves,
-            now=self._now,
-            monotonic=clock.monotonic,
+        self.relay = Relay(
+            World(
+                settings=settings.relay or RelaySettings(),
+                store=self.store,
+                desk=self.desk,
+                owe=self.clockwork.owe,
+                environ=os.environ,
+                public_url=settings.public_url,
+                allow_loopback=settings.allow_loopback,
+                resolver=GuardedResolver(self._lookup, allow_loopback=settings.allow_loopback),
+                authenticate=self.authenticate,
+                read_body=_read_at_most,
+                check_push=self.http.check_resolves,
+                now=self._now,
+                monotonic=clock.monotonic,
+            )
         )
-        self.streams.also_close(app.streams.close)
-        return app
+        self.streams.also_close(self.relay.app.streams.close)
+        self.couriers.update(self.relay.couriers)
+        members = MemberRoutes(
+            self.relay.api,
+            authenticate=self.authenticate,
+            max_body_bytes=settings.limits.max_body_bytes,
+        )
+        self.router.routes.extend(members.routes)
+        self._beside.update(self.relay.served)
 
     def _rest(self, cases: CaseApi) -> Router:
         folder = self.settings.look
@@ -213,6 +227,8 @@ class Parts:
     async def start(self) -> None:
         """Begin the time-driven work."""
         self.clockwork.start()
+        if self.relay is not None:
+            await self.relay.start()
 
     async def stop(self) -> None:
         """End streams and timers, finish accepted writes, close."""
@@ -249,6 +265,8 @@ async def build(
         signer = await StoredSigner.open(store, algorithm=settings.signing, clock=now)
     parts = Parts(settings, store, signer, secret, now)
     parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
+    if settings.relay is not None and (settings.relay.agents or settings.relay.enabled):
+        parts.add_relay()
     return parts
 
 

@@ -1,6 +1,5 @@
 """The relay's settings: what is read from a file, what is refused, and what is shown of them."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from click.testing import CliRunner
 
 from assent.cli.settings import settings as settings_command
 from assent.errors import SettingsError
-from assent.relay.registered import registry_from
+from assent.relay.roster import roster_of
 from assent.settings import Settings, load, settings_from
 
 FILE = """
@@ -37,8 +36,8 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_names_agents_callers_and_what_joins_them(file: Path) -> None:
     relay = load(environ={}, file=file).settings.relay
     assert relay is not None
-    registry = registry_from(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
-    found = asyncio.run(registry.subscription("trip planner", "weather"))
+    roster = roster_of(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
+    found = roster.subscription("trip planner", "weather")
     assert (found.source.kind, found.sink.url) == ("user", "https://weather.example/a2a")
     assert found.sink.credentials == {"Authorization": "Bearer secret"}
     assert found.sink.forward_headers == ("x-region",)
@@ -54,7 +53,7 @@ def test_a_credential_that_is_none_is_refused_when_the_server_starts(
     relay = load(environ={}, file=file).settings.relay
     assert relay is not None
     with pytest.raises(SettingsError, match=r"relay\.agents\.weather"):
-        registry_from(relay, environ)
+        roster_of(relay, environ)
 
 
 def test_settings_are_shown_as_a_file_that_can_be_read_again(file: Path, tmp_path: Path) -> None:

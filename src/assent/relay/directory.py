@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 from yarl import URL
 
 from assent.errors import AddressRefused
@@ -20,6 +21,8 @@ FRESH_FOR_S = 300.0
 RETRY_AFTER_S = 30.0
 READ_WITHIN_S = 10.0
 
+Place = tuple[str, str, str, str | None]
+
 log = logging.getLogger("assent.relay")
 
 
@@ -31,6 +34,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     etag: str
     interfaces: tuple[Interface, ...]
     fresh_until: float
+    place: Place
+    """Where the card was read; an agent that has moved since has another."""
 
     def url(self, dialect: Dialect, tenant: str | None) -> str:
         """Where the agent speaks this dialect; raises A2AProblem if it does not.
@@ -59,18 +64,19 @@ class Directory:
         self._address = address
         self._monotonic = monotonic
         self._allow_loopback = allow_loopback
-        self._offers: dict[str, Offer] = {}
-        self._reading: dict[str, asyncio.Task[Offer]] = {}
+        self._offers: dict[tuple[str, str], Offer] = {}
+        self._reading: dict[Place, asyncio.Task[Offer]] = {}
 
     async def offer(self, agent: Agent) -> Offer:
         """What the agent offers; raises A2AProblem when its card was never read and cannot be now."""
-        known = self._offers.get(agent.id)
+        known = self._known(agent)
         if known is not None and self._monotonic() < known.fresh_until:
             return known
-        reading = self._reading.get(agent.id)
+        place = _place(agent)
+        reading = self._reading.get(place)
         if reading is None:
-            reading = self._reading[agent.id] = asyncio.create_task(self._refresh(agent))
-            reading.add_done_callback(lambda task: self._read(agent.id, task))
+            reading = self._reading[place] = asyncio.create_task(self._refresh(agent))
+            reading.add_done_callback(lambda task: self._read(place, task))
         return known if known is not None else await asyncio.shield(reading)
 
     def shown(self, agent: Agent, card: Json) -> Json:
@@ -85,26 +91,25 @@ class Directory:
             task.cancel()
         await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
-    def _read(self, agent_id: str, task: "asyncio.Task[Offer]") -> None:
-        self._reading.pop(agent_id, None)
+    def _known(self, agent: Agent) -> Offer | None:
+        known = self._offers.get(agent.key)
+        return known if known is not None and known.place == _place(agent) else None
+
+    def _read(self, place: Place, task: "asyncio.Task[Offer]") -> None:
+        self._reading.pop(place, None)
         if not task.cancelled() and task.exception() is not None:
-            log.warning("the card of agent %s could not be read: %s", agent_id, task.exception())
+            log.warning("the card of agent %s could not be read: %s", place[1], task.exception())
 
     async def _refresh(self, agent: Agent) -> Offer:
         try:
             card = await self._fetch(agent)
             offer = self._offer_of(agent, card)
         except A2AProblem:
-            known = self._offers.get(agent.id)
+            known = self._known(agent)
             if known is None:
                 raise
-            offer = Offer(
-                card=known.card,
-                etag=known.etag,
-                interfaces=known.interfaces,
-                fresh_until=self._monotonic() + RETRY_AFTER_S,
-            )
-        self._offers[agent.id] = offer
+            offer = replace(known, fresh_until=self._monotonic() + RETRY_AFTER_S)
+        self._offers[agent.key] = offer
         return offer
 
     def _offer_of(self, agent: Agent, card: Json) -> Offer:
@@ -120,6 +125,7 @@ class Directory:
             etag=etag_of(shown),
             interfaces=interfaces,
             fresh_until=self._monotonic() + FRESH_FOR_S,
+            place=_place(agent),
         )
 
     async def _fetch(self, agent: Agent) -> Json:
@@ -163,3 +169,7 @@ class Directory:
         hosts = {own.host, target.host}
         same_host = len(hosts) == 1 or hosts <= LOOPBACK_HOSTS
         return same_host and (own.scheme, own.port) == (target.scheme, target.port)
+
+
+def _place(agent: Agent) -> Place:
+    return agent.tenant, agent.id, agent.url, agent.card_url

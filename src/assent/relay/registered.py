@@ -1,18 +1,22 @@
-"""The relay's part of the settings, `[relay]` in the file, and the registry it describes."""
+"""The relay's part of the settings, `[relay]` in the file, and what of it does not fit."""
 
 import re
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
 from assent.errors import AddressRefused, SettingsError, ValidationFailed
 from assent.protocol.addresses import check_url
 from assent.protocol.duration import parse_duration
-from assent.relay.registry import Agent, Caller, CallerKind, MemoryRegistry
+from assent.relay.registry import DEFAULT_TENANT, CallerKind
+from assent.relay.tenancy import PERMISSIONS
 
+TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+LONGEST_NAME = 100
 AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}")
+GROUP_NAME = AGENT_ID
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # What the relay or HTTP itself decides, and nobody's settings.
 OWN_HEADERS = frozenset(
@@ -40,6 +44,10 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Headers for the agent: by name, the environment variable that holds the value."""
     forward_headers: tuple[str, ...] = ()
     """Headers of callers that may pass to the agent besides those of A2A."""
+    input_required: Literal["hold", "pass"] = "hold"
+    """Whether a person is asked when the agent asks for input, or its caller."""
+    tenant: str = DEFAULT_TENANT
+    """Whose agent it is."""
 
 
 class CallerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,15 +57,32 @@ class CallerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The agents it may call."""
     kind: CallerKind = "agent"
     """Whether it is an agent or a user."""
+    tenant: str = DEFAULT_TENANT
+    """Where it belongs; its agents are those of this tenant."""
+
+
+class GroupSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Some principals and what they may do, `[relay.groups.NAME]`."""
+
+    members: tuple[str, ...] = ()
+    """The names of their API keys."""
+    permissions: tuple[str, ...] = ()
+    """What each of them may do, such as `AGENT_CONVERSATIONS:READ`."""
+    tenant: str = DEFAULT_TENANT
+    """Where they belong, and where they may do it."""
 
 
 class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay, `[relay]`."""
 
+    enabled: bool = False
+    """Whether the relay is served even while no agent is registered, to register the first by the API."""
     agents: dict[str, AgentSettings] = field(default_factory=dict)
     """The agents behind the relay."""
     callers: dict[str, CallerSettings] = field(default_factory=dict)
     """Who may call them."""
+    groups: dict[str, GroupSettings] = field(default_factory=dict)
+    """Who may see and decide what."""
     early_return: str = "25s"
     """How long a caller waits for an answer before it gets a task to come back to."""
     call_timeout: str = "10m"
@@ -79,11 +104,13 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
     for name in ("early_return", "call_timeout", "stream_timeout", "stream_idle"):
         duration(settings, name)
     for agent_id, agent in settings.agents.items():
-        _check_agent(agent_id, agent, allow_loopback=allow_loopback)
+        check_agent(agent_id, agent, allow_loopback=allow_loopback, place=f"relay.agents.{agent_id[:80]}")
     for name, caller in settings.callers.items():
-        unknown = [agent for agent in caller.agents if agent not in settings.agents]
-        if unknown:
-            raise SettingsError(f"relay.callers.{name} names the agent {unknown[0]!r}, which is not there.")
+        check_caller(name, caller, place=f"relay.callers.{name[:80]}")
+        _check_names_agents(name, caller, settings)
+    for name, group in settings.groups.items():
+        check_group(name, group, place=f"relay.groups.{name[:80]}")
+    _check_one_tenant(settings)
 
 
 def duration(settings: RelaySettings, name: str) -> timedelta:
@@ -94,35 +121,11 @@ def duration(settings: RelaySettings, name: str) -> timedelta:
         raise SettingsError(f"relay.{name}: {error.message}") from error
 
 
-def registry_from(settings: RelaySettings, environ: Mapping[str, str]) -> MemoryRegistry:
-    """The registry the settings describe; raises SettingsError for a credential the environment lacks."""
-    return MemoryRegistry(
-        agents=[_agent(agent_id, agent, environ) for agent_id, agent in settings.agents.items()],
-        callers=[Caller(name=name, kind=caller.kind) for name, caller in settings.callers.items()],
-        subscriptions=[(name, agent) for name, caller in settings.callers.items() for agent in caller.agents],
-    )
-
-
-def _agent(agent_id: str, agent: AgentSettings, environ: Mapping[str, str]) -> Agent:
-    missing = [variable for variable in agent.credentials.values() if not environ.get(variable)]
-    if missing:
-        raise SettingsError(f"relay.agents.{agent_id}: the environment has no {missing[0]}.")
-    values = {name: environ[variable] for name, variable in agent.credentials.items()}
-    if any(not value.isprintable() or not value.isascii() for value in values.values()):
-        raise SettingsError(f"relay.agents.{agent_id}: a credential is no header value.")
-    return Agent(
-        id=agent_id,
-        url=agent.url.rstrip("/"),
-        card_url=agent.card_url,
-        credentials=values,
-        forward_headers=tuple(name.lower() for name in agent.forward_headers),
-    )
-
-
-def _check_agent(agent_id: str, agent: AgentSettings, *, allow_loopback: bool) -> None:
-    place = f"relay.agents.{agent_id}"
+def check_agent(agent_id: str, agent: AgentSettings, *, allow_loopback: bool, place: str) -> None:
+    """Raise SettingsError for an agent that cannot be called, or must not be."""
+    _check_tenant(agent.tenant, place)
     if not AGENT_ID.fullmatch(agent_id):
-        raise SettingsError(f"{place[:100]}: an agent's id is at most 64 letters, digits and -._~.")
+        raise SettingsError(f"{place}: an agent's id is at most 64 letters, digits and -._~.")
     for url in (agent.url, agent.card_url):
         try:
             if url is not None and "?" in check_url(url, allow_loopback=allow_loopback).url:
@@ -132,6 +135,60 @@ def _check_agent(agent_id: str, agent: AgentSettings, *, allow_loopback: bool) -
     for name in (*agent.credentials, *agent.forward_headers):
         if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS:
             raise SettingsError(f"{place}: {name[:100]!r} is no header that can be set.")
+    for variable in agent.credentials.values():
+        if not VARIABLE.fullmatch(variable):
+            raise SettingsError(f"{place}: a credential names an environment variable, such as WEATHER_KEY.")
     private = {"authorization", "cookie", "proxy-authorization"}
     if any(name.lower() in private for name in agent.forward_headers):
         raise SettingsError(f"{place}: a caller's credentials are never forwarded.")
+
+
+def check_caller(name: str, caller: CallerSettings, *, place: str) -> None:
+    """Raise SettingsError for a caller that nobody can be."""
+    _check_tenant(caller.tenant, place)
+    _check_principal(name, place)
+    for agent_id in caller.agents:
+        if not AGENT_ID.fullmatch(agent_id):
+            raise SettingsError(f"{place}: {agent_id[:80]!r} is no agent's id.")
+
+
+def check_group(name: str, group: GroupSettings, *, place: str) -> None:
+    """Raise SettingsError for a group of nobody, or for what nobody can be allowed."""
+    _check_tenant(group.tenant, place)
+    if not GROUP_NAME.fullmatch(name):
+        raise SettingsError(f"{place}: a group's name is at most 64 letters, digits and -._~.")
+    for member in group.members:
+        _check_principal(member, place)
+    unknown = [one for one in group.permissions if one not in PERMISSIONS]
+    if unknown:
+        raise SettingsError(
+            f"{place}: {unknown[0][:80]!r} is no permission; there are {', '.join(sorted(PERMISSIONS))}."
+        )
+
+
+def _check_tenant(tenant: str, place: str) -> None:
+    if not TENANT.fullmatch(tenant):
+        raise SettingsError(f"{place}: a tenant is named by at most 63 of a-z, 0-9 and -.")
+
+
+def _check_principal(name: str, place: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise SettingsError(f"{place}: {name[:80]!r} is no name of an API key.")
+
+
+def _check_names_agents(name: str, caller: CallerSettings, settings: RelaySettings) -> None:
+    for agent_id in caller.agents:
+        agent = settings.agents.get(agent_id)
+        if agent is None or agent.tenant != caller.tenant:
+            raise SettingsError(f"relay.callers.{name} names the agent {agent_id!r}, which is not there.")
+
+
+def _check_one_tenant(settings: RelaySettings) -> None:
+    homes: dict[str, str] = {name: caller.tenant for name, caller in settings.callers.items()}
+    for group in settings.groups.values():
+        for member in group.members:
+            if homes.setdefault(member, group.tenant) != group.tenant:
+                raise SettingsError(
+                    f"{member!r} belongs to the tenants {homes[member]!r} and {group.tenant!r}; "
+                    "a principal belongs to one."
+                )

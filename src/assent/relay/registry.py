@@ -1,11 +1,9 @@
 """Who may call whom: agents (sinks), callers (sources), and the subscriptions that join them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from msgspec import Struct, field
-
-from assent.errors import CaseNotFound
 
 CallerKind = Literal["agent", "user"]
 NO_SUCH_AGENT = "There is no such agent for you."
@@ -16,6 +14,8 @@ class Agent(Struct, frozen=True, kw_only=True):
     """An agent behind the relay. Its credentials are the relay's: no caller sees them or brings them."""
 
     id: str
+    tenant: str = DEFAULT_TENANT
+    """Whose agent it is; another tenant may have one of the same id."""
     url: str
     """The agent's address; its card stands below it."""
     card_url: str | None = None
@@ -24,9 +24,16 @@ class Agent(Struct, frozen=True, kw_only=True):
     """Headers that go to the agent with every request."""
     forward_headers: tuple[str, ...] = ()
     """What else of a caller's headers may pass, by lower-case name."""
+    input_required: Literal["hold", "pass"] = "hold"
+    """Whether a person is asked when the agent asks for input, or its caller."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from every other agent."""
+        return self.tenant, self.id
 
     def __repr__(self) -> str:
-        return f"Agent(id={self.id!r}, url={self.url!r})"
+        return f"Agent(id={self.id!r}, tenant={self.tenant!r}, url={self.url!r})"
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -53,32 +60,5 @@ class Registry(Protocol):
         ...
 
     async def agent(self, agent: str) -> Agent:
-        """The agent of this id; raises CaseNotFound."""
+        """The default tenant's agent of this id, for whoever comes without a key; raises CaseNotFound."""
         ...
-
-
-class MemoryRegistry:
-    """A `Registry` of what the settings say."""
-
-    def __init__(
-        self, *, agents: Iterable[Agent], callers: Iterable[Caller], subscriptions: Iterable[tuple[str, str]]
-    ) -> None:
-        self._agents = {agent.id: agent for agent in agents}
-        known = {caller.name: caller for caller in callers}
-        self._subscriptions = {
-            (source, sink): Subscription(source=known[source], sink=self._agents[sink])
-            for source, sink in subscriptions
-        }
-
-    async def subscription(self, caller: str, agent: str) -> Subscription:
-        """See `Registry`. Whether it is the caller, the agent or the pair that is unknown stays untold."""
-        found = self._subscriptions.get((caller, agent))
-        if found is None:
-            raise CaseNotFound(NO_SUCH_AGENT)
-        return found
-
-    async def agent(self, agent: str) -> Agent:
-        """See `Registry`."""
-        if agent not in self._agents:
-            raise CaseNotFound(NO_SUCH_AGENT)
-        return self._agents[agent]

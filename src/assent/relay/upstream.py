@@ -29,7 +29,7 @@ class Upstream:
         self._resolver = resolver
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
-        self._under_way: dict[str, int] = {}
+        self._under_way: dict[tuple[str, str], int] = {}
 
     async def begin(
         self, agent: Agent, method: str, url: URL, *, headers: Mapping[str, str], body: bytes
@@ -38,15 +38,16 @@ class Upstream:
 
         Who begins an exchange ends it, whatever happens. Raises A2AProblem for an answer that is none.
         """
-        if self._under_way.get(agent.id, 0) >= self._limits.max_calls:
+        under_way = self._under_way.get(agent.key, 0)
+        if under_way >= self._limits.max_calls:
             raise A2AProblem("busy", "Too many calls to this agent are under way.")
-        self._under_way[agent.id] = self._under_way.get(agent.id, 0) + 1
+        self._under_way[agent.key] = under_way + 1
         try:
             response = await self._open_session().request(
                 method, url, data=body or None, headers=headers, allow_redirects=False
             )
         except BaseException:
-            self._under_way[agent.id] -= 1
+            self._ended(agent)
             raise
         try:
             check_head(response)
@@ -57,7 +58,7 @@ class Upstream:
 
     def end(self, agent: Agent, response: aiohttp.ClientResponse) -> None:
         """Let go of an answer. A whole one gave its connection back already; no other is worth keeping."""
-        self._under_way[agent.id] -= 1
+        self._ended(agent)
         response.close()
 
     async def read_whole(self, response: aiohttp.ClientResponse) -> bytes:
@@ -79,6 +80,13 @@ class Upstream:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def _ended(self, agent: Agent) -> None:
+        left = self._under_way[agent.key] - 1
+        if left:
+            self._under_way[agent.key] = left
+        else:
+            del self._under_way[agent.key]
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -1,19 +1,86 @@
-"""The relay's own parts joined: settings in, the app out."""
+"""The relay's own parts joined: a server's world in, what it serves for the relay out."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 
 from aiohttp.abc import AbstractResolver
+from msgspec import Struct
 
+from assent.desk.review_desk import ReviewDesk
+from assent.ports.courier import Courier
+from assent.ports.store import Store
 from assent.relay.access import Access
+from assent.relay.api.front import ApiFront
+from assent.relay.api.route import ApiRoute
 from assent.relay.calls import Calls
 from assent.relay.directory import Directory
 from assent.relay.inspection import Inspector, PassEverything
 from assent.relay.limits import limits_from
-from assent.relay.proxy import PREFIX, Authenticate, ReadBody, RelayApp
-from assent.relay.registered import RelaySettings, registry_from
+from assent.relay.members import Members
+from assent.relay.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
+from assent.relay.registered import RelaySettings
+from assent.relay.registry import Registry
+from assent.relay.roster import roster_of
 from assent.relay.taskbook import MemoryTaskBook, TaskBook
 from assent.relay.upstream import Upstream
+
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class World(Struct, frozen=True, kw_only=True):
+    """What the relay has of the server it runs in."""
+
+    settings: RelaySettings
+    store: Store
+    desk: ReviewDesk
+    owe: Callable[[], None]
+    """Tells the outbox that something has just been put into it."""
+    environ: Mapping[str, str]
+    public_url: str
+    allow_loopback: bool
+    resolver: AbstractResolver
+    authenticate: Authenticate
+    read_body: ReadBody
+    check_push: Callable[[str], Awaitable[None]]
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+
+
+class Relay:
+    """All of the relay: what is served, what the outbox needs, and what begins and ends with the server."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.members = Members(roster_of(world.settings, world.environ))
+        self.app = relay_app(
+            world.settings,
+            environ=world.environ,
+            public_url=world.public_url,
+            allow_loopback=world.allow_loopback,
+            resolver=world.resolver,
+            authenticate=world.authenticate,
+            read_body=world.read_body,
+            check_push=world.check_push,
+            now=world.now,
+            monotonic=world.monotonic,
+            registry=self.members,
+        )
+        self.api = ApiFront(self._routes(), self.members)
+        self.served: dict[str, Asgi] = {PREFIX: self.app}
+        """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
+        self.couriers: dict[str, Courier] = {}
+        """Who takes what the outbox owes, by the name in the delivery."""
+
+    def _routes(self) -> list[ApiRoute]:
+        """Every address of the API."""
+        return []
+
+    async def start(self) -> None:
+        """Begin what goes on beside requests."""
+
+    async def aclose(self) -> None:
+        """End it, and give up what is under way."""
+        await self.app.aclose()
 
 
 def relay_app(
@@ -28,10 +95,11 @@ def relay_app(
     check_push: Callable[[str], Awaitable[None]],
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
+    registry: Registry | None = None,
     inspector: Inspector | None = None,
     book: TaskBook | None = None,
 ) -> RelayApp:
-    """The relay of these settings; raises SettingsError for a credential the environment lacks."""
+    """The relaying path of these settings; raises SettingsError for a credential the environment lacks."""
     limits = limits_from(settings)
     upstream = Upstream(resolver=resolver, limits=limits)
     directory = Directory(
@@ -50,7 +118,7 @@ def relay_app(
         now=now,
     )
     return RelayApp(
-        registry=registry_from(settings, environ),
+        registry=registry or Members(roster_of(settings, environ)),
         directory=directory,
         calls=calls,
         authenticate=authenticate,

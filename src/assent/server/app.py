@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 from starlette.types import ASGIApp
@@ -34,7 +34,6 @@ Found = tuple[Handler, str, str]
 REVIEWS = "/v1/reviews/"
 CASES = "/v1/cases"
 EVENTS = "events"
-RELAY = "/relay/v1/agents/"
 COME_BACK = (b"retry-after", b"2")
 LEFT = 499  # the caller went away; nobody sees this but the metrics
 # What requests are counted by; a path that nobody serves must not become a name of its own.
@@ -42,6 +41,7 @@ TOPS = frozenset(
     {
         ".well-known",
         "api",
+        "audit",
         "docs",
         "healthz",
         "metrics",
@@ -72,7 +72,8 @@ class AssentApp:
         start: Callable[[], Awaitable[None]],
         stop: Callable[[], Awaitable[None]],
         log_requests: bool = False,
-        relay: ASGIApp | None = None,
+        beside: Mapping[str, ASGIApp] | None = None,
+        awaken: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._desk = desk
         self._authenticate = authenticate
@@ -80,7 +81,9 @@ class AssentApp:
         self._poll = poll
         self._meter = meter
         self._rest = rest
-        self._relay = relay
+        # By the beginning of its paths: what writes its own replies beside the server's own.
+        self._beside = {} if beside is None else beside
+        self._awaken = awaken
         self._log_requests = log_requests
         self._start = start
         self._stop = stop
@@ -150,10 +153,8 @@ class AssentApp:
         try:
             if route == EVENTS:
                 await self._events(scope, receive, noting, argument)
-            elif self._relay is not None and path.startswith(RELAY):
-                await self._relay(scope, receive, noting)
             else:
-                await self._rest({**scope, "app": self}, receive, noting)
+                await self._other(path, scope, receive, noting)
         except Disconnected:
             status = LEFT
         except Exception as error:
@@ -161,6 +162,15 @@ class AssentApp:
                 raise
             await send_reply(noting, error_reply(error))
         self._saw(scope, route, status, began)
+
+    async def _other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._awaken is not None:
+            await self._awaken(path)
+        for beginning, app in self._beside.items():
+            if path.startswith(beginning):
+                await app(scope, receive, send)
+                return
+        await self._rest({**scope, "app": self}, receive, send)
 
     def route(self, method: str, path: str) -> str:
         """The name under which requests to this path are counted: no ids, no tokens."""

@@ -1,0 +1,44 @@
+"""The relay's API as a whole: all its addresses, and whom it lets in."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assent.errors import SettingsError
+from assent.ports.identity import Principal
+from assent.relay.api.route import ApiRequest, ApiRoute
+from assent.relay.tenancy import PERMISSIONS, Membership, Tenancy, require
+
+TENANT = "tenantId"
+
+
+class ApiFront:
+    """Asks the tenancy who somebody is, and the route what they need, before any route hears of it."""
+
+    def __init__(self, routes: Iterable[ApiRoute], tenancy: Tenancy) -> None:
+        self.addresses = tuple(routes)
+        self._tenancy = tenancy
+        for route in self.addresses:
+            if route.permission not in PERMISSIONS:
+                raise SettingsError(f"{route.path} needs {route.permission}, which nobody can have.")
+
+    async def admit(self, address: ApiRoute, principal: Principal, query: Mapping[str, str]) -> Membership:
+        """The member behind a principal; raises NotPermitted for whoever may not ask this."""
+        member = await self._tenancy.membership(principal, query.get(TENANT))
+        require(member, address.permission)
+        return member
+
+    async def answer(
+        self,
+        address: ApiRoute,
+        member: Membership,
+        *,
+        path: Mapping[str, str],
+        query: Mapping[str, str],
+        body: bytes,
+        if_match: str | None,
+    ) -> Any:
+        """What the route answers."""
+        asked = {name: value for name, value in query.items() if name != TENANT}
+        return await address.handle(
+            ApiRequest(member=member, path=path, query=asked, body=body, if_match=if_match)
+        )
