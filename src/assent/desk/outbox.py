@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from assent.desk import minting
+from assent.desk.owed import WEBHOOK
 from assent.errors import RequestError, ValidationFailed
 from assent.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from assent.ports.store import Delivery, Endpoint, Store
@@ -93,16 +94,22 @@ class Outbox:
             attempt.result()  # only the store fails here, and then there is no going on
 
     async def _attempt(self, delivery: Delivery) -> None:
-        endpoint = await self._store.endpoint(delivery.owner, delivery.target)
         try:
-            request, courier = self._prepared(delivery, endpoint), self._courier(delivery)
+            request, courier = await self._prepared(delivery), self._courier(delivery)
         except ValidationFailed as error:
             await self._store.settle_delivery(self._failed(delivery, error.message))
             return
         settled, disable = self._settled(delivery, await _reply_of(courier, request))
         await self._store.settle_delivery(settled, disable_endpoint=disable)
 
-    def _prepared(self, delivery: Delivery, endpoint: Endpoint | None) -> OutgoingRequest:
+    async def _prepared(self, delivery: Delivery) -> OutgoingRequest:
+        """What travels: a webhook with its endpoint's signature, what stays in the house as it is."""
+        last = next_attempt_in(delivery.attempts + 1, 0.0) is None
+        headers = await self._signed(delivery) if delivery.courier == WEBHOOK else {}
+        return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers, last=last)
+
+    async def _signed(self, delivery: Delivery) -> dict[str, str]:
+        endpoint = await self._store.endpoint(delivery.owner, delivery.target)
         if endpoint is None or endpoint.disabled_at is not None:
             raise ValidationFailed("the endpoint is disabled")
         signed = sign_callback(
@@ -111,8 +118,7 @@ class Outbox:
             message_id=delivery.id,
             at=self._now(),
         )
-        headers = {"Content-Type": "application/json", **signed}
-        return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers)
+        return {"Content-Type": "application/json", **signed}
 
     def _courier(self, delivery: Delivery) -> Courier:
         if delivery.courier not in self._couriers:
@@ -120,6 +126,8 @@ class Outbox:
         return self._couriers[delivery.courier]
 
     def _settled(self, delivery: Delivery, reply: DeliveryReply) -> tuple[Delivery, bool]:
+        if reply.under_way:
+            return replace(delivery, next_at=self._now() + (reply.retry_after or LEASE_FOR)), False
         tried = replace(
             delivery, attempts=delivery.attempts + 1, last_status=reply.status, last_error=reply.error
         )
