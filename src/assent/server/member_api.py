@@ -35,6 +35,11 @@ class Address(Protocol):
         """Of an answer with a body."""
         ...
 
+    @property
+    def repeats(self) -> Sequence[str]:
+        """What may stand in the query more than once."""
+        ...
+
 
 class Piecewise(Protocol):
     """An answer of any length."""
@@ -116,7 +121,7 @@ class MemberRoutes:
         principal = await self._authenticate(request.scope)
         if principal.name is None:
             raise InvalidToken("Send an API key as `Authorization: Bearer …`.")
-        query = _query(request.query_params)
+        query = _query(request.query_params, address.repeats)
         member = await self._api.admit(address, principal, query)
         answer = await self._api.answer(
             address,
@@ -152,14 +157,19 @@ async def _from_first(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator
         yield chunk
 
 
-def _query(given: QueryParams) -> dict[str, str]:
-    """By name; nobody can mean two values of one name, and one of them might be the one that is checked."""
+def _query(given: QueryParams, repeats: Sequence[str]) -> dict[str, str]:
+    """By name; nobody can mean two values of one name, and one of them might be the one that is checked.
+
+    Where several are meant they are one text, with commas between.
+    """
     pairs = given.multi_items()
     if sum(len(name) + len(value) for name, value in pairs) > LONGEST_QUERY:
         raise ValidationFailed(f"The query is larger than {LONGEST_QUERY} characters.")
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValidationFailed("A name stands in the query more than once.")
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found and name not in repeats:
+            raise ValidationFailed("A name stands in the query more than once.")
+        found[name] = f"{found[name]},{value}" if name in found else value
     return found
 
 

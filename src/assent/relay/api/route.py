@@ -61,6 +61,8 @@ class ApiRoute(Struct, frozen=True, kw_only=True):
     """What a caller should know; the first line of `handle`'s docstring is the summary."""
     query: type[Struct] | None = None
     """What may stand in the query: a struct for `read_query`, with a `Meta` description of each field."""
+    repeats: tuple[str, ...] = ()
+    """What may stand in the query more than once; it is given as one text, with commas between."""
     takes: Any = None
     """What the body is: a struct for `read_json`, which refuses unknown fields; None for no body."""
     gives: Any = None
