@@ -8,18 +8,15 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
-from assent.desk import minting
 from assent.errors import RelayConflict
-from assent.ports.relay_store import AuditRow, Record, RelayStore
+from assent.ports.relay_store import Record, RelayStore
 from assent.relay.audit.trail import Trail
 from assent.relay.policies.records import BOOK, Library, after, book_record, library_of
-from assent.relay.registry import Agent, Caller, Subscription
 from assent.relay.tenancy import Membership
 
 TRIES = 8
 MAX_LIBRARIES = 64
 """For so many tenants it is remembered what they keep."""
-LIFECYCLE = "POLICY_LIFECYCLE"
 T = TypeVar("T")
 
 
@@ -103,21 +100,13 @@ class Bookkeeper:
 
     def note(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> None:
         """Have the audit tell of something that changed nothing."""
-        self._trail.note(self._row(member, message, metadata))
+        self._trail.note(self._trail.change(member, message, metadata=dict(metadata)))
 
     async def _write(self, member: Membership, change: Change[T], rev: int) -> None:
         await self._store.change_records(
             save=(*change.save, book_record(member.tenant, rev=rev, now=self.now())),
             delete=change.delete,
-            events=(self._row(member, change.message, change.metadata),),
-        )
-
-    def _row(self, member: Membership, message: str, metadata: Mapping[str, Any]) -> AuditRow:
-        who = Subscription(
-            source=Caller(name=member.name, kind="user"), sink=Agent(id="", url=""), tenant=member.tenant
-        )
-        return self._trail.row(
-            LIFECYCLE, who, correlation_id=minting.message_id(), message=message, metadata=dict(metadata)
+            events=(self._trail.change(member, change.message, metadata=dict(change.metadata)),),
         )
 
     def _remember(self, tenant: str, library: Library) -> Library:
