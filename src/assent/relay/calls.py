@@ -21,6 +21,7 @@ from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.access import Access
 from assent.relay.directory import Directory
+from assent.relay.faces import face_of
 from assent.relay.inspection import (
     Answered,
     Changed,
@@ -33,7 +34,7 @@ from assent.relay.inspection import (
     Verdict,
 )
 from assent.relay.limits import RelayLimits
-from assent.relay.overdue import OverdueCalls, settled_task
+from assent.relay.overdue import OverdueCalls
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Entry
@@ -277,7 +278,7 @@ class Calls:
             subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id
         )
         document = task_reply(
-            settled_task(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
+            face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )
         return Answer(body=msgspec.json.encode(document), content_type=call.dialect.content_type)
 
@@ -291,7 +292,7 @@ class Calls:
             raise A2AProblem("not_cancelable", NOT_YET if entry.ending is None else "The task has ended.")
         if call.operation != "get" and not (call.operation in STREAMED and call.message is None):
             raise A2AProblem("unsupported", NOT_YET if entry.ending is None else "The task has ended.")
-        task = settled_task(entry, call.dialect, self._now())
+        task = face_of(entry, call.dialect, self._now())
         return task_reply(task, call.operation, call.dialect, call.rpc_id)
 
     async def aclose(self) -> None:

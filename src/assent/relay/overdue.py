@@ -5,18 +5,12 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime
 
-from assent.relay.a2a.building import message, task, text_part
 from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.reading import Json
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.a2a.translation import parts_of, translated
-from assent.relay.reasons import Timeout, as_metadata
+from assent.relay.faces import BROKEN
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Ending, Entry, TaskBook
-
-BROKEN = "The agent did not answer properly."
 
 
 class OverdueCalls:
@@ -106,37 +100,6 @@ async def _outcome(job: "asyncio.Future[A2AReply | None]") -> tuple[A2AReply | N
         said = reply.error.get("message") if isinstance(reply.error, dict) else None
         return None, said if isinstance(said, str) else BROKEN
     return reply, None if reply.message is not None or reply.task is not None else BROKEN
-
-
-def settled_task(entry: Entry, dialect: Dialect, now: datetime) -> Json:
-    """A task that only the relay knows, as it stands: working while the call goes on, then as it ended."""
-    ending = entry.ending
-    if ending is None:
-        return task(
-            task_id=entry.id,
-            context_id=entry.context_id or entry.id,
-            state="working",
-            at=now,
-            dialect=dialect,
-            metadata=as_metadata(Timeout()),
-        )
-    parts = [translated(part, dialect) for part in parts_of(ending.message or {})]
-    said = message(
-        message_id=f"{entry.id}-answer",
-        role="agent",
-        parts=parts or [text_part(ending.failure or BROKEN, dialect)],
-        dialect=dialect,
-        task_id=entry.id,
-        context_id=entry.context_id,
-    )
-    return task(
-        task_id=entry.id,
-        context_id=entry.context_id or entry.id,
-        state="completed" if ending.failure is None else "failed",
-        at=now,
-        dialect=dialect,
-        status_message=said,
-    )
 
 
 def _replaced(entry: Entry, *, upstream_id: str | None = None, ending: Ending | None = None) -> Entry:

@@ -13,7 +13,7 @@ from assent.relay.a2a.problems import A2AProblem, error_body
 from assent.relay.a2a.reply import read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.calls import Answer, Calls, Taken, Way
-from assent.relay.overdue import settled_task
+from assent.relay.faces import face_of
 from assent.relay.taskbook import Entry
 from assent.relay.upstream import EVENTS_TYPE, NETWORK, explained, kind_of
 
@@ -140,7 +140,7 @@ class Streams:
         entry: Entry | None = await calls.overdue.book.find(tenant, agent, "task", task_id)
         if entry is None or entry.upstream_id is not None:
             return b""  # the agent knows it by now: whoever asks again is told by the agent
-        task = settled_task(entry, call.dialect, calls.overdue.now())
+        task = face_of(entry, call.dialect, calls.overdue.now())
         return frame(task_reply(task, call.operation, call.dialect, call.rpc_id))
 
     def _watch(self, receive: Receive, left: Callable[[], object]) -> "asyncio.Task[None]":

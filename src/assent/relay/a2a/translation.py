@@ -1,9 +1,49 @@
-"""Parts of a message from one dialect into another, for answers fetched otherwise than they came."""
+"""Tasks, messages and parts from one dialect into another, for answers fetched otherwise than they came."""
 
 from typing import Any
 
-from assent.relay.a2a.dialects import Dialect
-from assent.relay.a2a.reading import Json
+from assent.relay.a2a.dialects import Dialect, role_word, state_word
+from assent.relay.a2a.reading import Json, role_of, state_of
+
+
+def translated_task(task: Json, told: Dialect, dialect: Dialect) -> Json:
+    """A task that was told in one dialect as another one tells it; the very same where they are one."""
+    if told == dialect:
+        return task
+    found = {name: value for name, value in task.items() if name != "kind"}
+    if isinstance(task.get("status"), dict):
+        found["status"] = _status(task["status"], dialect)
+    if isinstance(task.get("artifacts"), list):
+        found["artifacts"] = [_artifact(one, dialect) for one in task["artifacts"] if isinstance(one, dict)]
+    if isinstance(task.get("history"), list):
+        found["history"] = [
+            translated_message(one, dialect) for one in task["history"] if isinstance(one, dict)
+        ]
+    return found if dialect.proto else {"kind": "task", **found}
+
+
+def translated_message(message: Json, dialect: Dialect) -> Json:
+    """A message in this dialect."""
+    found = {name: value for name, value in message.items() if name not in ("kind", "parts", "content")}
+    role = role_of(message)
+    if role is not None:
+        found["role"] = role_word(role, dialect)
+    parts = [translated(part, dialect) for part in parts_of(message)]
+    found["content" if dialect.legacy and dialect.proto else "parts"] = parts
+    return found if dialect.proto else {"kind": "message", **found}
+
+
+def _status(status: Json, dialect: Dialect) -> Json:
+    found, state = dict(status), state_of(status)
+    if state is not None:
+        found["state"] = state_word(state, dialect)
+    if isinstance(status.get("message"), dict):
+        found["message"] = translated_message(status["message"], dialect)
+    return found
+
+
+def _artifact(artifact: Json, dialect: Dialect) -> Json:
+    return artifact | {"parts": [translated(part, dialect) for part in parts_of(artifact)]}
 
 
 def parts_of(message: Json) -> list[Json]:
