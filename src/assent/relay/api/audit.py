@@ -1,0 +1,308 @@
+"""`/audit/v1`: what happened to messages, by time, kind, people and agents; as traces, and as one file."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from assent.errors import CaseNotFound, ValidationFailed
+from assent.ports.relay_store import AuditFilter, AuditRow, RelayStore, Trace
+from assent.protocol.moment import Moment
+from assent.protocol.shape import quote
+from assent.relay.api.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
+from assent.relay.api.route import ApiRequest, ApiRoute, ApiStream, read_query
+from assent.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Party, Transport
+from assent.relay.audit.trail import Trail
+
+PATH = "/audit/v1"
+PERMISSION = "AUDIT:READ"
+FARTHEST = 100_000
+"""How far pages go."""
+MOST_STEPS = 1_000
+EXPORT_BATCH = 200
+MICROS = 1_000_000
+FIRST_YEAR, LAST_YEAR = 1971, 9000
+PLUGGED_IN = "x-"
+FLUSH_WITHIN_S = 1.0
+
+T = TypeVar("T")
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Types = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which events are meant."""
+
+    start_time: Annotated[Moment | None, Meta(description="From this moment on.")] = None
+    end_time: Annotated[Moment | None, Meta(description="Before this moment.")] = None
+    audit_type: Annotated[
+        Types | None, Meta(description="Only these types: several times, or with commas between.")
+    ] = None
+    transport: Annotated[Transport | None, Meta(description="Only what travelled so.")] = None
+    audit_action: Annotated[Name | None, Meta(description="Only what came to this.")] = None
+    correlation_id: Annotated[Name | None, Meta(description="Only what belongs to one call.")] = None
+    source_agent_id: Annotated[Name | None, Meta(description="Only what this agent sent.")] = None
+    source_user_id: Annotated[Name | None, Meta(description="Only what this user sent.")] = None
+    sink_agent_id: Annotated[Name | None, Meta(description="Only what was for this agent.")] = None
+    task_id: Annotated[Name | None, Meta(description="Only what belongs to one task.")] = None
+
+    def filter(self) -> AuditFilter:
+        """The same for the store; raises ValidationFailed for what there is not."""
+        for name, moment in (("startTime", self.start_time), ("endTime", self.end_time)):
+            if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
+                raise ValidationFailed(f"{name}: must be between the years {FIRST_YEAR} and {LAST_YEAR}.")
+        if self.start_time and self.end_time and self.start_time >= self.end_time:
+            raise ValidationFailed("startTime: must be before endTime.")
+        if self.audit_action is not None and self.audit_action not in AUDIT_ACTIONS:
+            raise _unknown("auditAction", self.audit_action, AUDIT_ACTIONS)
+        types = () if self.audit_type is None else tuple(dict.fromkeys(self.audit_type.split(",")))
+        for one in types:
+            if one not in AUDIT_TYPES and not one.startswith(PLUGGED_IN):
+                raise _unknown("auditType", one, AUDIT_TYPES)
+        return AuditFilter(
+            since=self.start_time,
+            until=self.end_time,
+            types=types,
+            action=self.audit_action,
+            transport=self.transport,
+            source_agent=self.source_agent_id,
+            source_user=self.source_user_id,
+            sink_agent=self.sink_agent_id,
+            correlation_id=self.correlation_id,
+            task_id=self.task_id,
+        )
+
+
+class AuditQuery(AuditAsked, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which events are meant, and which page of them."""
+
+    page: Annotated[int, Meta(ge=0, le=FARTHEST, description="Counted from 0.")] = 0
+    size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="How many a page holds.")] = DEFAULT_SIZE
+
+    def of(self, content: Sequence[T], total: int) -> Page[T]:
+        """The page with this content, out of so many."""
+        return PageQuery(page=self.page, size=self.size).of(content, total)
+
+    def filter(self) -> AuditFilter:
+        """See `AuditAsked`; pages do not go on for ever."""
+        if self.page * self.size >= FARTHEST:
+            raise ValidationFailed(
+                f"page: pages end at {FARTHEST:,} events; ask for less time, or export them."
+            )
+        return super().filter()
+
+
+class TraceView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """All that belongs to one call, in numbers."""
+
+    correlation_id: str
+    start_time: Moment
+    """When the first event was made."""
+    end_time: Moment
+    total_duration_micros: int
+    step_count: int
+
+
+class Step(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One event of a call."""
+
+    event_id: str
+    audit_type: str
+    audit_action: str | None
+    offset_micros: Annotated[int, Meta(description="How long after the first event it was made.")]
+    duration_micros: Annotated[int | None, Meta(description="How long it took until then.")]
+    message: str
+    source_agent: Party | None
+    source_user: Party | None
+    sink_agent: Party | None
+    task_id: str | None
+    task_state: str | None
+
+
+class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
+    """All that belongs to one call, step by step."""
+
+    steps: Annotated[tuple[Step, ...], Meta(description=f"The first {MOST_STEPS}, in order.")]
+
+
+_decode_event = msgspec.json.Decoder(AuditEvent).decode
+
+
+class AuditApi:
+    """What is answered there."""
+
+    def __init__(self, store: RelayStore, trail: Trail, *, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._trail = trail
+        self._now = now
+
+    def routes(self) -> tuple[ApiRoute, ...]:
+        """Every address of it."""
+        return (
+            ApiRoute(
+                method="GET",
+                path=f"{PATH}/events",
+                permission=PERMISSION,
+                handle=self.listed,
+                name="listAuditEvents",
+                tag="Audit",
+                about=f"The newest first. Pages end at {FARTHEST:,} events: ask for less time, or export.",
+                query=AuditQuery,
+                repeats=("auditType",),
+                gives=Page[AuditEvent],
+            ),
+            ApiRoute(
+                method="GET",
+                path=f"{PATH}/events/{{eventId}}",
+                permission=PERMISSION,
+                handle=self.shown,
+                name="getAuditEvent",
+                tag="Audit",
+                gives=AuditEvent,
+                errors=(CaseNotFound,),
+            ),
+            ApiRoute(
+                method="GET",
+                path=f"{PATH}/traces",
+                permission=PERMISSION,
+                handle=self.traces,
+                name="listTraces",
+                tag="Audit",
+                about="Those with events that fit, the newest first.",
+                query=AuditQuery,
+                repeats=("auditType",),
+                gives=Page[TraceView],
+            ),
+            ApiRoute(
+                method="GET",
+                path=f"{PATH}/traces/{{correlationId}}",
+                permission=PERMISSION,
+                handle=self.trace,
+                name="getTrace",
+                tag="Audit",
+                gives=TraceDetail,
+                errors=(CaseNotFound,),
+            ),
+            ApiRoute(
+                method="GET",
+                path=f"{PATH}/export",
+                permission=PERMISSION,
+                handle=self.export,
+                name="exportAuditEvents",
+                tag="Audit",
+                about="JSON Lines, one event each, in the order they were written; as many as there are.",
+                query=AuditAsked,
+                repeats=("auditType",),
+                media="application/x-ndjson",
+            ),
+        )
+
+    async def listed(self, request: ApiRequest) -> Page[msgspec.Raw]:
+        """List audit events."""
+        asked = read_query(request, AuditQuery)
+        wanted = asked.filter()
+        await self._catch_up()
+        found, total = await self._store.audit(
+            request.member.tenant, wanted, page=asked.page, size=asked.size
+        )
+        return asked.of([msgspec.Raw(row.body) for row in found], total)
+
+    async def shown(self, request: ApiRequest) -> msgspec.Raw:
+        """Look at one audit event."""
+        await self._catch_up()
+        found = await self._store.event(request.member.tenant, request.path["eventId"])
+        if found is None:
+            raise CaseNotFound("There is no such event.")
+        return msgspec.Raw(found.body)
+
+    async def traces(self, request: ApiRequest) -> Page[TraceView]:
+        """List traces: calls by their correlation id."""
+        asked = read_query(request, AuditQuery)
+        wanted = asked.filter()
+        await self._catch_up()
+        found, total = await self._store.traces(
+            request.member.tenant, wanted, page=asked.page, size=asked.size
+        )
+        return asked.of([_trace_view(one) for one in found], total)
+
+    async def trace(self, request: ApiRequest) -> TraceDetail:
+        """Follow one call step by step."""
+        await self._catch_up()
+        asked = AuditFilter(correlation_id=request.path["correlationId"])
+        tenant = request.member.tenant
+        found, total = await self._store.audit(tenant, asked, page=0, size=MOST_STEPS, order="oldest")
+        if not found:
+            raise CaseNotFound("There is no such trace.")
+        began, ended = found[0].at, found[-1].at
+        return TraceDetail(
+            correlation_id=found[0].correlation_id,
+            start_time=began,
+            end_time=ended,
+            total_duration_micros=_micros(began, ended),
+            step_count=total,
+            steps=tuple(_step(row, began) for row in found),
+        )
+
+    async def export(self, request: ApiRequest) -> ApiStream:
+        """Export audit events as JSON Lines."""
+        asked = read_query(request, AuditAsked).filter()
+        await self._catch_up()
+        # Without an end an export would follow the traffic for as long as there is some.
+        until = self._now() if asked.until is None else asked.until
+        wanted = msgspec.structs.replace(asked, until=until)
+        return ApiStream(
+            pieces=exported(self._store, request.member.tenant, wanted), filename="audit-events.jsonl"
+        )
+
+    async def _catch_up(self) -> None:
+        """Whoever asks after a call finds it; an unavailable store says so itself."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_WITHIN_S):
+                await self._trail.flush()
+
+
+async def exported(store: RelayStore, tenant: str, asked: AuditFilter) -> AsyncIterator[bytes]:
+    """All events as JSON Lines, some at a time."""
+    after = 0
+    while rows := await store.audit_after(tenant, asked, after=after, limit=EXPORT_BATCH):
+        yield b"".join(row.body + b"\n" for _, row in rows)
+        after = rows[-1][0]
+
+
+def _trace_view(trace: Trace) -> TraceView:
+    return TraceView(
+        correlation_id=trace.correlation_id,
+        start_time=trace.began_at,
+        end_time=trace.ended_at,
+        total_duration_micros=_micros(trace.began_at, trace.ended_at),
+        step_count=trace.events,
+    )
+
+
+def _step(row: AuditRow, began: datetime) -> Step:
+    event = _decode_event(row.body)
+    return Step(
+        event_id=event.event_id,
+        audit_type=event.audit_type,
+        audit_action=event.audit_action,
+        offset_micros=_micros(began, event.created_at),
+        duration_micros=event.duration_micros,
+        message=event.message,
+        source_agent=event.source_agent,
+        source_user=event.source_user,
+        sink_agent=event.sink_agent,
+        task_id=event.task_id,
+        task_state=event.task_state,
+    )
+
+
+def _micros(began: datetime, ended: datetime) -> int:
+    return round((ended - began).total_seconds() * MICROS)
+
+
+def _unknown(name: str, value: str, known: Iterable[str]) -> ValidationFailed:
+    return ValidationFailed(f"{name}: there is no {quote(value)}; there are {', '.join(known)}.")

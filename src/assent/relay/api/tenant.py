@@ -1,0 +1,98 @@
+"""`/relay/v1/tenant`: what a tenant keeps of its audit, and for how long."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from assent.errors import RelayConflict
+from assent.protocol.duration import LONGEST_TEXT
+from assent.relay.api.route import ApiRequest, ApiRoute, read_json
+from assent.relay.audit.keeping import Keeping, Payloads
+from assent.relay.audit.tenants import TenantKeeping
+from assent.relay.audit.trail import Trail
+
+PATH = "/relay/v1/tenant"
+Duration = Annotated[str, Meta(max_length=LONGEST_TEXT, examples=["30d"])]
+
+
+class TenantRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a tenant wants of its audit; what is left out is as it is for everyone."""
+
+    keep_events_for: Annotated[
+        Duration, Meta(description="How long events, settled holds and tasks are kept.")
+    ] = Keeping().keep_events_for
+    keep_payloads_for: Annotated[
+        Duration, Meta(description="How long the bodies of messages stand in events.")
+    ] = Keeping().keep_payloads_for
+    payloads: Annotated[
+        Payloads,
+        Meta(description="No bodies, bodies without what policies found, or bodies as they were."),
+    ] = Keeping().payloads
+
+
+class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
+    """What is kept of a tenant's audit."""
+
+    tenant_id: str
+    settled: Annotated[bool, Meta(description="Whether the server's settings file says so, and only it.")]
+
+
+class TenantApi:
+    """What is answered there."""
+
+    def __init__(self, keeping: TenantKeeping, trail: Trail) -> None:
+        self._keeping = keeping
+        self._trail = trail
+
+    def routes(self) -> tuple[ApiRoute, ...]:
+        """Every address of it."""
+        return (
+            ApiRoute(
+                method="GET",
+                path=PATH,
+                permission="AUDIT:READ",
+                handle=self.shown,
+                name="getTenant",
+                tag="Audit",
+                gives=TenantView,
+            ),
+            ApiRoute(
+                method="PUT",
+                path=PATH,
+                # Who may say who is who is trusted with what is kept of them.
+                permission="GROUPS:WRITE",
+                handle=self.changed,
+                name="changeTenant",
+                tag="Audit",
+                about="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
+                "older events removed, within minutes; both are gone for good.",
+                takes=TenantRequest,
+                gives=TenantView,
+                errors=(RelayConflict,),
+            ),
+        )
+
+    async def shown(self, request: ApiRequest) -> TenantView:
+        """Look at what is kept of the audit."""
+        return self._view(request.member.tenant)
+
+    async def changed(self, request: ApiRequest) -> TenantView:
+        """Say what is kept of the audit, and for how long."""
+        asked = read_json(request, TenantRequest)
+        keeping = Keeping(
+            keep_events_for=asked.keep_events_for,
+            keep_payloads_for=asked.keep_payloads_for,
+            payloads=asked.payloads,
+        )
+        await self._keeping.save(request.member, keeping, self._trail)
+        return self._view(request.member.tenant)
+
+    def _view(self, tenant: str) -> TenantView:
+        keeping = self._keeping.of(tenant)
+        return TenantView(
+            tenant_id=tenant,
+            settled=self._keeping.is_settled(tenant),
+            keep_events_for=keeping.keep_events_for,
+            keep_payloads_for=keeping.keep_payloads_for,
+            payloads=keeping.payloads,
+        )

@@ -1,0 +1,109 @@
+"""What every tenant wants of its audit, at hand for each message and kept up to date."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from assent.errors import AssentError, RelayConflict
+from assent.ports.relay_store import Record, RelayStore
+from assent.relay.audit.keeping import Keeping, Payloads, check_keeping
+from assent.relay.audit.trail import Trail
+from assent.relay.tenancy import Membership
+
+RECORD_ID = "tenant"
+DEFAULT = Keeping()
+
+log = logging.getLogger("assent.relay.audit")
+_decode = msgspec.json.Decoder(Keeping).decode
+
+
+class ObservedStore(RelayStore, Protocol):
+    """A store that tells when another process has written to it."""
+
+    def on_change(self, listener: Callable[[str | None], None]) -> None:
+        """Call `listener` with None when anything may have changed."""
+        ...
+
+
+class TenantKeeping:
+    """Keepings by tenant: those in the settings file, which only the file changes, and those in the store."""
+
+    def __init__(
+        self, store: ObservedStore, *, settled: Mapping[str, Keeping], now: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._settled = settled
+        self._now = now
+        self._stored: dict[str, tuple[Keeping, int]] | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read what is stored, now and whenever another process has written."""
+        await self.load()
+        self._store.on_change(self._changed)
+
+    async def load(self) -> None:
+        """Read what is stored."""
+        self._stored = {
+            record.tenant: (_decode(record.body), record.rev)
+            for record in await self._store.records("tenant")
+        }
+
+    def of(self, tenant: str) -> Keeping:
+        """What this tenant wants."""
+        settled = self._settled.get(tenant)
+        if settled is not None:
+            return settled
+        stored = (self._stored or {}).get(tenant)
+        return DEFAULT if stored is None else stored[0]
+
+    def is_settled(self, tenant: str) -> bool:
+        """Whether the settings file speaks for this tenant."""
+        return tenant in self._settled
+
+    def payloads_for(self, tenant: str) -> Payloads:
+        """What becomes of bodies; before anything was read, nobody knows who wants none."""
+        if self._stored is None:
+            return "none"
+        return self.of(tenant).payloads
+
+    async def save(self, member: Membership, keeping: Keeping, trail: Trail) -> Keeping:
+        """Change what the member's tenant keeps; raises ValidationFailed, RelayConflict."""
+        check_keeping(keeping)
+        tenant = member.tenant
+        if self.is_settled(tenant):
+            raise RelayConflict(
+                f"The tenant {tenant} is set up in the server's settings file; change it there."
+            )
+        await self.load()
+        before, rev = (self._stored or {}).get(tenant, (DEFAULT, 0))
+        record = Record(
+            tenant=tenant,
+            kind="tenant",
+            id=RECORD_ID,
+            rev=rev + 1,
+            body=msgspec.json.encode(keeping),
+            saved_at=self._now(),
+        )
+        changes: dict[str, Any] = {
+            "before": msgspec.to_builtins(before),
+            "after": msgspec.to_builtins(keeping),
+        }
+        told = trail.change(member, f"{member.name} changed what is kept of the audit.", metadata=changes)
+        await self._store.change_records(save=[record], events=[told])
+        await self.load()
+        return keeping
+
+    def _changed(self, case_id: str | None) -> None:
+        if case_id is None and (self._loading is None or self._loading.done()):
+            self._loading = asyncio.get_running_loop().create_task(self._reload())
+
+    async def _reload(self) -> None:
+        try:
+            await self.load()
+        except AssentError as error:  # what was read before holds until the next change
+            log.warning("what tenants keep could not be read again: %s", error.message)
