@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,15 @@ from assent.channels.texts import visible
 from assent.cli.options import json_option
 from assent.cli.results import print_result
 from assent.desk import clock
-from assent.errors import AssentError, ValidationFailed
+from assent.errors import AssentError
 from assent.ports.detector import Scannable
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.presidio import PresidioDetector
 from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.policies.book import Applied, PolicyBook
 from assent.relay.policies.evaluation import Evaluation, Outcome
-from assent.relay.policies.policy import Leg, Policy, first_version, read_draft
+from assent.relay.policies.file import read_policies
+from assent.relay.policies.policy import Leg, Policy
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
 """Whatever goes on as it is exits with 0."""
@@ -48,7 +48,7 @@ def try_out(file: Path, text: str, leg: str | None, as_json: bool) -> None:
     Exits with 0 if the message would pass, logged or not; with 10 if it would be masked, 11 if held for a
     person, 12 if blocked; with 1 if the file or a policy in it is not sound.
     """
-    policies = read_policies(_content(file), name=str(file), is_toml=file.suffix == ".toml")
+    policies = read_policies(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
     message = sys.stdin.read() if text == "-" else text
     legs = [Leg(leg)] if leg else list(Leg)
     seen = asyncio.run(_look(policies, message, legs))
@@ -59,24 +59,6 @@ def try_out(file: Path, text: str, leg: str | None, as_json: bool) -> None:
     else:
         _print(views)
     sys.exit(EXIT_CODES.get(strictest, 0))
-
-
-def read_policies(content: bytes, *, name: str, is_toml: bool) -> list[Policy]:
-    """The policies of a file: one, a list, or a table with `policies`; raises `ValidationFailed`."""
-    try:
-        raw: Any = tomllib.loads(content.decode()) if is_toml else msgspec.json.decode(content)
-    except (ValueError, RecursionError) as misfit:
-        raise ValidationFailed(f"{name} is not {'TOML' if is_toml else 'JSON'}: {misfit}.") from misfit
-    if isinstance(raw, dict) and "policies" in raw:
-        raw = raw["policies"]
-    listed = raw if isinstance(raw, list) else [raw]
-    if not listed:
-        raise ValidationFailed(f"{name} holds no policies.")
-    now = clock.now()
-    return [
-        first_version(read_draft(one, f"policies[{place}]"), policy_id=f"policy-{place + 1}", now=now)
-        for place, one in enumerate(listed)
-    ]
 
 
 async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:

@@ -12,7 +12,7 @@ from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannabl
 from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.book import Applicable, Applied, PolicyBook
 from assent.relay.policies.evaluation import Evaluation, Stage, is_final, judge, untouched
-from assent.relay.policies.policy import Leg, Policy, rule_of
+from assent.relay.policies.policy import Action, Leg, Policy, rule_of
 
 logger = logging.getLogger(__name__)
 MAX_VIEWS = 10_000
@@ -42,6 +42,7 @@ class _View(Struct, frozen=True, kw_only=True):
     applicable: Applicable
     steps: tuple[_Step, ...]
     clean: Evaluation
+    strictest: Action | None
 
 
 class Inspector:
@@ -79,6 +80,10 @@ class Inspector:
         """The policies that are looked at, in order."""
         return self._view(source, sink, leg, at).applicable.policies
 
+    def strictest(self, *, source: str, sink: str, leg: Leg, at: datetime) -> Action | None:
+        """The most that may happen to a message; None if nothing looks at it."""
+        return self._view(source, sink, leg, at).strictest
+
     def _view(self, source: str, sink: str, leg: Leg, at: datetime) -> _View:
         view = self._views.get((source, sink, leg))
         if view is None or not view.applicable.holds(at):
@@ -95,6 +100,11 @@ class Inspector:
             applicable=applicable,
             steps=tuple(step for step in steps if step.rules),
             clean=untouched(applicable.policies),
+            strictest=max(
+                (one.policy.action for one in applicable.policies),
+                key=lambda action: action.strictness,
+                default=None,
+            ),
         )
 
 

@@ -1,10 +1,11 @@
 """What becomes of a message, given what the detectors found: the strictest outcome wins, and doubt holds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import StrEnum
 from math import isfinite
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.ports.detector import Match, Scan, Scannable
 from assent.relay.policies.book import Applied
@@ -80,6 +81,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     not_reached: tuple[Applied, ...] = ()
     """Not looked at, because the message was blocked before."""
     findings: tuple[Finding, ...] = ()
+    opaque: tuple[str, ...] = ()
+    """Where the message carries content that is no text, such as files: nobody looked at it."""
 
     def masked(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
         """The texts to forward: without what MASK policies found, now or when a held message is released."""
@@ -135,6 +138,43 @@ def judge(applied: Sequence[Applied], stages: Iterable[Stage], pieces: Sequence[
         not_reached=tuple(applied[place] for place in sorted(missed)),
         findings=tuple(finding for place in sorted(found) for finding in found[place]),
     )
+
+
+def sparing(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -> Evaluation:
+    """The evaluation once nothing is held any more for texts that a person let pass, given by their number.
+
+    Only holds are spared: what another policy masks or blocks stays so. Doubts are spared if a person has
+    seen every text.
+    """
+    findings = tuple(
+        one
+        for one in evaluation.findings
+        if one.piece not in approved or one.action is not Action.HUMAN_REVIEW_REQUIRED
+    )
+    named = {(one.policy_id, one.policy_version) for one in findings}
+    every = {_name(one): one for one in (*evaluation.matched, *(one.applied for one in evaluation.unchecked))}
+    matched = tuple(one for one in evaluation.matched if _name(one) in named)
+    unchecked = () if all_approved else evaluation.unchecked
+    kept = {_name(one) for one in matched} | {_name(one.applied) for one in unchecked}
+    applied = list(every.values())
+    decided_by, outcome = _strictest(
+        applied,
+        [place for place, one in enumerate(applied) if _name(one) in named],
+        [place for place, one in enumerate(applied) if any(one is other.applied for other in unchecked)],
+    )
+    return replace(
+        evaluation,
+        outcome=outcome,
+        decided_by=decided_by,
+        matched=matched,
+        clean=(*evaluation.clean, *(one for name, one in every.items() if name not in kept)),
+        unchecked=unchecked,
+        findings=findings,
+    )
+
+
+def _name(applied: Applied) -> tuple[str, str]:
+    return (applied.policy.policy_id, applied.policy.version)
 
 
 def _take_in(

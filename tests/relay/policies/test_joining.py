@@ -1,0 +1,93 @@
+"""What stands half in one text and half in the next is found, and told where it stands."""
+
+import asyncio
+
+import pytest
+
+from assent.ports.detector import Scannable
+from assent.relay.detectors.regex_detector import RegexDetector
+from assent.relay.policies.evaluation import Evaluation, Outcome, sparing
+from assent.relay.policies.joining import Member, join, part_of, told_of_each
+from assent.relay.policies.policy import Policy
+from tests.relay.detectors.looking import WAY, inspector
+from tests.relay.policies.samples import regex_policy
+
+SSN = regex_policy(r"\d{3}-\d{2}-\d{4}", "MASK", "ssn")
+
+
+def judged(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> Evaluation:
+    pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
+    joined = join(pieces, [Member("m", only_joined) for _ in pieces])
+    found = asyncio.run(inspector(policies, RegexDetector()).inspect(joined.scannables, **WAY))
+    return told_of_each(found, joined, pieces)
+
+
+def masked(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> list[str]:
+    pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
+    found = judged(texts, policies, only_joined=only_joined)
+    return [piece.text for piece in found.masked(pieces)]
+
+
+def test_a_match_across_texts_is_masked_in_each_of_them() -> None:
+    assert masked(["a 536-", "22", "-8764 z"], [SSN]) == [
+        "a [MASKED:REGEX]",
+        "[MASKED:REGEX]",
+        "[MASKED:REGEX] z",
+    ]
+
+
+def test_a_match_in_one_text_is_told_once() -> None:
+    found = judged(["it is 536-22-8764.", "Thanks"], [SSN])
+    [finding] = found.findings
+    assert (finding.path, finding.start, finding.end) == ("message.parts[0].text", 6, 17)
+    assert finding.text == "536-22-8764"
+
+
+def test_offsets_are_true_in_every_text_of_a_match() -> None:
+    texts = ["é536-2", "2-87", "64🙂"]
+    found = judged(texts, [SSN])
+    assert [texts[one.piece][one.start : one.end] for one in found.findings] == ["536-2", "2-87", "64"]
+    assert [one.text for one in found.findings] == ["536-2", "2-87", "64"]
+
+
+def test_a_continued_text_is_read_as_a_whole_only() -> None:
+    cat = regex_policy(r"\bcat\b", "BLOCK")
+    assert judged(["cat", "egory"], [cat], only_joined=True).outcome is Outcome.PASS
+    assert judged(["cat", "egory"], [cat]).outcome is Outcome.BLOCK
+
+
+def test_a_match_without_width_masks_all_that_is_read_together() -> None:
+    ahead = regex_policy(r"(?=secret)", "MASK")
+    assert masked(["a sec", "ret b"], [ahead]) == ["[MASKED:REGEX]", "[MASKED:REGEX]"]
+
+
+def test_texts_that_do_not_belong_together_are_not_joined() -> None:
+    pieces = [Scannable("a", "536-22"), Scannable("b", "-8764")]
+    assert join(pieces, [None, None]).scannables == pieces
+    assert join(pieces, [Member(1), Member(2)]).scannables == pieces
+
+
+@pytest.mark.parametrize(
+    ("path", "of"),
+    [
+        ("message.parts[0].text", "message"),
+        ("message.content[12].text", "message"),
+        ("artifacts[3].parts[0].text", "artifacts[3]"),
+        ("message.parts[0].filename", None),
+        ("message.parts[0].data.text", None),
+        ("message.metadata.text", None),
+    ],
+)
+def test_text_parts_are_known_by_their_path(path: str, of: str | None) -> None:
+    found = part_of(path)
+    assert (found.of if found else None) == of
+
+
+def test_what_a_person_let_pass_is_not_held_again_but_still_masked() -> None:
+    hold = regex_policy(r"536", "HUMAN_REVIEW_REQUIRED", "hold")
+    found = judged(["a 536-22-8764"], [SSN, hold])
+    assert found.outcome is Outcome.HOLD
+    spared = sparing(found, {0}, all_approved=True)
+    assert (spared.outcome, [one.action.value for one in spared.findings]) == (Outcome.MASK, ["MASK"])
+    assert [one.policy.policy_id for one in spared.clean] == ["hold"]
+    assert sparing(found, set(), all_approved=False).outcome is Outcome.HOLD
