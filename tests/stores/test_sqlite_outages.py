@@ -13,6 +13,7 @@ from assent.ports.store import Store
 from assent.stores.sqlite.connection import connect_writer
 from assent.stores.sqlite.migrate import prepare
 from assent.stores.sqlite.operation import Operation
+from assent.stores.sqlite.pages import PageReader
 from assent.stores.sqlite.reader import Reader
 from assent.stores.sqlite.store import SqliteStore
 from assent.stores.sqlite.writer import Writer
@@ -43,7 +44,7 @@ async def writer(connection: apsw.Connection) -> Writer:
 
 @pytest.fixture
 async def store(path: Path, writer: Writer) -> AsyncIterator[Store]:
-    sqlite = SqliteStore(Reader(path), writer)
+    sqlite = SqliteStore(Reader(path), writer, PageReader(path))
     yield sqlite
     await sqlite.aclose()
 

@@ -2,16 +2,22 @@
 
 Every write is one transaction. A write that returns is on disk; a write that raises changed nothing. What the
 store has to search by is a field of its own, everything else is in `body`, which only the relay reads.
+
+What no engine could keep (`ports/storable.py`) is refused with ValidationFailed, in rows and in filters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
-RecordKind = Literal["agent", "caller", "group", "policy", "policy_group", "binding", "book", "tenant"]
+RecordKind = Literal[
+    "agent", "caller", "group", "policy", "policy_group", "binding", "book", "roster", "tenant"
+]
 HoldStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
+TaskKind = Literal["task", "context", "webhook", "webhooks"]
+"""Tasks and conversations; webhooks by their own ids, and which of them are a task's."""
 Order = Literal["newest", "oldest"]
 
 
@@ -28,11 +34,11 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class TaskRow(Struct, frozen=True, kw_only=True):
-    """A task or a conversation as its caller names it, and what the relay knows of it."""
+    """A task or a conversation as its caller names it, and what the relay knows of it, webhooks included."""
 
     tenant: str
     agent: str
-    kind: Literal["task", "context"]
+    kind: TaskKind
     id: str
     body: bytes
     saved_at: datetime
@@ -91,6 +97,7 @@ class HoldFilter(Struct, frozen=True, kw_only=True):
     detection_source: str | None = None
     correlation_id: str | None = None
     since: datetime | None = None
+    """When the hold was made, and so is `until`, which is not included."""
     until: datetime | None = None
 
 
@@ -149,13 +156,20 @@ class RelayStore(Protocol):
         """All records of a kind, of one tenant or of all, in the order they were first saved."""
         ...
 
+    def on_records(self, listener: Callable[[str | None], None]) -> None:
+        """Call `listener` in the event loop after records changed, with their tenant; None: of any tenant.
+
+        Changes by other processes are told too, within a second, as None.
+        """
+        ...
+
     # Tasks
 
     async def task(self, tenant: str, agent: str, kind: str, id: str) -> TaskRow | None:
         """What is known under this name."""
         ...
 
-    async def save_tasks(self, rows: Sequence[TaskRow]) -> None:
+    async def save_tasks(self, tasks: Sequence[TaskRow]) -> None:
         """Write entries in the place of earlier ones of their names, all or none."""
         ...
 
@@ -190,7 +204,7 @@ class RelayStore(Protocol):
     # Audit
 
     async def add_events(self, events: Sequence[AuditRow]) -> None:
-        """Append events."""
+        """Append events, all or none; raises RelayConflict if an id is taken."""
         ...
 
     async def audit(
@@ -212,7 +226,10 @@ class RelayStore(Protocol):
     async def traces(
         self, tenant: str, asked: AuditFilter, *, page: int, size: int
     ) -> tuple[Sequence[Trace], int]:
-        """Correlation ids with events that fit, the newest first, and how many there are in all."""
+        """Correlation ids with events that fit, the newest first, and how many there are in all.
+
+        Each with the numbers of all its events, also of those that were not asked for.
+        """
         ...
 
     async def redact_events(self, tenant: str, *, before: datetime, limit: int) -> Sequence[AuditRow]:
@@ -230,6 +247,7 @@ class RelayStore(Protocol):
     async def forget(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
         """Remove events, settled holds and tasks that are older, at most `limit` of each.
 
+        Tasks of holds that wait for a person stay. The three go one after the other, not in one transaction.
         Returns how many went; ask again until it is 0, so that nobody waits for a million of them.
         """
         ...

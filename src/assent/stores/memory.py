@@ -1,8 +1,7 @@
 """Everything in this process's memory, for tests and try-outs: the same rules, and gone when it ends."""
 
-import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -12,17 +11,18 @@ from assent.cases.case import Case, Offer
 from assent.cases.events import Event
 from assent.cases.grant import Grant, GrantUse
 from assent.cases.machine import Step
-from assent.errors import CaseConflict, Unavailable
+from assent.errors import CaseConflict
 from assent.ports.store import ApiKey, Commitment, Delivery, Draft, Endpoint, Filing, Replay
 from assent.protocol.poll import Status
+from assent.stores.memory_relay import MemoryRelayStore
+from assent.stores.telling import Listener, tell
 
-Listener = Callable[[str | None], None]
 
-
-class MemoryStore:
+class MemoryStore(MemoryRelayStore):
     """A Store of plain dictionaries. One event loop may use it; nothing survives it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._cases: dict[str, Case] = {}
         self._offers: dict[str, Offer] = {}
         self._events: dict[str, list[Event]] = {}
@@ -38,7 +38,6 @@ class MemoryStore:
         self._grants: dict[str, Grant] = {}
         self._grant_uses: dict[tuple[str, str], GrantUse] = {}
         self._listeners: list[Listener] = []
-        self._closed = False
 
     async def create(self, filing: Filing) -> None:
         """Write a new case; raises CaseConflict if its id, its replay key or its link's version is taken."""
@@ -317,10 +316,6 @@ class MemoryStore:
         """Serve no longer."""
         self._closed = True
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise Unavailable("The store is closed.")
-
     def _guard_filing(self, filing: Filing) -> None:
         replay, now = filing.replay, filing.case.created_at
         if filing.case.id in self._cases:
@@ -371,10 +366,4 @@ class MemoryStore:
             self._deliveries[delivery.id] = replace(delivery, target="", body=b"")
 
     def _announce(self, changed: Iterable[str]) -> None:
-        for case_id in changed:
-            for listener in self._listeners:
-                try:
-                    listener(case_id)
-                except Exception as error:
-                    context = {"message": "a listener to the store failed", "exception": error}
-                    asyncio.get_running_loop().call_exception_handler(context)
+        tell(self._listeners, changed)

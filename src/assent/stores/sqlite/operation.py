@@ -40,6 +40,9 @@ class Operation(Struct, frozen=True):
     guards: tuple[Statement, ...] = ()
     statements: tuple[Statement, ...] = ()
     changed: tuple[str, ...] = ()
+    """Cases to tell of."""
+    tenants: tuple[str, ...] = ()
+    """Tenants to tell of, whose records changed."""
 
 
 def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:

@@ -244,3 +244,142 @@ DELETE FROM grant_uses WHERE expires_at <= ?1
 
 -- name: select_nothing
 SELECT number FROM cases WHERE number = 0
+
+
+-- name: insert_record
+INSERT INTO relay_records (tenant, kind, id, rev, saved_at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (kind, tenant, id) DO NOTHING
+
+-- name: update_record
+UPDATE relay_records SET rev = ?4, saved_at = ?5, body = ?6
+WHERE tenant = ?1 AND kind = ?2 AND id = ?3 AND rev = ?4 - 1
+
+-- name: delete_record
+DELETE FROM relay_records WHERE tenant = ?1 AND kind = ?2 AND id = ?3 AND rev = ?4
+
+-- name: count_record_change
+INSERT INTO relay_changes (name, count) VALUES ('records', 1) ON CONFLICT (name) DO UPDATE SET count = count + 1
+
+-- name: select_record_changes
+SELECT count FROM relay_changes WHERE name = 'records'
+
+-- name: select_record
+SELECT tenant, kind, id, rev, saved_at, body FROM relay_records WHERE tenant = ?1 AND kind = ?2 AND id = ?3
+
+-- name: select_records
+SELECT tenant, kind, id, rev, saved_at, body FROM relay_records WHERE kind = ?1 ORDER BY number
+
+-- name: select_records_of_tenant
+SELECT tenant, kind, id, rev, saved_at, body FROM relay_records WHERE kind = ?1 AND tenant = ?2 ORDER BY number
+
+
+-- name: upsert_task
+INSERT INTO relay_tasks (tenant, agent, kind, id, saved_at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (tenant, agent, kind, id) DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body
+
+-- name: select_task
+SELECT tenant, agent, kind, id, saved_at, body FROM relay_tasks
+WHERE tenant = ?1 AND agent = ?2 AND kind = ?3 AND id = ?4
+
+-- name: delete_tasks
+-- What a message waits for stays, however old it is.
+DELETE FROM relay_tasks WHERE number IN (
+  SELECT number FROM relay_tasks AS old WHERE tenant = ?1 AND saved_at < ?2 AND NOT EXISTS (
+    SELECT 1 FROM holds WHERE tenant = ?1 AND task_id = old.id AND sink = old.agent AND status = 'PENDING'
+  ) ORDER BY saved_at LIMIT ?3
+) RETURNING 1
+
+
+-- name: insert_hold
+INSERT INTO holds (
+  id, tenant, case_id, rev, status, detection_source, source, sink, task_id, policy_name, correlation_id,
+  created_at, resolved_at, body, envelope
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+ON CONFLICT DO NOTHING
+
+-- name: update_hold
+UPDATE holds SET
+  rev = ?4, status = ?5, detection_source = ?6, source = ?7, sink = ?8, task_id = ?9, policy_name = ?10,
+  correlation_id = ?11, created_at = ?12, resolved_at = ?13, body = ?14, envelope = ?15
+WHERE id = ?1 AND tenant = ?2 AND case_id = ?3 AND rev = ?4 - 1
+
+-- name: select_holds
+SELECT
+  id, tenant, case_id, rev, status, detection_source, source, sink, task_id, policy_name, correlation_id,
+  created_at, resolved_at, body, envelope
+FROM holds
+
+-- name: count_holds
+SELECT count(*) FROM holds
+
+-- name: delete_holds
+DELETE FROM holds WHERE number IN (
+  SELECT number FROM holds
+  WHERE tenant = ?1 AND status IN ('APPROVED', 'REJECTED', 'EXPIRED', 'WITHDRAWN')
+    AND created_at < ?2 AND coalesce(resolved_at, created_at) < ?2
+  LIMIT ?3
+) RETURNING 1
+
+
+-- name: insert_audit_event
+INSERT INTO audit_events (
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+
+-- name: select_audit_events
+SELECT
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+FROM audit_events
+
+-- name: select_numbered_audit_events
+SELECT
+  number, id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id,
+  body
+FROM audit_events
+
+-- name: select_first_number
+-- Where to begin for a moment: numbers grow with time, though not strictly.
+SELECT min(number) FROM audit_events INDEXED BY audit_events_by_time WHERE tenant = ?1 AND at >= ?2
+
+-- name: count_audit_events
+SELECT count(*) FROM audit_events
+
+-- name: select_audit_event
+SELECT
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+FROM audit_events WHERE tenant = ?1 AND id = ?2
+
+-- name: select_correlations
+SELECT DISTINCT correlation_id FROM audit_events
+
+-- name: count_correlations
+SELECT count(*) FROM asked
+
+-- name: select_traces
+-- Of each correlation id all events count, also those that were not asked for.
+SELECT asked.correlation_id, min(at), max(at), count(*)
+FROM asked JOIN audit_events AS event ON event.tenant = ? AND event.correlation_id = asked.correlation_id
+GROUP BY asked.correlation_id ORDER BY max(at) DESC, max(number) DESC LIMIT ? OFFSET ?
+
+-- name: select_audited_tenants
+-- One step per tenant, however many events each has.
+WITH RECURSIVE audited (tenant) AS (
+  SELECT min(tenant) FROM audit_events
+  UNION ALL
+  SELECT (SELECT min(tenant) FROM audit_events WHERE tenant > audited.tenant) FROM audited
+  WHERE audited.tenant IS NOT NULL
+)
+SELECT tenant FROM audited WHERE tenant IS NOT NULL
+
+-- name: select_audit_events_to_redact
+SELECT
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+FROM audit_events WHERE tenant = ?1 AND redacted = 0 AND at < ?2 ORDER BY at, number LIMIT ?3
+
+-- name: redact_audit_event
+UPDATE audit_events SET body = ?3, redacted = 1 WHERE tenant = ?1 AND id = ?2
+
+-- name: delete_audit_events
+DELETE FROM audit_events WHERE number IN (
+  SELECT number FROM audit_events WHERE tenant = ?1 AND at < ?2 ORDER BY at LIMIT ?3
+) RETURNING 1

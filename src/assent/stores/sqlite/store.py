@@ -13,9 +13,11 @@ from assent.stores.sqlite.keys import SqliteKeyStore
 from assent.stores.sqlite.migrate import prepare
 from assent.stores.sqlite.operation import Operation
 from assent.stores.sqlite.outbox import SqliteOutboxStore
+from assent.stores.sqlite.pages import PageReader
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.reader import Reader
 from assent.stores.sqlite.recent import RecentCases
+from assent.stores.sqlite.relay import SqliteRelayStore
 from assent.stores.sqlite.rows import micros
 from assent.stores.sqlite.writer import Writer
 
@@ -25,12 +27,14 @@ DELETE_GRANT_USES = QUERIES["delete_grant_uses"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
 
-class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGrantStore):
+class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGrantStore, SqliteRelayStore):
     """Everything a server keeps, in one file; other processes may read and write it at the same time."""
 
-    def __init__(self, reader: Reader, writer: Writer) -> None:
+    def __init__(self, reader: Reader, writer: Writer, pages: PageReader) -> None:
         self._reader = reader
         self._writer = writer
+        self._pages = pages
+        self._record_changes = self._count_record_changes()
         self._recent = RecentCases()
         writer.on_change(self._forget)
         self._loop = asyncio.get_running_loop()
@@ -45,7 +49,7 @@ class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGran
         path = Path(path)
         prepare(path)
         connection = connect_writer(path)
-        return cls(Reader(path), Writer(connection))
+        return cls(Reader(path), Writer(connection), PageReader(path))
 
     def on_change(self, listener: Callable[[str | None], None]) -> None:
         """Call `listener` in the event loop with each changed case's id; None: another process wrote."""
@@ -66,12 +70,14 @@ class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGran
         """Finish what was accepted and close."""
         self._timer.cancel()
         await self._writer.finish()
+        await self._pages.aclose()
         self._reader.close()  # first: the last to close folds the log into the file, and a reader cannot
         self._writer.close()
 
     def _forget(self, case_id: str | None) -> None:
         if case_id is None:  # another process wrote; it may have moved any case
             self._recent.clear()
+            self._look_at_records()
 
     def _look_around(self) -> None:
         self._writer.look_around()

@@ -6,7 +6,6 @@ disk or for another process runs in a thread beside it (docs/decisions/0001-sqli
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
 
 import apsw
 
@@ -17,12 +16,12 @@ from assent.stores.sqlite.connection import BUSY_FOR_MS, OUTAGES
 from assent.stores.sqlite.errand import ErrandThread
 from assent.stores.sqlite.operation import Operation
 from assent.stores.sqlite.queries import QUERIES
+from assent.stores.telling import Listener, tell
 
 MAX_BATCH = 256  # bounds how long the loop is kept from everything else
 DATA_VERSION = QUERIES["data_version"]
 
 Pending = tuple[Operation, "asyncio.Future[Rows]"]
-Listener = Callable[[str | None], None]
 
 
 class Writer:
@@ -40,6 +39,7 @@ class Writer:
         self._closed = False
         self._curious = False
         self._listeners: list[Listener] = []
+        self._record_listeners: list[Listener] = []
         self._seen_version = self._data_version()
         self._thread = ErrandThread(self._loop)
         connection.set_busy_timeout(0)
@@ -58,6 +58,14 @@ class Writer:
     def on_change(self, listener: Listener) -> None:
         """Call `listener` after each commit with every case it changed."""
         self._listeners.append(listener)
+
+    def on_records(self, listener: Listener) -> None:
+        """Call `listener` after each commit with every tenant whose records it changed."""
+        self._record_listeners.append(listener)
+
+    def tell_of_records(self, tenant: str | None) -> None:
+        """Tell who listens to records; None: those of any tenant."""
+        tell(self._record_listeners, [tenant])
 
     def look_around(self) -> None:
         """Tell the listeners if another process has written, now or before the next transaction."""
@@ -128,15 +136,18 @@ class Writer:
         if error is not None:
             self._fail(error)
             return
-        changed: list[str | None] = []
+        changed: list[str] = []
+        tenants: list[str] = []
         for (operation, future), outcome in zip(self._batch, self._outcomes, strict=True):
             if isinstance(outcome, Exception):
                 _reject(future, outcome)
                 continue
             changed.extend(operation.changed)
+            tenants.extend(operation.tenants)
             if not future.done():
                 future.set_result(outcome)
-        self._announce(changed)
+        tell(self._listeners, changed)
+        tell(self._record_listeners, tenants)
         self._loop.call_soon(self._turn)  # those who were waiting may have more to write
 
     def _fail(self, error: Exception) -> None:
@@ -149,15 +160,6 @@ class Writer:
             self._alone = len(self._batch)
         self._loop.call_soon(self._turn)
 
-    def _announce(self, changed: Iterable[str | None]) -> None:
-        for case_id in changed:
-            for listener in self._listeners:
-                try:
-                    listener(case_id)
-                except Exception as error:
-                    context = {"message": "a listener to the store failed", "exception": error}
-                    self._loop.call_exception_handler(context)
-
     def _look(self) -> None:
         self._curious = False
         try:
@@ -166,7 +168,7 @@ class Writer:
             return  # whoever reads or writes next will hear of it
         if version != self._seen_version:
             self._seen_version = version
-            self._announce([None])
+            tell(self._listeners, [None])
 
     def _data_version(self) -> int:
         """Changes when any other connection commits, and not when this one does."""
