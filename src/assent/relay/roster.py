@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-from assent.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable
+from assent.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
 from assent.ports.identity import Principal
-from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from assent.relay.registered import TENANT, AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from assent.relay.registry import DEFAULT_TENANT, NO_SUCH_AGENT, Agent, Caller, Subscription
 from assent.relay.tenancy import PERMISSIONS, Membership
 
@@ -30,7 +30,7 @@ class Roster:
         self.agents = agents
         self.callers = callers
         self.groups = groups
-        self._environ = environ
+        self.environ = environ
         self._homes = _homes(callers, groups)
         self._subscriptions: dict[Key, Subscription] = {}
 
@@ -56,7 +56,9 @@ class Roster:
         """See `Tenancy`."""
         home = self.home(principal.name) if principal.name is not None else None
         if ADMIN in principal.scopes:
-            where = tenant or home or DEFAULT_TENANT
+            where = home or DEFAULT_TENANT if tenant is None else tenant
+            if not TENANT.fullmatch(where):
+                raise ValidationFailed("tenantId: a tenant is named by at most 63 of a-z, 0-9 and -.")
             return Membership(principal=principal, tenant=where, permissions=PERMISSIONS)
         if principal.name is None or home is None:
             raise NotPermitted(NOT_A_MEMBER)
@@ -85,7 +87,7 @@ class Roster:
         if known is None:
             raise CaseNotFound(NO_SUCH_AGENT)
         try:
-            credentials = credentials_of(known, self._environ)
+            credentials = credentials_of(known, self.environ)
         except SettingsError as missing:
             raise Unavailable(f"The agent {agent_id} cannot be called: {missing.message}") from missing
         return Agent(
