@@ -10,10 +10,21 @@ from assent.desk.review_desk import ReviewDesk
 from assent.ports.courier import Courier
 from assent.ports.store import Store
 from assent.relay.access import Access
+from assent.relay.api.agents import AgentsApi
+from assent.relay.api.audit import AuditApi
+from assent.relay.api.bindings import BindingApi
+from assent.relay.api.callers import CallersApi
 from assent.relay.api.front import ApiFront
+from assent.relay.api.groups import GroupsApi
+from assent.relay.api.policies import PolicyApi
+from assent.relay.api.policy_groups import PolicyGroupApi
 from assent.relay.api.route import ApiRoute
+from assent.relay.audit.stored import StoredTrail
+from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.calls import Calls
+from assent.relay.detectors.registry import installed
 from assent.relay.directory import Directory
+from assent.relay.enrolment import Enrolment
 from assent.relay.inspection import Inspector, PassEverything
 from assent.relay.limits import limits_from
 from assent.relay.members import Members
@@ -51,7 +62,15 @@ class Relay:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.members = Members(roster_of(world.settings, world.environ))
+        self.members = Members(
+            roster_of(world.settings, world.environ),
+            store=world.store,
+            monotonic=world.monotonic,
+            allow_loopback=world.allow_loopback,
+        )
+        self.trail = StoredTrail(world.store, now=world.now)
+        self.detectors = installed()
+        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
         self.app = relay_app(
             world.settings,
             environ=world.environ,
@@ -73,7 +92,17 @@ class Relay:
 
     def _routes(self) -> list[ApiRoute]:
         """Every address of the API."""
-        return []
+        world = self.world
+        enrolment = Enrolment(world.store, self.members, tell=self.trail.change, now=world.now)
+        return [
+            *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
+            *CallersApi(enrolment).routes(),
+            *GroupsApi(enrolment).routes(),
+            *PolicyApi(self.books, self.detectors).routes(),
+            *PolicyGroupApi(self.books).routes(),
+            *BindingApi(self.books).routes(),
+            *AuditApi(world.store, self.trail, now=world.now).routes(),
+        ]
 
     async def start(self) -> None:
         """Begin what goes on beside requests."""
@@ -81,6 +110,8 @@ class Relay:
     async def aclose(self) -> None:
         """End it, and give up what is under way."""
         await self.app.aclose()
+        await self.trail.aclose()
+        await self.detectors.aclose()
 
 
 def relay_app(
