@@ -5,10 +5,14 @@ named itself is joined to the agent's own.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Literal, Protocol
 
+import msgspec
 from msgspec import Struct
 
+from assent.ports.relay_store import TaskRow
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.reading import Json
 
@@ -65,6 +69,22 @@ class TaskBook(Protocol):
         """Keep an entry, in the place of an earlier one of its id."""
         ...
 
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        """Know rows (`row_of`) that were just written together with something else, such as a hold."""
+        ...
+
+
+def row_of(tenant: str, agent: str, kind: Kind, entry: Entry, at: datetime) -> TaskRow:
+    """An entry as it is stored."""
+    return TaskRow(
+        tenant=tenant, agent=agent, kind=kind, id=entry.id, body=msgspec.json.encode(entry), saved_at=at
+    )
+
+
+def entry_of(row: TaskRow) -> Entry:
+    """The entry in a stored row."""
+    return msgspec.json.decode(row.body, type=Entry)
+
 
 class MemoryTaskBook:
     """A `TaskBook` for as long as the process lives; the oldest entries go when there are too many."""
@@ -83,3 +103,9 @@ class MemoryTaskBook:
         self._entries.move_to_end((tenant, agent, kind, entry.id))
         if len(self._entries) > self._most:
             self._entries.popitem(last=False)
+
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        """See `TaskBook`."""
+        for row in rows:
+            if row.kind in ("task", "context"):
+                self._entries[row.tenant, row.agent, row.kind, row.id] = entry_of(row)

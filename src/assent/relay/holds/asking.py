@@ -1,0 +1,193 @@
+"""The question that a held message is to a person."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from assent.desk.draft import CaseDraft
+from assent.ports.detector import Scannable
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.a2a.translation import parts_of
+from assent.relay.holds.body import HeldBy
+from assent.relay.holds.envelope import Frozen, Matter
+from assent.relay.holds.showing import label, shown_texts, visible
+from assent.relay.inspection import Exchange
+from assent.relay.policies.evaluation import Evaluation
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.policy import Action
+from assent.relay.reasons import (
+    HitlHeld,
+    HitlHeldAgentInputRequired,
+    RelayReason,
+)
+from assent.relay.registry import Subscription
+
+FIELD = "held_message"
+LONGEST_TEXT = 100_000
+LONGEST_MATCHED = 2_000
+MOST_FACTS = 50
+OVERHEAD = 16 * 1024
+"""So much of a case's context is left for everything but the texts."""
+
+
+class Matched(Struct, frozen=True, kw_only=True):
+    """Why a message is held: a policy, or the agent's own wish."""
+
+    policy: HeldBy | None = None
+    findings: tuple[Finding, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    reason: str
+    opaque: tuple[str, ...] = ()
+
+    @property
+    def metadata(self) -> RelayReason:
+        """What callers are told."""
+        if self.policy is None:
+            return HitlHeldAgentInputRequired()
+        return HitlHeld(
+            policy_name=self.policy.name,
+            policy_version=self.policy.version,
+            policy_level=self.policy.level,
+        )
+
+    @property
+    def content(self) -> str | None:
+        """What was found, for a reviewer; None where no policy looked."""
+        if self.policy is None:
+            return None
+        held = [one.text for one in self.findings if one.action is Action.HUMAN_REVIEW_REQUIRED]
+        found = "\n".join(dict.fromkeys(held or [one.text for one in self.findings]))
+        return visible(found)[:LONGEST_MATCHED] or None
+
+
+AGENT_ASKS = Matched(reason="The agent asks for input.")
+
+
+def matched_by(evaluation: Evaluation) -> Matched:
+    """What an evaluation says; raises ValueError if no policy decided it."""
+    applied = evaluation.decided_by
+    if applied is None:
+        raise ValueError("a message is held by a policy, or not at all")
+    policy = applied.policy
+    return Matched(
+        policy=HeldBy(
+            id=policy.policy_id, name=policy.name, version=policy.version, level=applied.level.value
+        ),
+        findings=evaluation.findings,
+        unchecked=tuple(f"{one.applied.policy.name}: {one.reason}" for one in evaluation.unchecked),
+        reason=evaluation.reason,
+        opaque=evaluation.opaque,
+    )
+
+
+def draft_of(
+    frozen: Frozen,
+    exchange: Exchange,
+    matched: Matched,
+    pieces: Sequence[Scannable],
+    *,
+    task_id: str,
+    max_context_bytes: int,
+) -> CaseDraft:
+    """The question, with the message and what was found in it."""
+    frame, subscription = frozen.frame, exchange.subscription
+    room = max_context_bytes - OVERHEAD
+    held: dict[str, Any] = {}
+    while True:  # a text full of quotation marks is longer in JSON than it is
+        held = {
+            "matter": frame.matter,
+            "leg": frame.leg.value,
+            "sender": label(_sender(frame.matter, subscription)),
+            "receiver": label(_receiver(frame.matter, subscription)),
+            "caller": label(subscription.source.name),
+            "caller_kind": subscription.source.kind,
+            "agent": label(subscription.sink.id),
+            "policy": _policy(matched),
+            "reason": visible(matched.reason)[:500],
+            "unchecked": [label(one) for one in matched.unchecked[:MOST_FACTS]],
+            "files": [label(path) for path in matched.opaque[:MOST_FACTS]],
+            "digest": frozen.digest,
+            "task_id": label(task_id),
+            "correlation_id": label(exchange.correlation_id),
+            **shown_texts(pieces, matched.findings, room=room),
+        }
+        if room < 1024 or len(_encoded(held)) <= max_context_bytes - 1024:
+            break
+        room //= 2
+    return CaseDraft(
+        type="approval",
+        prompt=prompt_of(frame.matter, subscription),
+        message=summary_of(frame.matter, subscription, matched),
+        context={FIELD: held},
+        default_action="reject",
+        inline_actions=("approve", "reject"),
+        agent=label(subscription.source.name),
+    )
+
+
+def prompt_of(matter: Matter, subscription: Subscription) -> str:
+    """The question in one sentence."""
+    caller, agent = label(subscription.source.name), label(subscription.sink.id)
+    if matter == "request":
+        return f"May this message from {caller} go to the agent {agent}?"
+    if matter == "response":
+        return f"May {caller} see this answer of the agent {agent}?"
+    return f"The agent {agent} asks for input. May it go on?"
+
+
+def summary_of(matter: Matter, subscription: Subscription, matched: Matched) -> str:
+    """What is held and why, in a sentence that shows nothing of it."""
+    caller, agent = label(subscription.source.name), label(subscription.sink.id)
+    if matter == "input":
+        return f"The agent {agent} asks for input while it works for {caller}."
+    what = (
+        f"A message from {caller} to {agent}" if matter == "request" else f"An answer of {agent} to {caller}"
+    )
+    return f"{what} is held. {visible(matched.reason)}"[:2000]
+
+
+def text_shown(pieces: Sequence[Scannable]) -> str:
+    """All texts of a message as one."""
+    return visible("\n".join(piece.text for piece in pieces))[:LONGEST_TEXT]
+
+
+def data_parts(exchange: Exchange, reply: A2AReply | None) -> list[Any] | None:
+    """The data parts of what is held; None if there are none."""
+    said = exchange.call.message if reply is None else _said(reply)
+    found = [part["data"] for part in parts_of(said or {}) if "data" in part]
+    return found or None
+
+
+def role_of_matter(matter: Matter) -> Literal["user", "agent"]:
+    """Who wrote what is held."""
+    return "user" if matter == "request" else "agent"
+
+
+def _said(reply: A2AReply) -> dict[str, Any] | None:
+    if reply.message is not None:
+        return reply.message
+    about = reply.task or reply.status_update or {}
+    status = about.get("status")
+    said = status.get("message") if isinstance(status, dict) else None
+    return said if isinstance(said, dict) else None
+
+
+def _sender(matter: Matter, subscription: Subscription) -> str:
+    return subscription.source.name if matter == "request" else subscription.sink.id
+
+
+def _receiver(matter: Matter, subscription: Subscription) -> str:
+    return subscription.sink.id if matter == "request" else subscription.source.name
+
+
+def _policy(matched: Matched) -> dict[str, str] | None:
+    policy = matched.policy
+    if policy is None:
+        return None
+    return {"name": label(policy.name), "version": policy.version, "level": policy.level}
+
+
+def _encoded(held: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(held)
