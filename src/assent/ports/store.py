@@ -16,6 +16,7 @@ from assent.cases.machine import Step
 from assent.ports.relay_store import RelayStore
 from assent.protocol.poll import Status
 
+KEEP_NOTICES_FOR = timedelta(days=7)
 DeliveryState = Literal["waiting", "delivered", "failed"]
 
 
@@ -34,6 +35,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     id: str
     case_id: str
+    """Empty for one that no case owes; its content is forgotten as soon as it is settled."""
     event: str
     owner: str
     courier: str
@@ -173,6 +175,10 @@ class CaseStore(Protocol):
 class OutboxStore(Protocol):
     """Deliveries and the endpoints they go to."""
 
+    async def owe(self, deliveries: Sequence[Delivery]) -> None:
+        """Write deliveries that no case owes, all or none."""
+        ...
+
     async def lease_deliveries(
         self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
     ) -> Sequence[Delivery]:
@@ -289,7 +295,10 @@ class Store(CaseStore, OutboxStore, KeyStore, GrantStore, RelayStore, Protocol):
         ...
 
     async def purge(self, now: datetime) -> int:
-        """Forget replays and keys of grants that have run out; returns how many replays."""
+        """Forget replays and keys of grants that have run out; returns how many replays.
+
+        Of deliveries that no case owed, those go that were settled more than `KEEP_NOTICES_FOR` ago.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -12,7 +12,7 @@ from assent.cases.events import Event
 from assent.cases.grant import Grant, GrantUse
 from assent.cases.machine import Step
 from assent.errors import CaseConflict
-from assent.ports.store import ApiKey, Commitment, Delivery, Draft, Endpoint, Filing, Replay
+from assent.ports.store import KEEP_NOTICES_FOR, ApiKey, Commitment, Delivery, Draft, Endpoint, Filing, Replay
 from assent.protocol.poll import Status
 from assent.stores.memory_relay import MemoryRelayStore
 from assent.stores.telling import Listener, tell
@@ -144,6 +144,11 @@ class MemoryStore(MemoryRelayStore):
         """What was typed so far."""
         self._check_open()
         return self._drafts.get(case_id)
+
+    async def owe(self, deliveries: Sequence[Delivery]) -> None:
+        """Write deliveries that no case owes, all or none."""
+        self._check_open()
+        self._deliveries.update((owed.id, owed) for owed in deliveries)
 
     async def lease_deliveries(
         self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
@@ -310,6 +315,11 @@ class MemoryStore(MemoryRelayStore):
         forgotten = len(self._replays) - len(kept)
         self._replays = kept
         self._grant_uses = {key: use for key, use in self._grant_uses.items() if use.expires_at > now}
+        self._deliveries = {
+            id: owed
+            for id, owed in self._deliveries.items()
+            if not _forgettable(owed, now - KEEP_NOTICES_FOR)
+        }
         return forgotten
 
     async def aclose(self) -> None:
@@ -367,3 +377,8 @@ class MemoryStore(MemoryRelayStore):
 
     def _announce(self, changed: Iterable[str]) -> None:
         tell(self._listeners, changed)
+
+
+def _forgettable(delivery: Delivery, before: datetime) -> bool:
+    settled_at = delivery.settled_at
+    return not delivery.case_id and settled_at is not None and settled_at <= before

@@ -7,12 +7,13 @@ import msgspec
 
 from assent.ports.store import Delivery, Endpoint
 from assent.stores.sqlite import rows
-from assent.stores.sqlite.operation import settlement_operation, single
+from assent.stores.sqlite.operation import Operation, settlement_operation, single
 from assent.stores.sqlite.queries import QUERIES
 from assent.stores.sqlite.reader import Reader
 from assent.stores.sqlite.rows import Params, micros, moment
 from assent.stores.sqlite.writer import Writer
 
+INSERT_NOTICE = QUERIES["insert_notice"]
 LEASE_DELIVERIES = QUERIES["lease_deliveries"]
 REQUEUE_DELIVERY = QUERIES["requeue_delivery"]
 SELECT_DELIVERIES = QUERIES["select_deliveries"]
@@ -33,6 +34,11 @@ class SqliteOutboxStore:
 
     _reader: Reader
     _writer: Writer
+
+    async def owe(self, deliveries: Sequence[Delivery]) -> None:
+        """Write deliveries that no case owes, all or none."""
+        statements = tuple((INSERT_NOTICE, rows.delivery_row(owed)) for owed in deliveries)
+        await self._writer.submit(Operation(statements=statements))
 
     async def lease_deliveries(
         self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()

@@ -128,14 +128,22 @@ INSERT INTO deliveries (
   last_error, settled_at
 ) SELECT ?1, number, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM cases WHERE id = ?2
 
+-- name: insert_notice
+INSERT INTO deliveries (
+  id, event, owner, courier, target, body, created_at, next_at, state, attempts, last_status, last_error, settled_at
+) VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+
+-- name: delete_notices
+DELETE FROM deliveries WHERE case_number IS NULL AND settled_at <= ?1
+
 -- name: lease_deliveries
 UPDATE deliveries SET next_at = ?2 WHERE number IN (
   SELECT number FROM deliveries
   WHERE state = 'waiting' AND next_at <= ?1 AND target NOT IN (SELECT value FROM json_each(?4))
   ORDER BY next_at LIMIT ?3
 ) RETURNING
-  id, (SELECT id FROM cases WHERE number = case_number), event, owner, courier, target, body, created_at,
-  next_at, state, attempts, last_status, last_error, settled_at
+  id, coalesce((SELECT id FROM cases WHERE number = case_number), ''), event, owner, courier, target, body,
+  created_at, next_at, state, attempts, last_status, last_error, settled_at
 
 -- name: settle_delivery
 UPDATE deliveries SET next_at = ?2, state = ?3, attempts = ?4, last_status = ?5, last_error = ?6, settled_at = ?7
@@ -145,8 +153,8 @@ WHERE id = ?1 AND state <> 'delivered'
 UPDATE deliveries SET state = 'waiting', attempts = 0, next_at = ?2, settled_at = NULL
 WHERE id = ?1 AND body <> x''
 RETURNING
-  id, (SELECT id FROM cases WHERE number = case_number), event, owner, courier, target, body, created_at,
-  next_at, state, attempts, last_status, last_error, settled_at
+  id, coalesce((SELECT id FROM cases WHERE number = case_number), ''), event, owner, courier, target, body,
+  created_at, next_at, state, attempts, last_status, last_error, settled_at
 
 -- name: blank_delivery_of_erased_case
 UPDATE deliveries SET target = '', body = x''
@@ -155,9 +163,9 @@ WHERE id = ?1 AND state <> 'waiting'
 
 -- name: select_deliveries
 SELECT
-  deliveries.id, cases.id, event, deliveries.owner, courier, target, body, created_at, next_at, deliveries.state,
-  attempts, last_status, last_error, settled_at
-FROM deliveries JOIN cases ON cases.number = case_number
+  deliveries.id, coalesce(cases.id, ''), event, deliveries.owner, courier, target, body, created_at, next_at,
+  deliveries.state, attempts, last_status, last_error, settled_at
+FROM deliveries LEFT JOIN cases ON cases.number = case_number
 
 -- name: select_next_delivery_at
 SELECT min(next_at) FROM deliveries WHERE state = 'waiting'

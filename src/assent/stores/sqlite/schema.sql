@@ -71,10 +71,11 @@ CREATE TABLE spent_evidence (
   digest TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
+-- What no case owes, such as notifications of the relay, has no case_number.
 CREATE TABLE deliveries (
   number      INTEGER PRIMARY KEY,
   id          TEXT    NOT NULL UNIQUE,
-  case_number INTEGER NOT NULL REFERENCES cases (number),
+  case_number INTEGER REFERENCES cases (number),
   event       TEXT    NOT NULL,
   owner       TEXT    NOT NULL,
   courier     TEXT    NOT NULL,

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from assent.ports.store import KEEP_NOTICES_FOR
 from assent.stores.sqlite.cases import SqliteCaseStore
 from assent.stores.sqlite.connection import connect_writer
 from assent.stores.sqlite.grants import SqliteGrantStore
@@ -24,6 +25,7 @@ from assent.stores.sqlite.writer import Writer
 LOOK_AROUND_S = 0.5
 DELETE_REPLAYS = QUERIES["delete_replays"]
 DELETE_GRANT_USES = QUERIES["delete_grant_uses"]
+DELETE_NOTICES = QUERIES["delete_notices"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
 
@@ -62,9 +64,11 @@ class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGran
 
     async def purge(self, now: datetime) -> int:
         """Forget replays and keys of grants that have run out; returns how many replays."""
-        over = (micros(now),)
-        both = Operation(statements=((DELETE_GRANT_USES, over), (DELETE_REPLAYS, over)))
-        return len(await self._writer.submit(both))
+        over, settled = (micros(now),), (micros(now - KEEP_NOTICES_FOR),)
+        all_of_it = Operation(
+            statements=((DELETE_GRANT_USES, over), (DELETE_NOTICES, settled), (DELETE_REPLAYS, over))
+        )
+        return len(await self._writer.submit(all_of_it))
 
     async def aclose(self) -> None:
         """Finish what was accepted and close."""

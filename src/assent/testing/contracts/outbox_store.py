@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from assent.ports.store import Delivery, Store
+from assent.ports.store import KEEP_NOTICES_FOR, Delivery, Store
 from assent.testing.clock import DAYBREAK
 from assent.testing.contracts.case_store import opened
 from assent.testing.samples import approval, sample_commitment, sample_delivery, sample_endpoint
@@ -36,6 +36,22 @@ class OutboxStoreContract:
         (owed,) = await owing(store, timedelta(0))
         assert await store.delivery(owed.id) == owed
         assert await store.delivery("msg_unknown") is None
+
+    async def test_what_no_case_owes_is_delivered_and_forgotten(self, store: Store) -> None:
+        notice, other = sample_delivery("", courier="push"), sample_delivery("", courier="push")
+        await store.owe([notice, other])
+        assert await store.delivery(notice.id) == notice
+        assert {one.id for one in await store.deliveries(owner="acme")} == {notice.id, other.id}
+        (first, _) = await store.lease_deliveries(DAYBREAK, lease_for=MINUTE, limit=10)
+        assert first == replace(notice, next_at=DAYBREAK + MINUTE)
+        settled = replace(notice, state="delivered", next_at=None, attempts=1, settled_at=DAYBREAK)
+        await store.settle_delivery(settled)
+        assert await store.delivery(notice.id) == replace(settled, target="", body=b"")
+        await store.purge(DAYBREAK + KEEP_NOTICES_FOR - MINUTE)
+        assert await store.delivery(notice.id) is not None
+        await store.purge(DAYBREAK + KEEP_NOTICES_FOR)
+        assert await store.delivery(notice.id) is None
+        assert await store.delivery(other.id) is not None
 
     async def test_a_due_delivery_is_leased_until_the_lease_ends(self, store: Store) -> None:
         (owed,) = await owing(store, MINUTE)
