@@ -77,7 +77,7 @@ class Texts:
                 self._add(Place(Piece(path, value), holder, key))
         elif isinstance(value, int | float):
             if not isinstance(value, bool):  # a card number may travel as a number
-                self._add(Place(Piece(path, _written(value)), holder, key))
+                self._add(Place(Piece(path, written_number(value)), holder, key))
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 self._collect(item, value, index, _step(path, f"[{index}]"), free=free, depth=depth + 1)
@@ -141,7 +141,8 @@ def _rewritten(value: Any, values: dict[int, dict[str | int, str]], names: dict[
     return found
 
 
-def _written(number: int | float) -> str:
+def written_number(number: int | float) -> str:
+    """A number as it is looked at."""
     try:
         return str(number)
     except ValueError:  # Python writes no number of more than 4,300 digits

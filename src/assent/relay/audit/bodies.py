@@ -9,7 +9,7 @@ from assent.relay.a2a.call import PUSH_IN_SEND, A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.a2a.texts import OPAQUE
+from assent.relay.a2a.texts import OPAQUE, written_number
 from assent.relay.audit.keeping import Payloads
 from assent.relay.policies.finding import Finding, mask_of
 from assent.relay.policies.masking import mask_text
@@ -105,6 +105,9 @@ def _scrubbed(value: Any, masks: Sequence[tuple[str, str | None]]) -> Any:
                     raise _Unlocated
                 value = value.replace(text, mask)
         return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        written = _scrubbed(written_number(value), masks)
+        return value if written == written_number(value) else written
     if isinstance(value, list):
         return [_scrubbed(item, masks) for item in value]
     if isinstance(value, dict):

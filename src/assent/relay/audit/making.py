@@ -17,6 +17,7 @@ from assent.relay.tenancy import Membership
 
 LARGEST_EVENT = 320 * 1024
 """Two bodies and what is said about them."""
+LONGEST_ID = 500
 MICROSECOND = timedelta(microseconds=1)
 TOO_LARGE = {"payloadOmitted": "too large"}
 
@@ -94,9 +95,9 @@ class EventMaker:
                 sink_agent=Party(sink, sink),
                 payload=payload,
                 metadata=metadata,
-                context_id=context_id,
-                task_id=task_id,
-                message_id=message_id,
+                context_id=_clipped(context_id),
+                task_id=_clipped(task_id),
+                message_id=_clipped(message_id),
                 task_state=task_state,
             )
         )
@@ -132,6 +133,11 @@ class EventMaker:
     def _id(self, now: datetime) -> str:
         micros = int(now.timestamp() * 1_000_000)
         return f"evt_{micros:014x}{next(self._numbers) & 0xFFFFFF:06x}{self._process}"
+
+
+def _clipped(id: str | None) -> str | None:
+    """An id of its sender's choice: one that no store would keep must not keep its event out."""
+    return id if id is None or len(id) <= LONGEST_ID else id[:LONGEST_ID]
 
 
 def _row(made: _Made) -> AuditRow:

@@ -39,6 +39,7 @@ class StoredTrail:
         payloads_for: Callable[[str], Payloads] = lambda tenant: "masked",
         max_waiting: int = MAX_WAITING,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
+        finish_within: timedelta = FINISH_WITHIN,
     ) -> None:
         self._store = store
         self._make = EventMaker(now)
@@ -47,6 +48,7 @@ class StoredTrail:
         self._payloads_for = payloads_for
         self._max_waiting = max_waiting
         self._max_waiting_bytes = max_waiting_bytes
+        self._finish_within = finish_within
         self._waiting: deque[AuditRow] = deque()
         self._bytes = 0
         self._noted = 0
@@ -88,7 +90,7 @@ class StoredTrail:
         """Write what was noted and take no more; what cannot be written in time is lost and said so."""
         self._closed = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(FINISH_WITHIN.total_seconds()):
+            async with asyncio.timeout(self._finish_within.total_seconds()):
                 await self.flush()
         if self._writer is not None:
             self._writer.cancel()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -21,30 +21,23 @@ log = logging.getLogger("assent.relay.audit")
 _decode = msgspec.json.Decoder(Keeping).decode
 
 
-class ObservedStore(RelayStore, Protocol):
-    """A store that tells when another process has written to it."""
-
-    def on_change(self, listener: Callable[[str | None], None]) -> None:
-        """Call `listener` with None when anything may have changed."""
-        ...
-
-
 class TenantKeeping:
     """Keepings by tenant: those in the settings file, which only the file changes, and those in the store."""
 
     def __init__(
-        self, store: ObservedStore, *, settled: Mapping[str, Keeping], now: Callable[[], datetime]
+        self, store: RelayStore, *, settled: Mapping[str, Keeping], now: Callable[[], datetime]
     ) -> None:
         self._store = store
         self._settled = settled
         self._now = now
         self._stored: dict[str, tuple[Keeping, int]] | None = None
+        self._stale = False
         self._loading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Read what is stored, now and whenever another process has written."""
+        """Read what is stored, now and whenever it was changed, also by another process."""
         await self.load()
-        self._store.on_change(self._changed)
+        self._store.on_records(self._changed)
 
     async def load(self) -> None:
         """Read what is stored."""
@@ -98,12 +91,15 @@ class TenantKeeping:
         await self.load()
         return keeping
 
-    def _changed(self, case_id: str | None) -> None:
-        if case_id is None and (self._loading is None or self._loading.done()):
+    def _changed(self, tenant: str | None) -> None:
+        self._stale = True
+        if self._loading is None or self._loading.done():
             self._loading = asyncio.get_running_loop().create_task(self._reload())
 
     async def _reload(self) -> None:
-        try:
-            await self.load()
-        except AssentError as error:  # what was read before holds until the next change
-            log.warning("what tenants keep could not be read again: %s", error.message)
+        while self._stale:
+            self._stale = False
+            try:
+                await self.load()
+            except AssentError as error:  # what was read before holds until the next change
+                log.warning("what tenants keep could not be read again: %s", error.message)

@@ -1,0 +1,77 @@
+"""Subscriptions, messages and findings for tests of the audit."""
+
+import json
+from typing import Any
+
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.recognition import recognise
+from assent.relay.a2a.reply import A2AReply, read_reply
+from assent.relay.policies.binding import BindingLevel
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.policy import Action
+from assent.relay.registry import Agent, Caller, CallerKind, Subscription
+
+SSN = "536-22-8764"
+
+
+def subscription(
+    source: str = "trip-planner",
+    sink: str = "weather",
+    *,
+    kind: CallerKind = "agent",
+    tenant: str = "default",
+) -> Subscription:
+    return Subscription(
+        source=Caller(name=source, kind=kind),
+        sink=Agent(id=sink, url="https://weather.example/a2a"),
+        tenant=tenant,
+    )
+
+
+def call(text: str, **params: Any) -> A2ACall:
+    """A message over JSON-RPC 1.0."""
+    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}]}
+    document = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": params.pop("method", "SendMessage"),
+        "params": {"message": message, **params},
+    }
+    return recognise(
+        method="POST",
+        path="",
+        query="",
+        version="1.0",
+        content_type="application/json",
+        body=json.dumps(document).encode(),
+    )
+
+
+def reply(asked: A2ACall, **task: Any) -> A2AReply:
+    """A task as the answer."""
+    shown = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}, **task}
+    document = {"jsonrpc": "2.0", "id": 1, "result": {"task": shown}}
+    return read_reply(asked.dialect, asked.operation, json.dumps(document).encode())
+
+
+def finding(message: A2ACall | A2AReply, matched: str, entity: str = "US_SSN", **over: Any) -> Finding:
+    """The first place where a message has this text."""
+    texts = [piece.text for piece in message.pieces()]
+    piece = next(place for place, one in enumerate(texts) if matched in one)
+    start = texts[piece].index(matched)
+    found = {
+        "policy_id": "p-1",
+        "policy_name": "No SSNs",
+        "policy_version": "1",
+        "policy_level": BindingLevel.TENANT,
+        "action": Action.LOG,
+        "detector": "REGEX_DETECTION",
+        "entity": entity,
+        "score": 1.0,
+        "path": message.pieces()[piece].path,
+        "piece": piece,
+        "start": start,
+        "end": start + len(matched),
+        "text": matched,
+    }
+    return Finding(**{**found, **over})

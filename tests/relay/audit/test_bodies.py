@@ -1,0 +1,114 @@
+"""How much of a message stands in the audit."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.audit.bodies import LARGEST_BODY, kept_body
+from tests.relay.audit.samples import SSN, call, finding, reply
+
+USER = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": f"my SSN is {SSN}"}]}
+
+
+def kept(payloads: Any, message: A2ACall | A2AReply, *findings: Any, **more: Any) -> Any:
+    body = kept_body(payloads, message, findings, **more)
+    return None if body is None else json.loads(bytes(body))
+
+
+def test_a_tenant_that_keeps_nothing_keeps_nothing():
+    assert kept("none", call("hello")) is None
+
+
+def test_a_clean_message_is_kept_as_it_was():
+    message = call("hello")
+    assert kept("masked", message) == message.document
+    assert kept("full", message) == message.document
+
+
+def test_what_any_policy_found_is_masked_whatever_its_action():
+    message = call(f"my SSN is {SSN}.")
+    body = kept("masked", message, finding(message, SSN))
+    assert body["params"]["message"]["parts"] == [{"text": "my SSN is [MASKED:US_SSN]."}]
+
+
+def test_what_was_found_is_masked_wherever_it_stands_again():
+    message = call(f"my SSN is {SSN}", metadata={"copies": [SSN, {"n": f"<{SSN}>"}], SSN: 1})
+    body = kept("masked", message, finding(message, SSN))
+    assert SSN not in json.dumps(body)
+
+
+def test_a_number_that_was_found_is_masked_wherever_it_stands_again():
+    message = call("pay", metadata={"card": 4111111111111111, "again": 4111111111111111})
+    body = kept("masked", message, finding(message, "4111111111111111", "CREDIT_CARD"))
+    assert body["params"]["metadata"] == {"card": "[MASKED:CREDIT_CARD]", "again": "[MASKED:CREDIT_CARD]"}
+
+
+def test_a_reply_does_not_tell_what_was_found_in_its_request():
+    asked = call(f"my SSN is {SSN}")
+    answer = reply(asked, artifacts=[{"artifactId": "a", "parts": [{"text": f"noted: {SSN}"}]}])
+    body = kept("masked", answer, elsewhere=[finding(asked, SSN)])
+    assert body["result"]["task"]["artifacts"][0]["parts"] == [{"text": "noted: [MASKED:US_SSN]"}]
+
+
+def test_history_is_left_out_since_it_repeats_what_was_not_looked_at():
+    answer = reply(call("how far are you?"), history=[USER])
+    assert SSN not in json.dumps(kept("masked", answer))
+    assert kept("full", answer) == answer.document
+
+
+def test_the_content_of_files_is_left_out():
+    message = call("look", metadata={})
+    message.params["message"]["parts"].append({"raw": "aGVsbG8=", "filename": "hello.txt"})
+    parts = kept("masked", message)["params"]["message"]["parts"]
+    assert parts[1] == {"raw": "[FILE CONTENT]", "filename": "hello.txt"}
+
+
+@pytest.mark.parametrize("payloads", ["masked", "full"])
+def test_the_secrets_of_push_notifications_are_never_kept(payloads: str):
+    push = {"url": "https://a.example", "token": "tok", "authentication": {"credentials": "cred"}}
+    message = call("hello", configuration={"taskPushNotificationConfig": push})
+    text = json.dumps(kept(payloads, message))
+    assert "tok" not in text.replace("token", "")
+    assert '"cred"' not in text
+
+
+def test_a_full_body_shows_what_was_found():
+    message = call(f"my SSN is {SSN}.")
+    assert kept("full", message, finding(message, SSN)) == message.document
+
+
+@pytest.mark.parametrize("over", [{"piece": 7}, {"start": 3}, {"text": "something else"}])
+def test_a_finding_that_cannot_be_located_keeps_the_body_out(over: dict[str, Any]):
+    message = call(f"my SSN is {SSN}.")
+    assert kept("masked", message, finding(message, SSN, **over)) is None
+
+
+def test_a_match_too_long_to_be_known_whole_is_masked_in_its_place():
+    secret = "".join(f"{n:04}" for n in range(1000))
+    message = call(f"<{secret}>")
+    found = finding(message, secret, text=secret[:1000])
+    body = kept("masked", message, found)
+    assert body["params"]["message"]["parts"] == [{"text": "<[MASKED:US_SSN]>"}]
+
+
+def test_a_match_too_long_to_be_known_whole_keeps_out_a_body_that_repeats_it():
+    secret = "".join(f"{n:04}" for n in range(1000))
+    asked = call(secret)
+    answer = reply(asked, artifacts=[{"artifactId": "a", "parts": [{"text": secret}]}])
+    assert kept("masked", answer, elsewhere=[finding(asked, secret, text=secret[:1000])]) is None
+
+
+def test_a_body_that_is_too_large_is_left_out():
+    assert kept("masked", call("x" * LARGEST_BODY)) is None
+
+
+def test_a_body_that_is_nested_too_deep_is_left_out():
+    deep: Any = "history"
+    for _ in range(5_000):
+        deep = {"history": deep}
+    message = msgspec.structs.replace(call("x"), document={"params": {"deep": deep}})
+    assert kept_body("masked", message) is None

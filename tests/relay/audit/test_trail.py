@@ -1,0 +1,224 @@
+"""Events are made at once, written a moment later in their order, and never silently lost."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.errors import Unavailable, ValidationFailed
+from assent.ports.identity import Principal
+from assent.ports.relay_store import AuditFilter, AuditRow
+from assent.relay.audit.event import AuditEvent
+from assent.relay.audit.making import LONGEST_ID
+from assent.relay.audit.stored import BATCH, StoredTrail
+from assent.relay.tenancy import Membership
+from assent.stores.memory import MemoryStore
+from assent.testing.clock import FakeClock
+from tests.relay.audit.samples import subscription
+
+pytestmark = pytest.mark.anyio
+ALL = AuditFilter()
+
+
+class Flaky(MemoryStore):
+    """A store that is away for a while, and that never takes what is called poison."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = asyncio.Event()
+        self.tried = asyncio.Event()
+        self.batches: list[int] = []
+
+    async def add_events(self, events: Sequence[AuditRow]) -> None:
+        self.tried.set()
+        if self.away.is_set():
+            raise Unavailable
+        if any(event.correlation_id == "poison" for event in events):
+            raise ValidationFailed
+        self.batches.append(len(events))
+        await super().add_events(events)
+
+
+def noted(trail: StoredTrail, *names: str) -> None:
+    for name in names:
+        trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name))
+
+
+async def names(store: MemoryStore) -> list[str]:
+    found, _ = await store.audit("default", ALL, page=0, size=100_000, order="oldest")
+    return [row.correlation_id for row in found]
+
+
+async def test_an_event_is_what_the_reference_says():
+    clock = FakeClock()
+    row = StoredTrail(MemoryStore(), now=clock).row(
+        "REGEX_DETECTION",
+        subscription(),
+        correlation_id="corr-1",
+        action="MASK",
+        transport="JSONRPC",
+        message="No SSNs found something, and its action is MASK.",
+        task_id="t-1",
+        context_id="c-1",
+        message_id="m-1",
+        task_state="working",
+        took_for=timedelta(milliseconds=2),
+        payload={"version": "1.0", "method": "SendMessage", "requestBody": msgspec.Raw(b'{"a":1}')},
+        metadata={"policyName": "No SSNs"},
+    )
+    event = json.loads(row.body)
+    assert event == {
+        "eventId": row.id,
+        "tenantId": "default",
+        "auditType": "REGEX_DETECTION",
+        "transport": "JSONRPC",
+        "auditAction": "MASK",
+        "sentAt": "2026-01-01T05:59:59.998000Z",
+        "createdAt": "2026-01-01T06:00:00Z",
+        "durationMicros": 2000,
+        "message": "No SSNs found something, and its action is MASK.",
+        "correlationId": "corr-1",
+        "sourceAgent": {"id": "trip-planner", "name": "trip-planner"},
+        "sourceUser": None,
+        "sinkAgent": {"id": "weather", "name": "weather"},
+        "payload": {"version": "1.0", "method": "SendMessage", "requestBody": {"a": 1}},
+        "metadata": {"policyName": "No SSNs"},
+        "contextId": "c-1",
+        "taskId": "t-1",
+        "messageId": "m-1",
+        "taskState": "working",
+    }
+    assert list(event) == [field.encode_name for field in msgspec.structs.fields(AuditEvent)]
+    assert msgspec.json.decode(row.body, type=AuditEvent).event_id == row.id
+    assert (row.tenant, row.at, row.type, row.action, row.transport) == (
+        "default",
+        clock(),
+        "REGEX_DETECTION",
+        "MASK",
+        "JSONRPC",
+    )
+    assert (row.source_agent, row.source_user, row.sink_agent) == ("trip-planner", None, "weather")
+    assert (row.correlation_id, row.task_id) == ("corr-1", "t-1")
+
+
+async def test_a_user_is_told_from_an_agent():
+    row = StoredTrail(MemoryStore(), now=FakeClock()).row(
+        "HITL", subscription("ada", kind="user"), correlation_id="c"
+    )
+    event = json.loads(row.body)
+    assert (event["sourceAgent"], event["sourceUser"]) == (None, {"id": "ada", "name": "ada"})
+    assert (row.source_agent, row.source_user) == (None, "ada")
+
+
+async def test_a_change_by_a_member_names_the_member():
+    trail = StoredTrail(MemoryStore(), now=FakeClock())
+    member = Membership(principal=Principal(name="ada"), tenant="acme")
+    event = json.loads(trail.change(member, "ada wrote a policy.", metadata={"policyId": "p"}).body)
+    assert (event["tenantId"], event["auditType"], event["sourceUser"]["id"]) == (
+        "acme",
+        "POLICY_LIFECYCLE",
+        "ada",
+    )
+
+
+async def test_an_id_that_no_store_would_keep_does_not_keep_its_event_out():
+    store = MemoryStore()
+    trail = StoredTrail(store, now=FakeClock())
+    row = trail.row("HITL", subscription(), correlation_id="c", task_id="t" * 100_000)
+    trail.note(row)
+    await trail.flush()
+    assert row.task_id == "t" * LONGEST_ID
+    assert await names(store) == ["c"]
+
+
+async def test_an_event_that_is_too_large_is_kept_without_its_payload():
+    trail = StoredTrail(MemoryStore(), now=FakeClock())
+    row = trail.row("HITL", subscription(), correlation_id="c", payload={"requestBody": "x" * 10**6})
+    event = json.loads(row.body)
+    assert (event["payload"], event["metadata"]) == (None, {"payloadOmitted": "too large"})
+
+
+async def test_events_are_written_within_a_moment_and_in_order():
+    store = Flaky()
+    trail = StoredTrail(store, now=FakeClock())
+    wanted = [f"c{number}" for number in range(1000)]
+    noted(trail, *wanted)
+    async with asyncio.timeout(1):
+        await store.tried.wait()
+        await trail.flush()
+    assert await names(store) == wanted
+    assert max(store.batches) <= BATCH
+    rows, _ = await store.audit("default", ALL, page=0, size=1000, order="oldest")
+    assert [row.id for row in rows] == sorted(row.id for row in rows)
+
+
+async def test_nobody_has_to_ask_for_events_to_be_written():
+    store = Flaky()
+    trail = StoredTrail(store, now=FakeClock())
+    noted(trail, "c")
+    async with asyncio.timeout(1):
+        await store.tried.wait()
+    await trail.aclose()
+
+
+async def test_events_wait_for_a_store_that_is_away():
+    store = Flaky()
+    store.away.set()
+    trail = StoredTrail(store, now=FakeClock())
+    noted(trail, "first", "second")
+    await store.tried.wait()
+    noted(trail, "third")
+    store.away.clear()
+    async with asyncio.timeout(2):
+        await trail.flush()
+    assert await names(store) == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("bound", [{"max_waiting": 2}, {"max_waiting_bytes": 900}])
+async def test_nothing_passes_unrecorded_while_too_much_waits(bound: dict[str, Any]):
+    store = Flaky()
+    store.away.set()
+    trail = StoredTrail(store, now=FakeClock(), **bound)
+    noted(trail, "first", "second")
+    with pytest.raises(Unavailable, match="nothing may pass"):
+        noted(trail, "third")
+    store.away.clear()
+    async with asyncio.timeout(2):
+        await trail.flush()
+    noted(trail, "fourth")
+    await trail.aclose()
+    assert await names(store) == ["first", "second", "fourth"]
+
+
+async def test_an_event_the_store_never_takes_does_not_keep_the_others_out(caplog: pytest.LogCaptureFixture):
+    store = Flaky()
+    trail = StoredTrail(store, now=FakeClock())
+    noted(trail, "before", "poison", "after")
+    await trail.flush()
+    assert await names(store) == ["before", "after"]
+    assert "cannot be written" in caplog.text
+
+
+async def test_a_trail_that_is_closed_has_written_everything_and_takes_no_more():
+    store = Flaky()
+    trail = StoredTrail(store, now=FakeClock())
+    noted(trail, *(str(number) for number in range(500)))
+    await trail.aclose()
+    assert len(await names(store)) == 500
+    with pytest.raises(Unavailable):
+        noted(trail, "late")
+
+
+async def test_what_is_lost_at_the_end_is_said(caplog: pytest.LogCaptureFixture):
+    store = Flaky()
+    store.away.set()
+    trail = StoredTrail(store, now=FakeClock(), finish_within=timedelta(milliseconds=50))
+    noted(trail, "lost")
+    with caplog.at_level(logging.ERROR):
+        await trail.aclose()
+    assert "1 audit events are lost" in caplog.text
