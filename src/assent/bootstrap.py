@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("assent")
 
+RELAYED = ("/relay/", "/audit/")
+LOOK_EVERY_S = 0.25
+
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 Clock = Callable[[], datetime]
 
@@ -113,6 +116,8 @@ class Parts:
         self.store.on_change(self._foreign_change)
         self.relay: Relay | None = None
         self._beside: dict[str, ASGIApp] = {}
+        self._look_at = 0.0
+        self._awaking = asyncio.Lock()
         app = self._app()
         self.app = TracedApp(app) if settings.tracing else app
 
@@ -131,7 +136,25 @@ class Parts:
             stop=self.stop,
             log_requests=self.settings.log_requests,
             beside=self._beside,
+            awaken=self._awaken,
         )
+
+    async def wants_relay(self) -> bool:
+        """Whether there is anything to relay: an agent in the settings or in the store, or one to come."""
+        relay = self.settings.relay
+        if relay is not None and (relay.agents or relay.enabled):
+            return True
+        return bool(await self.store.records("agent"))
+
+    async def _awaken(self, path: str) -> None:
+        """The relay begins with its first agent, also when that is registered beside a running server."""
+        if self.relay is not None or not path.startswith(RELAYED) or clock.monotonic() < self._look_at:
+            return
+        async with self._awaking:
+            if self.relay is None and await self.wants_relay():
+                self.add_relay()
+                await self._start_relay()
+            self._look_at = clock.monotonic() + LOOK_EVERY_S
 
     def add_relay(self) -> None:
         """Serve the relay too. A server without one starts without reading it."""
@@ -227,6 +250,9 @@ class Parts:
     async def start(self) -> None:
         """Begin the time-driven work."""
         self.clockwork.start()
+        await self._start_relay()
+
+    async def _start_relay(self) -> None:
         if self.relay is not None:
             await self.relay.start()
 
@@ -265,7 +291,7 @@ async def build(
         signer = await StoredSigner.open(store, algorithm=settings.signing, clock=now)
     parts = Parts(settings, store, signer, secret, now)
     parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
-    if settings.relay is not None and (settings.relay.agents or settings.relay.enabled):
+    if await parts.wants_relay():
         parts.add_relay()
     return parts
 

@@ -1,6 +1,6 @@
 """Addresses for members with permissions, whoever answers there: HTTP in, HTTP out, flat errors between."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from starlette.datastructures import QueryParams
@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from assent.errors import InvalidToken, MethodNotAllowed, ValidationFailed
+from assent.errors import InvalidToken, ValidationFailed
 from assent.ports.identity import Principal
 from assent.server.public import json_response
 from assent.server.wire import Scope, read_body, text_header
@@ -111,11 +111,9 @@ class MemberRoutes:
     def _route(self, path: str, methods: Mapping[str, Address]) -> Route:
         async def serve(request: Request) -> Response:
             asked = "GET" if request.method == "HEAD" else request.method
-            if asked not in methods:
-                raise MethodNotAllowed(allow=", ".join(_allowed(methods)))
             return await self._serve(methods[asked], request)
 
-        return Route(path, serve, methods=_allowed(methods))
+        return Route(path, serve, methods=list(methods))
 
     async def _serve(self, address: Address, request: Request) -> Response:
         principal = await self._authenticate(request.scope)
@@ -171,10 +169,6 @@ def _query(given: QueryParams, repeats: Sequence[str]) -> dict[str, str]:
             raise ValidationFailed("A name stands in the query more than once.")
         found[name] = f"{found[name]},{value}" if name in found else value
     return found
-
-
-def _allowed(methods: Iterable[str]) -> list[str]:
-    return [other for method in methods for other in ((method, "HEAD") if method == "GET" else (method,))]
 
 
 def _precedence(path: str) -> list[tuple[bool, str]]:

@@ -1,0 +1,16 @@
+"""Registers agents as another process would: through the file, not through the server."""
+
+from assent.desk import clock
+from assent.relay.enrolled import read_enrolled, record_of, roster_record
+from assent.relay.registered import AgentSettings
+from assent.stores.sqlite.store import SqliteStore
+
+
+async def register(db: str, agent_id: str, url: str) -> None:
+    store = await SqliteStore.open(db)
+    try:
+        rev = (await read_enrolled(store)).rev
+        agent = record_of("agent", ("default", agent_id), AgentSettings(url=url), rev=1, now=clock.now())
+        await store.change_records(save=(agent, roster_record(rev=rev + 1, now=clock.now())))
+    finally:
+        await store.aclose()
