@@ -247,7 +247,8 @@ class RelayStore(Protocol):
     async def forget(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
         """Remove events, settled holds and tasks that are older, at most `limit` of each.
 
-        Tasks of holds that wait for a person stay. The three go one after the other, not in one transaction.
+        Tasks of holds that wait for a person stay, and so do conversations: a forgotten one could be named
+        again by anybody, as if it were new. The three go one after the other, not in one transaction.
         Returns how many went; ask again until it is 0, so that nobody waits for a million of them.
         """
         ...

@@ -70,6 +70,10 @@ class Access:
             return reply
         return replace(reply, document=rename_task(reply.document, task_id, entry.shown_as))
 
+    async def conversation(self, subscription: Subscription, context_id: str) -> Entry:
+        """The caller's own conversation of this name; raises A2AProblem for another's."""
+        return await self._context(subscription, context_id)
+
     async def _listed(self, subscription: Subscription, reply: A2AReply) -> A2AReply:
         """A page with the caller's own tasks only; the others are not counted either."""
         listed = reply.result.get("tasks")
@@ -97,7 +101,7 @@ class Access:
         entry = await self.book.find(subscription.tenant, subscription.sink.id, "context", context_id)
         if entry is None:
             entry = Entry(id=context_id, owner=subscription.source.name, upstream_id=context_id)
-            await self.book.write(subscription.tenant, subscription.sink.id, "context", entry)
+            await self.book.write(subscription.tenant, subscription.sink.id, "context", entry, at_once=True)
         if entry.owner != subscription.source.name:
             raise A2AProblem("agent_response" if foreign is FOREIGN else "params", foreign)
         return entry

@@ -1,24 +1,43 @@
 """Whose task it is, and by which names: agents see one caller, the relay, and cannot tell callers apart.
 
 The book is what keeps callers from each other's tasks and conversations, and where a task that the relay
-named itself is joined to the agent's own.
+named itself is joined to the agent's own. Names of tasks reach the disk a moment later: what a crash loses is
+then unknown, and refused. A conversation is on disk before anybody goes on with it, because callers may name
+new ones, and one that was lost would be as good as new.
 """
 
+import asyncio
+import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from typing import Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from assent.ports.relay_store import TaskRow
+from assent.errors import Unavailable
+from assent.ports.relay_store import TaskKind, TaskRow
+from assent.ports.storable import storable
+from assent.ports.store import Store
 from assent.relay.a2a.dialects import Dialect
+from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
 
 Kind = Literal["task", "context"]
-Key = tuple[str, str, Kind, str]
+Key = tuple[str, str, TaskKind, str]
 MOST_ENTRIES = 200_000
+MOST_UNWRITTEN_BYTES = 64 * 2**20  # when the disk takes nothing for so long, no new name is given away
+MOST_AT_ONCE = 128  # bounds how long the event loop is kept from everything else
+ROOM_BYTES = 32 * 2**20
+OVERHEAD_BYTES = 500  # what a key and a row take beside the body, roughly
+LINGER_S = 0.025
+RETRY_S = 1.0
+BUSY = "The relay cannot keep the names of tasks right now; try again later."
+
+log = logging.getLogger("assent.relay")
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -65,8 +84,20 @@ class TaskBook(Protocol):
         """The entry of this id, if there is one."""
         ...
 
-    async def write(self, tenant: str, agent: str, kind: Kind, entry: Entry) -> None:
-        """Keep an entry, in the place of an earlier one of its id."""
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
+        """Keep an entry, in the place of an earlier one of its id; `at_once` returns when it is on disk.
+
+        Raises A2AProblem for an id that cannot be kept, and while the disk takes nothing.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when all entries are on disk: rows of the same names (`row_of`) may be written from then on.
+
+        Raises Unavailable while it takes nothing.
+        """
         ...
 
     def adopt(self, rows: Iterable[TaskRow]) -> None:
@@ -74,16 +105,23 @@ class TaskBook(Protocol):
         ...
 
 
+_encode = msgspec.json.Encoder().encode
+_entry_from = msgspec.json.Decoder(Entry).decode
+
+
 def row_of(tenant: str, agent: str, kind: Kind, entry: Entry, at: datetime) -> TaskRow:
-    """An entry as it is stored."""
-    return TaskRow(
-        tenant=tenant, agent=agent, kind=kind, id=entry.id, body=msgspec.json.encode(entry), saved_at=at
-    )
+    """An entry as it is stored; raises A2AProblem for an id that no store takes."""
+    body = _encode(entry)
+    if not storable(tenant, agent, entry.id):
+        raise A2AProblem("params", "The name of a task or a conversation is too long, or is no text.")
+    if not storable(body):
+        raise A2AProblem("too_large", "The task is too large to be kept.")
+    return TaskRow(tenant=tenant, agent=agent, kind=kind, id=entry.id, body=body, saved_at=at)
 
 
 def entry_of(row: TaskRow) -> Entry:
     """The entry in a stored row."""
-    return msgspec.json.decode(row.body, type=Entry)
+    return _entry_from(row.body)
 
 
 class MemoryTaskBook:
@@ -97,15 +135,173 @@ class MemoryTaskBook:
         """See `TaskBook`."""
         return self._entries.get((tenant, agent, kind, id))
 
-    async def write(self, tenant: str, agent: str, kind: Kind, entry: Entry) -> None:
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
         """See `TaskBook`."""
         self._entries[tenant, agent, kind, entry.id] = entry
         self._entries.move_to_end((tenant, agent, kind, entry.id))
         if len(self._entries) > self._most:
             self._entries.popitem(last=False)
 
+    async def flush(self) -> None:
+        """See `TaskBook`."""
+
     def adopt(self, rows: Iterable[TaskRow]) -> None:
         """See `TaskBook`."""
         for row in rows:
             if row.kind in ("task", "context"):
                 self._entries[row.tenant, row.agent, row.kind, row.id] = entry_of(row)
+
+
+class StoredTaskBook:
+    """A `TaskBook` over a store: what was asked for lately is at hand, what is new is written behind."""
+
+    def __init__(self, store: Store, *, now: Callable[[], datetime], room: int = ROOM_BYTES) -> None:
+        self._store = store
+        self._now = now
+        self._known = _Known(room)
+        self._unwritten: dict[Key, TaskRow] = {}
+        self._unwritten_bytes = 0
+        self._writing = asyncio.Lock()
+        self._behind: asyncio.Task[None] | None = None
+        store.on_change(self._forget)
+
+    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
+        """See `TaskBook`."""
+        key = (tenant, agent, kind, id)
+        body = self._at_hand(key)
+        if body is None:
+            age = self._known.age
+            row = await self._store.task(tenant, agent, kind, id) if storable(tenant, agent, id) else None
+            body = self._at_hand(key)  # somebody may have written it meanwhile
+            if body is None and row is not None:
+                body = row.body
+                if age == self._known.age:
+                    self._known.keep(key, body)
+        return None if body is None else _entry_from(body)
+
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
+        """See `TaskBook`."""
+        key = (tenant, agent, kind, entry.id)
+        if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
+            raise A2AProblem("busy", BUSY)
+        row = row_of(tenant, agent, kind, entry, self._now())
+        self._await_writing(row)
+        if at_once:
+            try:
+                await self._written(key, row)
+            except Unavailable as outage:
+                raise A2AProblem("busy", BUSY) from outage
+
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        """See `TaskBook`; they are written once more, lest an earlier entry came to the disk after them."""
+        for row in rows:
+            self._await_writing(row)
+
+    async def flush(self) -> None:
+        """See `TaskBook`."""
+        async with self._writing:
+            while self._unwritten:
+                await self._write_some()
+
+    async def aclose(self) -> None:
+        """Write what is left and stop."""
+        if self._behind is not None:
+            self._behind.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._behind
+        try:
+            await self.flush()
+        except Unavailable:
+            log.error("%d names of tasks were lost: the database takes nothing", len(self._unwritten))
+
+    def _await_writing(self, row: TaskRow) -> None:
+        key = _key(row)
+        self._take_off(key)
+        self._unwritten[key] = row  # at the end: the order of names is the order on disk
+        self._unwritten_bytes += _size(row.body)
+        if self._behind is None or self._behind.done():
+            self._behind = asyncio.create_task(self._write_behind())
+
+    async def _written(self, key: Key, row: TaskRow) -> None:
+        """Return when this is on disk, with whatever else waits."""
+        async with self._writing:
+            while self._unwritten.get(key) is row:
+                await self._write_some()
+
+    async def _write_behind(self) -> None:
+        linger = LINGER_S
+        while self._unwritten:
+            await asyncio.sleep(linger)
+            try:
+                await self.flush()
+                linger = LINGER_S
+            except Exception:
+                log.exception("names of tasks wait for the database")
+                linger = RETRY_S
+
+    async def _write_some(self) -> None:
+        batch = [*islice(self._unwritten.items(), MOST_AT_ONCE)]
+        await self._store.save_tasks([row for _, row in batch])
+        for key, row in batch:
+            if self._unwritten.get(key) is row:
+                self._take_off(key)
+                self._known.keep(key, row.body)
+
+    def _take_off(self, key: Key) -> None:
+        row = self._unwritten.pop(key, None)
+        if row is not None:
+            self._unwritten_bytes -= _size(row.body)
+
+    def _at_hand(self, key: Key) -> bytes | None:
+        unwritten = self._unwritten.get(key)
+        return self._known.get(key) if unwritten is None else unwritten.body
+
+    def _forget(self, case_id: str | None) -> None:
+        if case_id is None:  # another process wrote; it may have written any entry
+            self._known.clear()
+
+
+class _Known:
+    """Bodies as the store has them, up to so many bytes; what nobody asked for longest goes first."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._used = 0
+        self._bodies: OrderedDict[Key, bytes] = OrderedDict()
+        self.age = 0
+        """Counts how often something was forgotten: what was read before is not worth keeping after."""
+
+    def get(self, key: Key) -> bytes | None:
+        body = self._bodies.get(key)
+        if body is not None:
+            self._bodies.move_to_end(key)
+        return body
+
+    def keep(self, key: Key, body: bytes) -> None:
+        self._remove(key)
+        self._bodies[key] = body
+        self._used += _size(body)
+        while self._used > self._room:
+            self._used -= _size(self._bodies.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        self.age += 1
+        self._bodies.clear()
+        self._used = 0
+
+    def _remove(self, key: Key) -> None:
+        body = self._bodies.pop(key, None)
+        if body is not None:
+            self._used -= _size(body)
+
+
+def _size(body: bytes) -> int:
+    return len(body) + OVERHEAD_BYTES
+
+
+def _key(row: TaskRow) -> Key:
+    return (row.tenant, row.agent, row.kind, row.id)

@@ -211,8 +211,8 @@ class MemoryRelayStore:
         found, _ = await self.audit(tenant, AuditFilter(until=before), page=0, size=limit, order="oldest")
         events = [event.id for event in found]
         holds = [hold.id for hold in self._holds.values() if hold.tenant == tenant and _over(hold, before)]
-        tasks = [key for key, task in self._tasks.items() if task.tenant == tenant and task.saved_at < before]
-        free = [key for key in tasks if not self._waits(key)]
+        old = [key for key, task in self._tasks.items() if task.kind != "context" and task.saved_at < before]
+        free = [key for key in old if key[0] == tenant and not self._waits(key)]
         self._redacted.difference_update(events)
         return (
             _remove(self._audit, events)

@@ -290,9 +290,10 @@ SELECT tenant, agent, kind, id, saved_at, body FROM relay_tasks
 WHERE tenant = ?1 AND agent = ?2 AND kind = ?3 AND id = ?4
 
 -- name: delete_tasks
--- What a message waits for stays, however old it is.
+-- What a message waits for stays, however old it is. So do conversations: a forgotten one could be named again
+-- by anybody, as if it were new.
 DELETE FROM relay_tasks WHERE number IN (
-  SELECT number FROM relay_tasks AS old WHERE tenant = ?1 AND saved_at < ?2 AND NOT EXISTS (
+  SELECT number FROM relay_tasks AS old WHERE tenant = ?1 AND kind <> 'context' AND saved_at < ?2 AND NOT EXISTS (
     SELECT 1 FROM holds WHERE tenant = ?1 AND task_id = old.id AND sink = old.agent AND status = 'PENDING'
   ) ORDER BY saved_at LIMIT ?3
 ) RETURNING 1

@@ -195,7 +195,7 @@ CREATE TABLE relay_tasks (
   UNIQUE (tenant, agent, kind, id)
 ) STRICT;
 
-CREATE INDEX relay_tasks_by_age ON relay_tasks (tenant, saved_at);
+CREATE INDEX relay_tasks_by_age ON relay_tasks (tenant, saved_at) WHERE kind <> 'context';
 
 CREATE TABLE holds (
   number           INTEGER PRIMARY KEY,
