@@ -175,6 +175,8 @@ class Parts:
                 authenticate=self.authenticate,
                 read_body=_read_at_most,
                 check_push=self.http.check_resolves,
+                post=self.couriers["webhook"],
+                secret=self._secret,
                 now=self._now,
                 monotonic=clock.monotonic,
             )

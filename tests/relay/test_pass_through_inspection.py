@@ -15,11 +15,15 @@ from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.inspection import PASSED, Answered, Changed, Exchange, Refused, StreamVerdict, Verdict
 from assent.relay.policies.policy import Leg
+from assent.relay.push.pushes import Pushes
+from assent.relay.push.sealing import Seal
+from assent.relay.push.webhooks import Webhooks
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.registry import Subscription
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind
 from assent.server.wire import read_body
+from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.a2a.sdk_agent import served
 
@@ -93,7 +97,7 @@ def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
             resolver=GuardedResolver(SystemLookup(), allow_loopback=True),
             authenticate=anyone,
             read_body=read_at_most,
-            check_push=anywhere,
+            pushes=Pushes(Webhooks(MemoryStore(), Seal("s"), public_url=url, now=clock.now), check=anywhere),
             now=clock.now,
             monotonic=clock.monotonic,
             inspector=watcher,

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from yarl import URL
 
-from assent.errors import AddressRefused
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import STREAMED
@@ -36,6 +35,7 @@ from assent.relay.inspection import (
 from assent.relay.limits import RelayLimits
 from assent.relay.overdue import OverdueCalls
 from assent.relay.policies.policy import Leg
+from assent.relay.push.pushes import Pushes, is_about_configs
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Entry
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, explained, kind_of
@@ -96,7 +96,7 @@ class Calls:
         access: Access,
         inspector: Inspector,
         limits: RelayLimits,
-        check_push: Callable[[str], Awaitable[None]],
+        pushes: Pushes,
         now: Callable[[], datetime],
     ) -> None:
         self.upstream = upstream
@@ -105,7 +105,7 @@ class Calls:
         self._directory = directory
         self._access = access
         self._inspector = inspector
-        self._check_push = check_push
+        self._pushes = pushes
         self._now = now
 
     async def whole(self, way: Way) -> Answer:
@@ -151,13 +151,22 @@ class Calls:
         call = way.call
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=taken.document)
         noted = await self._access.note(way.subscription, reply)
+        if way.webhook is not None and noted.task_id is not None:
+            await self._pushes.bind(way.webhook, task=None, shown=noted.task_id)
         return Answer(body=noted.body(), content_type=call.dialect.content_type, reply=noted)
 
     # The way there
 
+    async def addressed(self, way: Way) -> Way:
+        """The way with a webhook of the relay's, if the caller wants to be told of changes.
+
+        Raises A2AProblem for an address that may not be called.
+        """
+        call, webhook = await self._pushes.take(way.subscription, way.call)
+        return way if webhook is None else replace(way, call=call, webhook=webhook)
+
     async def outward(self, way: Way) -> A2ACall:
         """The call as the agent gets it; raises A2AProblem if it may not pass, Taken if the relay answers."""
-        await self._check_addresses(way.call)
         call = await self._ask_on_request(Leg.REQUEST_FROM_SOURCE, way, way.call)
         entries = await self._access.entries(way.subscription, call)
         for entry in entries:
@@ -174,14 +183,6 @@ class Calls:
             return rpc_url(address)
         query = f"?{call.query}" if call.query else ""
         return URL(f"{address}{call.path}{query}", encoded=True)
-
-    async def _check_addresses(self, call: A2ACall) -> None:
-        """An agent calls the addresses it is given: none may be one that the relay would not call."""
-        for url in call.push_urls:
-            try:
-                await self._check_push(url)
-            except AddressRefused as refusal:
-                raise A2AProblem("params", f"The push notification's URL: {refusal.message}") from refusal
 
     async def _ask_on_request(self, leg: Leg, way: Way, call: A2ACall) -> A2ACall:
         document = await self._ask(leg, way, call, None)
@@ -201,6 +202,7 @@ class Calls:
         call, status = way.call, response.status
         headers = passed_back(response)
         if not body and not call.dialect.rpc and status in (200, 202, 204):
+            await self._pushes.deleted(way.subscription, call)
             return Answer(body=b"", status=status, content_type=call.dialect.content_type, headers=headers)
         if kind not in JSON_TYPES:
             raise _no_json(call, status)
@@ -235,9 +237,22 @@ class Calls:
     async def _between(self, way: Way, reply: A2AReply) -> A2AReply:
         """An answer or an event between the two legs of its way back: in the caller's own names."""
         if reply.error is not None:
+            if way.webhook is not None:
+                await self._pushes.refused(way.webhook)
             return reply
         noted = await self._access.note(way.subscription, reply)
+        if is_about_configs(way.call):
+            return await self._about_configs(way, noted)
+        if way.webhook is not None and reply.task_id is not None and noted.task_id is not None:
+            await self._pushes.bind(way.webhook, task=reply.task_id, shown=noted.task_id)
         return self._own_card(way, noted) if noted.operation == "extended_card" else noted
+
+    async def _about_configs(self, way: Way, reply: A2AReply) -> A2AReply:
+        subscription, call = way.subscription, way.call
+        [entry, *_] = await self._access.entries(subscription, call)
+        return await self._pushes.answered(
+            subscription, call, way.webhook, reply, entry.upstream_id or entry.id
+        )
 
     def watched(self, way: Way) -> bool:
         """Whether anything looks at what the agent answers."""
@@ -277,6 +292,8 @@ class Calls:
         entry = await self.overdue.keep(
             subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id
         )
+        if way.webhook is not None:
+            await self._pushes.bind(way.webhook, task=None, shown=entry.id)
         document = task_reply(
             face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )

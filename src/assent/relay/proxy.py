@@ -62,6 +62,11 @@ class RelayApp:
         self._public_cards = public_cards
         self.streams = Streams(calls)
 
+    @property
+    def calls(self) -> Calls:
+        """What carries the calls."""
+        return self._calls
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; what is refused before it is a call is raised for the server to tell."""
         agent_id, slash, below = _below(scope).partition("/")
@@ -94,6 +99,7 @@ class RelayApp:
         stream = _Stream(send, correlation_id)
         answer: Answer | None
         try:
+            way = await self._calls.addressed(way)
             if call.streamed:
                 answer = await self.streams.relay(way, receive, stream.write)
             else:

@@ -29,6 +29,14 @@ from assent.relay.inspection import Inspector, PassEverything
 from assent.relay.limits import limits_from
 from assent.relay.members import Members
 from assent.relay.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
+from assent.relay.push.courier import COURIER, PushCourier
+from assent.relay.push.notices import Notices
+from assent.relay.push.notifier import Notifier
+from assent.relay.push.pushes import Pushes
+from assent.relay.push.reception import Reception
+from assent.relay.push.sealing import Seal
+from assent.relay.push.webhooks import PREFIX as WEBHOOKS
+from assent.relay.push.webhooks import Webhooks
 from assent.relay.registered import RelaySettings
 from assent.relay.registry import Registry
 from assent.relay.roster import roster_of
@@ -53,6 +61,10 @@ class World(Struct, frozen=True, kw_only=True):
     authenticate: Authenticate
     read_body: ReadBody
     check_push: Callable[[str], Awaitable[None]]
+    post: Courier
+    """Takes a message to an address that came from outside."""
+    secret: str
+    """What the server seals with."""
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
 
@@ -71,6 +83,8 @@ class Relay:
         self.trail = StoredTrail(world.store, now=world.now)
         self.detectors = installed()
         self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
+        webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
+        self.pushes = Pushes(webhooks, world.check_push)
         self.app = relay_app(
             world.settings,
             environ=world.environ,
@@ -79,15 +93,27 @@ class Relay:
             resolver=world.resolver,
             authenticate=world.authenticate,
             read_body=world.read_body,
-            check_push=world.check_push,
+            pushes=self.pushes,
             now=world.now,
             monotonic=world.monotonic,
             registry=self.members,
         )
         self.api = ApiFront(self._routes(), self.members)
-        self.served: dict[str, Asgi] = {PREFIX: self.app}
+        notices = Notices(world.store, now=world.now, wake=world.owe)
+        self.notifier = Notifier(calls=self.app.calls, webhooks=webhooks, notices=notices)
+        """Tells callers of what became of a task that the relay had taken over."""
+        reception = Reception(
+            calls=self.app.calls,
+            webhooks=webhooks,
+            registry=self.members,
+            store=world.store,
+            notices=notices,
+            read_body=world.read_body,
+            monotonic=world.monotonic,
+        )
+        self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: reception}
         """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
-        self.couriers: dict[str, Courier] = {}
+        self.couriers: dict[str, Courier] = {COURIER: PushCourier(webhooks, world.post)}
         """Who takes what the outbox owes, by the name in the delivery."""
 
     def _routes(self) -> list[ApiRoute]:
@@ -123,7 +149,7 @@ def relay_app(
     resolver: AbstractResolver,
     authenticate: Authenticate,
     read_body: ReadBody,
-    check_push: Callable[[str], Awaitable[None]],
+    pushes: Pushes,
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
     registry: Registry | None = None,
@@ -145,7 +171,7 @@ def relay_app(
         access=Access(book or MemoryTaskBook()),
         inspector=inspector or PassEverything(),
         limits=limits,
-        check_push=check_push,
+        pushes=pushes,
         now=now,
     )
     return RelayApp(

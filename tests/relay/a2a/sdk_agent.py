@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+import httpx
 import uvicorn
 from a2a.helpers.proto_helpers import (
     get_message_text,
@@ -19,7 +21,12 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandlerV2
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
-from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
 from a2a.types.a2a_pb2 import (
     AgentCapabilities,
     AgentCard,
@@ -34,11 +41,12 @@ from starlette.types import ASGIApp
 from assent.server.serving import bind
 
 PATIENCE_S = 10.0
+TLS = ssl.create_default_context()  # once: each client would read all the certificates again
 SECRET = "Bearer what-only-the-relay-knows"
 
 
 class Errands(AgentExecutor):
-    """Does what the message says: echo, chat, ask, wait."""
+    """Does what the message says: echo, chat, ask, wait, spell."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
@@ -62,6 +70,9 @@ class Errands(AgentExecutor):
             await updater.requires_input(updater.new_agent_message([new_text_part("which one?")]))
             return
         await updater.start_work()
+        if text.startswith("spell"):
+            await self._spell(updater, text.removeprefix("spell "))
+            return
         if text.startswith("wait"):
             await asyncio.sleep(PATIENCE_S)
         if text.startswith("late task"):
@@ -74,6 +85,16 @@ class Errands(AgentExecutor):
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
+
+    async def _spell(self, updater: TaskUpdater, text: str) -> None:
+        """One artifact, three letters at a time."""
+        chunks = [text[place : place + 3] for place in range(0, len(text), 3)]
+        for place, chunk in enumerate(chunks):
+            last = place == len(chunks) - 1
+            await updater.add_artifact(
+                [new_text_part(chunk)], artifact_id="spelled", append=place > 0, last_chunk=last
+            )
+        await updater.complete()
 
     async def _told_to_go_on(self) -> None:
         await asyncio.to_thread(self.go_on.wait, PATIENCE_S)
@@ -100,16 +121,19 @@ def card_of(url: str) -> AgentCard:
     )
 
 
-def sdk_app(url: str, executor: Errands) -> Starlette:
+def sdk_app(url: str, executor: Errands, client: httpx.AsyncClient | None = None) -> Starlette:
+    """The agent as an app; it pushes with this client."""
     card = card_of(url)
     extended = AgentCard()
     extended.CopyFrom(card)
     extended.skills.append(AgentSkill(id="secret", name="Secret", description="For friends", tags=["x"]))
+    configs = InMemoryPushNotificationConfigStore()
     handler = DefaultRequestHandlerV2(
         agent_executor=executor,
         task_store=InMemoryTaskStore(),
         agent_card=card,
-        push_config_store=InMemoryPushNotificationConfigStore(),
+        push_config_store=configs,
+        push_sender=BasePushNotificationSender(client, configs) if client is not None else None,
         extended_agent_card=extended,
     )
     return Starlette(
@@ -168,5 +192,7 @@ def running_agent() -> Iterator[SdkAgent]:
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     agent = SdkAgent(url, Errands())
-    with served(agent.watching(sdk_app(url, agent.executor)), listener):
+    client = httpx.AsyncClient(verify=TLS)
+    app = sdk_app(url, agent.executor, client)
+    with served(agent.watching(app), listener, close=client.aclose):
         yield agent

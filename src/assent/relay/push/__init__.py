@@ -1,0 +1,1 @@
+"""Push notifications: agents tell the relay, and the relay tells the callers."""

@@ -1,0 +1,181 @@
+"""Push configs in calls and answers: whose address stands in them, in every dialect's spelling."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from assent.relay.a2a.call import PUSH_IN_SEND, A2ACall
+from assent.relay.a2a.dialects import Dialect
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reading import Json, text_of
+
+HOLDERS = frozenset({*PUSH_IN_SEND, "config", "configuration"})
+OWN = ("url", "token", "authentication")
+DEEPEST = 8
+LONGEST_URL = 2048
+LONGEST_CREDENTIAL = 8192
+TOKEN_HEADER = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header
+_SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where a caller wants to be told, in its own words: kept by the relay and shown to nobody else."""
+
+    url: str
+    token: Any = None
+    authentication: Any = None
+
+    def headers(self) -> dict[str, str]:
+        """What the caller wants to see with each notification; raises A2AProblem for what is no header."""
+        found = {}
+        if self.token not in (None, ""):
+            found[TOKEN_HEADER] = _checked(self.token, "token")
+        scheme, credentials = _scheme(self.authentication)
+        if scheme and credentials:
+            found["Authorization"] = f"{scheme} {credentials}"
+        return found
+
+
+def address_in(call: A2ACall) -> Address | None:
+    """The caller's address in a call that asks for notifications; raises A2AProblem for what is none."""
+    found = list(_configs(call.params, top=call.operation == "push_create", depth=0))
+    if not found:
+        return None
+    if len(found) > 1:
+        raise A2AProblem("params", "A call carries one push notification config at most.")
+    config = found[0]
+    url = config["url"]
+    if not isinstance(url, str) or len(url) > LONGEST_URL:
+        raise A2AProblem("params", f"The push notification's URL must be text of {LONGEST_URL} characters.")
+    if not url:
+        return None
+    address = Address(url=url, token=config.get("token"), authentication=config.get("authentication"))
+    address.headers()
+    return address
+
+
+def config_id_in(call: A2ACall) -> str | None:
+    """The id that the config has, or that is asked for."""
+    if call.path_push is not None:
+        return call.path_push
+    if call.operation in ("push_get", "push_delete"):
+        names = ("pushNotificationConfigId", "push_notification_config_id")
+        return text_of(call.params, names) or (None if call.dialect.legacy else text_of(call.params, ("id",)))
+    found = next(_configs(call.params, top=call.operation == "push_create", depth=0), None)
+    return text_of(found, ("id",))
+
+
+def with_address(call: A2ACall, url: str, token: str) -> A2ACall:
+    """The call with the relay's own address in the place of the caller's; all else of the config is kept."""
+    ours = _addressed(call.dialect, url, token)
+    params = _readdressed(call.params, ours, top=call.operation == "push_create", depth=0)
+    document = (call.document or {}) | {"params": params} if call.dialect.rpc else params
+    return replace(call, document=document)
+
+
+def urls_in(result: Any) -> list[str]:
+    """The address of every config in an answer."""
+    return [config["url"] for config in _any_configs(result, 0) if isinstance(config["url"], str)]
+
+
+def id_in(result: Any) -> str | None:
+    """The id of the first config in an answer, as the agent gave it."""
+    config = next(_any_configs(result, 0), None)
+    return text_of(config, ("id",))
+
+
+def as_callers_know(result: Any, known: Mapping[str, Address]) -> Any:
+    """An answer with the callers' addresses in the place of the relay's; None if nothing of it is theirs.
+
+    A config with an address that is not in `known` was not made here and is nobody's business here.
+    """
+    if isinstance(result, list):
+        kept = [as_callers_know(one, known) for one in result]
+        return [one for one in kept if one is not None]
+    if not isinstance(result, dict):
+        return result
+    if "url" in result:
+        address = known.get(result["url"]) if isinstance(result["url"], str) else None
+        return None if address is None else _with_own(result, address)
+    changed = {name: as_callers_know(value, known) for name, value in result.items()}
+    return None if any(changed[name] is None and result[name] is not None for name in result) else changed
+
+
+def _configs(holder: Any, *, top: bool, depth: int) -> Iterator[Json]:
+    """Every object with an address, wherever an agent may look for one."""
+    if depth > DEEPEST:
+        raise A2AProblem("params", "The push notification config is nested too deeply.")
+    if isinstance(holder, list):
+        for one in holder:
+            yield from _configs(one, top=top, depth=depth + 1)
+    elif isinstance(holder, dict):
+        if top and "url" in holder:
+            yield holder
+        for name in HOLDERS & holder.keys():
+            yield from _configs(holder[name], top=name != "configuration", depth=depth + 1)
+
+
+def _readdressed(holder: Any, ours: Json, *, top: bool, depth: int) -> Any:
+    if isinstance(holder, list):
+        return [_readdressed(one, ours, top=top, depth=depth + 1) for one in holder]
+    if not isinstance(holder, dict):
+        return holder
+    changed = {
+        name: _readdressed(value, ours, top=name != "configuration", depth=depth + 1)
+        if name in HOLDERS
+        else value
+        for name, value in holder.items()
+    }
+    return changed | ours if top and "url" in holder else changed
+
+
+def _addressed(dialect: Dialect, url: str, token: str) -> Json:
+    scheme: Json = {"schemes": ["Bearer"]} if dialect.legacy else {"scheme": "Bearer"}
+    return {"url": url, "token": token, "authentication": scheme | {"credentials": token}}
+
+
+def _any_configs(value: Any, depth: int) -> Iterator[Json]:
+    if depth > DEEPEST:
+        return
+    if isinstance(value, list):
+        for one in value:
+            yield from _any_configs(one, depth + 1)
+    elif isinstance(value, dict):
+        if "url" in value:
+            yield value
+        for inner in value.values():
+            yield from _any_configs(inner, depth + 1)
+
+
+def _with_own(config: Json, address: Address) -> Json:
+    kept = {name: value for name, value in config.items() if name not in OWN}
+    own = {"url": address.url, "token": address.token, "authentication": address.authentication}
+    return kept | {name: value for name, value in own.items() if value is not None}
+
+
+def _scheme(authentication: Any) -> tuple[str | None, str | None]:
+    """Scheme and credentials of an `authentication`, of which 0.3 has a list of schemes."""
+    if authentication is None:
+        return None, None
+    if not isinstance(authentication, dict):
+        raise A2AProblem("params", "A push notification's authentication must be an object.")
+    schemes = authentication.get("schemes")
+    if schemes is not None and not isinstance(schemes, list):
+        raise A2AProblem("params", "A push notification's schemes must be a list.")
+    scheme = authentication.get("scheme") or next(iter(schemes or []), None)
+    credentials = authentication.get("credentials")
+    if not scheme or not credentials:
+        return None, None
+    if not isinstance(scheme, str) or not _SCHEME.fullmatch(scheme):
+        raise A2AProblem("params", "A push notification's authentication scheme must be one word.")
+    return scheme, _checked(credentials, "credentials")
+
+
+def _checked(value: Any, name: str) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_CREDENTIAL or not _HEADER_VALUE.fullmatch(value):
+        raise A2AProblem("params", f"A push notification's {name} must be printable ASCII.")
+    return value

@@ -1,0 +1,249 @@
+"""Where agents push to: who pushes, about which task, what may go on, and whom to tell."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from assent.errors import (
+    CaseNotFound,
+    InvalidJson,
+    InvalidToken,
+    MethodNotAllowed,
+    RateLimited,
+    Unavailable,
+    ValidationFailed,
+)
+from assent.ports.relay_store import HoldFilter, RelayStore
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import REST_1_0, TERMINAL
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.calls import Calls, Taken, Way
+from assent.relay.push.notices import Notices
+from assent.relay.push.sealing import same
+from assent.relay.push.webhooks import PREFIX, SUFFIX, Webhook, Webhooks
+from assent.relay.registry import Registry, Subscription
+from assent.relay.taskbook import Entry
+from assent.relay.upstream import JSON_TYPES
+
+MOST_SEEN = 64
+MOST_AT_ONCE = 64
+PER_MINUTE = 600
+NO_SUCH_WEBHOOK = "There is no such webhook."
+NO_SUCH_TASK = "This webhook is not for that task."
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
+_decode = msgspec.json.Decoder().decode
+
+
+class Reception:
+    """Everything below `/relay/v1/webhooks/`."""
+
+    def __init__(
+        self,
+        *,
+        calls: Calls,
+        webhooks: Webhooks,
+        registry: Registry,
+        store: RelayStore,
+        notices: Notices,
+        read_body: ReadBody,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._calls = calls
+        self._webhooks = webhooks
+        self._registry = registry
+        self._book = calls.overdue.book
+        self._store = store
+        self._notices = notices
+        self._read_body = read_body
+        self._pace = _Pace(monotonic)
+        self._room = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take one notification in; what is refused is raised for the server to tell."""
+        webhook = await self._webhook(scope)
+        if scope["method"] != "POST":
+            raise MethodNotAllowed(allow="POST")
+        self._pace.count(webhook.id)
+        async with self._room:
+            reply = _read(scope, await self._body(scope, receive))
+            async with self._webhooks.lock(webhook.id):
+                await self._take_in(webhook.id, reply)
+        headers = [(b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 204, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _webhook(self, scope: Scope) -> Webhook:
+        """The webhook that is meant, once its token has been shown."""
+        webhook_id = _id_in(scope)
+        webhook = await self._webhooks.find(webhook_id) if webhook_id else None
+        if webhook is None:
+            raise CaseNotFound(NO_SUCH_WEBHOOK)
+        if not any(same(token, webhook.token) for token in _tokens(scope)):
+            raise InvalidToken("This is not the webhook's token.")
+        return webhook
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        limits = self._calls.limits
+        try:
+            async with asyncio.timeout(limits.read_for.total_seconds()):
+                return await self._read_body(scope, receive, limits.max_message_bytes)
+        except TimeoutError:
+            raise ValidationFailed("The notification did not arrive in time.") from None
+
+    async def _take_in(self, webhook_id: str, reply: A2AReply) -> None:
+        webhook = await self._webhooks.find(webhook_id)
+        if webhook is None:
+            raise CaseNotFound(NO_SUCH_WEBHOOK)
+        subscription = await self._registry.subscription(webhook.owner, webhook.agent)
+        if subscription.tenant != webhook.tenant:
+            raise CaseNotFound(NO_SUCH_WEBHOOK)
+        webhook = await self._matched(subscription, webhook, reply)
+        mark = _mark(reply)
+        if mark in webhook.seen or _too_late(webhook, reply) or await self._held(webhook):
+            return
+        told = await self._judged(subscription, webhook, reply)
+        if told is not None:
+            await self._notices.owe(webhook, told)
+        final = told.state if told is not None and told.state in TERMINAL else webhook.final
+        seen = (*webhook.seen, mark)[-MOST_SEEN:] if mark else webhook.seen
+        await self._webhooks.save(replace(webhook, seen=seen, final=final))
+
+    async def _matched(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> Webhook:
+        """The webhook, bound to the task that the notification names; raises for any other task."""
+        task_id = reply.task_id
+        if task_id is None:
+            raise ValidationFailed("The notification does not name its task.")
+        if webhook.task not in (None, task_id):
+            raise CaseNotFound(NO_SUCH_TASK)
+        tenant, agent = webhook.tenant, webhook.agent
+        entry = await self._book.find(tenant, agent, "task", task_id)
+        if entry is not None and (entry.owner != webhook.owner or entry.upstream_id != task_id):
+            raise CaseNotFound(NO_SUCH_TASK)
+        if webhook.task is not None:
+            return webhook
+        if entry is None and webhook.shown is not None:
+            # The caller was given a name of the relay's before the agent had said its own.
+            entry = Entry(
+                id=task_id,
+                owner=webhook.owner,
+                upstream_id=task_id,
+                shown_as=webhook.shown,
+                context_id=reply.context_id,
+            )
+            await self._book.write(tenant, agent, "task", entry)
+        shown = task_id if entry is None or entry.shown_as is None else entry.shown_as
+        return await self._webhooks.bind(webhook, task=task_id, shown=shown, config=None)
+
+    async def _held(self, webhook: Webhook) -> bool:
+        """Whether a person has yet to decide about the task: the caller is told when that is done."""
+        asked = HoldFilter(status="PENDING", task_id=webhook.shown, sink=webhook.agent)
+        _, count = await self._store.holds(webhook.tenant, asked, page=0, size=1)
+        return count > 0
+
+    async def _judged(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> A2AReply | None:
+        """What the caller may be told; None if nothing. Raises while it cannot be said."""
+        call = A2ACall(dialect=REST_1_0, operation="subscribe", path_task=webhook.shown)
+        way = Way(
+            subscription=subscription,
+            call=call,
+            correlation_id=os.urandom(16).hex(),
+            headers={},
+            pushed=True,
+        )
+        try:
+            return await self._calls.inward(way, reply)
+        except Taken as taken:
+            return (await self._calls.taken(way, taken)).reply
+        except A2AProblem as problem:
+            if problem.kind == "refused":
+                return None
+            if problem.kind == "internal":
+                raise Unavailable("The notification could not be checked; send it again later.") from problem
+            raise CaseNotFound(NO_SUCH_TASK) from problem
+
+
+class _Pace:
+    """How many notifications a webhook takes in within a minute."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._minute = -1
+        self._counts: dict[str, int] = {}
+
+    def count(self, webhook_id: str) -> None:
+        """Raise RateLimited for one too many."""
+        minute = int(self._monotonic() // 60)
+        if minute != self._minute:
+            self._minute, self._counts = minute, {}
+        count = self._counts[webhook_id] = self._counts.get(webhook_id, 0) + 1
+        if count > PER_MINUTE:
+            raise RateLimited(f"A webhook takes {PER_MINUTE} notifications a minute.")
+
+
+def _id_in(scope: Scope) -> str | None:
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    below = (path[len(root) :] if root and path.startswith(root) else path)[len(PREFIX) :]
+    return below[: -len(SUFFIX)] if below.endswith(SUFFIX) else None
+
+
+def _tokens(scope: Scope) -> list[str]:
+    """Every token that is shown: agents differ in which header they use."""
+    found = []
+    for name, value in scope["headers"]:
+        if name == b"x-a2a-notification-token":
+            found.append(value.decode("latin-1"))
+        elif name == b"authorization" and value[:7].lower() == b"bearer ":
+            found.append(value[7:].strip().decode("latin-1"))
+    return found[:4]
+
+
+def _read(scope: Scope, body: bytes) -> A2AReply:
+    kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    if kind.decode("latin-1").partition(";")[0].strip().lower() not in JSON_TYPES:
+        raise ValidationFailed("Send application/json.")
+    try:
+        document = _decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise InvalidJson from None
+    if not isinstance(document, dict):
+        raise ValidationFailed("A notification is a JSON object.")
+    reply = A2AReply(dialect=REST_1_0, operation="subscribe", document=document)
+    try:
+        _check(reply)
+    except A2AProblem as problem:
+        raise ValidationFailed(problem.message) from problem
+    return reply
+
+
+def _check(reply: A2AReply) -> None:
+    """Read everything once that will be read later."""
+    about = [reply.task, reply.status_update, reply.artifact_update, reply.message]
+    if sum(one is not None for one in about) != 1 or reply.error is not None:
+        raise A2AProblem("params", "A notification is a task, or one change of it.")
+    if reply.task_id is not None and len(reply.task_id) > 512:
+        raise A2AProblem("params", "An id is at most 512 characters.")
+    if reply.context_id is not None and len(reply.context_id) > 512:
+        raise A2AProblem("params", "An id is at most 512 characters.")
+
+
+def _mark(reply: A2AReply) -> str | None:
+    """What a notification is known by if it comes again; a piece of work may look like the one before."""
+    if reply.artifact_update is not None:
+        return None
+    return hashlib.sha256(msgspec.json.encode(reply.document)).hexdigest()[:32]
+
+
+def _too_late(webhook: Webhook, reply: A2AReply) -> bool:
+    """Whether the task has ended otherwise: what comes now is old."""
+    return webhook.final is not None and reply.state != webhook.final

@@ -1,0 +1,67 @@
+"""A caller's own address for notifications on the loopback address, in a thread of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from assent.server.serving import bind
+from tests.relay.a2a.sdk_agent import served
+from tests.waiting import eventually
+
+
+class Told(Struct, frozen=True):
+    """One notification as it arrived."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Receiver:
+    """What a test may know: the address, and what came in."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.told: list[Told] = []
+        self.statuses: list[int] = []
+        """What to answer next; 200 when nothing is left."""
+
+    def at(self, path: str) -> list[Told]:
+        return [one for one in self.told if one.path == path]
+
+    def states(self, path: str) -> list[str]:
+        """The states that were told there, in order."""
+        return [state for one in self.at(path) if (state := state_in(one.body)) is not None]
+
+    def wait_for(self, path: str, state: str) -> Told:
+        """The notification of a state."""
+        return eventually(lambda: next((one for one in self.at(path) if state_in(one.body) == state), None))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message["body"]
+            if not message.get("more_body"):
+                break
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        self.told.append(Told(scope["path"], headers, msgspec.json.decode(body)))
+        status = self.statuses.pop(0) if self.statuses else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def state_in(body: dict[str, Any]) -> str | None:
+    about = body.get("task") or body.get("statusUpdate") or body
+    status = about.get("status")
+    return status["state"] if isinstance(status, dict) else None
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    listener = bind("127.0.0.1", 0)
+    receiver = Receiver(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    with served(receiver, listener):
+        yield receiver

@@ -1,0 +1,94 @@
+"""Real SDK clients ask to be told, a real SDK agent pushes, and the relay stands between them."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from a2a.helpers.proto_helpers import new_text_message
+from a2a.types.a2a_pb2 import (
+    AuthenticationInfo,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    TaskPushNotificationConfig,
+)
+
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.relay.push.receiver import Receiver, receiving
+from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.server.running import RunningServer, running
+
+DONE = {"1.0": "TASK_STATE_COMPLETED", "0.3": "completed"}
+ASKED = {"1.0": "TASK_STATE_INPUT_REQUIRED", "0.3": "input-required"}
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[SdkAgent]:
+    with running_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    relay = RelaySettings(
+        agents={"errands": AgentSettings(url=agent.url)},
+        callers={"acme": CallerSettings(agents=("errands",)), "other": CallerSettings(agents=("errands",))},
+    )
+    with running(tmp_path_factory.mktemp("push"), relay=relay) as found:
+        yield found
+
+
+def errand(server: RunningServer, binding: str, version: str) -> Errand:
+    return Errand(f"{server.url}/relay/v1/agents/errands", server.api_key, binding, version)
+
+
+def config(receiver: Receiver, path: str, **fields: Any) -> TaskPushNotificationConfig:
+    return TaskPushNotificationConfig(
+        url=receiver.url + path,
+        token="the caller's own",
+        authentication=AuthenticationInfo(scheme="Basic", credentials="YWNtZTpzZWNyZXQ="),
+        **fields,
+    )
+
+
+async def send(made: Errand, text: str, wanted: TaskPushNotificationConfig, *, stream: bool = False) -> Any:
+    configuration = SendMessageConfiguration(task_push_notification_config=wanted)
+    message = new_text_message(text, role=Role.ROLE_USER)
+    request = SendMessageRequest(message=message, configuration=configuration)
+    client = made.streaming if stream else made.unary
+    return [event async for event in client.send_message(request)]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["send", "stream"])
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_caller_that_asks_with_its_message_is_told_with_its_own_credentials(
+    server: RunningServer, receiver: Receiver, binding: str, version: str, stream: bool
+) -> None:
+    path = f"/inline/{binding}/{version}/{stream}"
+
+    async def run() -> Any:
+        async with errand(server, binding, version) as made:
+            return await send(made, "echo", config(receiver, path), stream=stream)
+
+    answer = asyncio.run(run())[0]
+    told = receiver.wait_for(path, DONE[version])
+    assert told.headers["x-a2a-notification-token"] == "the caller's own"
+    assert told.headers["authorization"] == "Basic YWNtZTpzZWNyZXQ="
+    assert told.headers["content-type"] == "application/json"
+    about = told.body if version == "0.3" else told.body.get("statusUpdate") or told.body["task"]
+    assert answer.task.id in (about.get("taskId"), about.get("id"))
+    if version == "0.3":
+        assert {one.body["kind"] for one in receiver.at(path)} == {"task"}
+    else:
+        assert all(len(one.body) == 1 for one in receiver.at(path))
+    states = receiver.states(path)
+    assert states == sorted(states, key=states.index)
+    assert states[-1] == DONE[version]
