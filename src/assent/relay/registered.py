@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, field
 from assent.errors import AddressRefused, SettingsError, ValidationFailed
 from assent.protocol.addresses import check_url
 from assent.protocol.duration import parse_duration
+from assent.relay.audit.keeping import Keeping, Payloads, check_keeping
 from assent.relay.registry import DEFAULT_TENANT, CallerKind
 from assent.relay.tenancy import PERMISSIONS
 
@@ -72,6 +73,26 @@ class GroupSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Where they belong, and where they may do it."""
 
 
+class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of a tenant's audit, `[relay.tenants.NAME]`; the API cannot change it then."""
+
+    keep_events_for: str = Keeping().keep_events_for
+    """How long events, settled holds and tasks are kept."""
+    keep_payloads_for: str = Keeping().keep_payloads_for
+    """How long the bodies of messages stand in events."""
+    payloads: Payloads = Keeping().payloads
+    """Whether events have no bodies, bodies without what policies found, or bodies as they were."""
+
+    @property
+    def keeping(self) -> Keeping:
+        """The same for the audit."""
+        return Keeping(
+            keep_events_for=self.keep_events_for,
+            keep_payloads_for=self.keep_payloads_for,
+            payloads=self.payloads,
+        )
+
+
 class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay, `[relay]`."""
 
@@ -83,6 +104,8 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Who may call them."""
     groups: dict[str, GroupSettings] = field(default_factory=dict)
     """Who may see and decide what."""
+    tenants: dict[str, TenantSettings] = field(default_factory=dict)
+    """What is kept of each tenant's audit, and for how long."""
     early_return: str = "25s"
     """How long a caller waits for an answer before it gets a task to come back to."""
     call_timeout: str = "10m"
@@ -110,6 +133,8 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
         _check_names_agents(name, caller, settings)
     for name, group in settings.groups.items():
         check_group(name, group, place=f"relay.groups.{name[:80]}")
+    for name, tenant in settings.tenants.items():
+        check_kept(name, tenant, place=f"relay.tenants.{name[:80]}")
     _check_one_tenant(settings)
 
 
@@ -164,6 +189,15 @@ def check_group(name: str, group: GroupSettings, *, place: str) -> None:
         raise SettingsError(
             f"{place}: {unknown[0][:80]!r} is no permission; there are {', '.join(sorted(PERMISSIONS))}."
         )
+
+
+def check_kept(name: str, tenant: TenantSettings, *, place: str) -> None:
+    """Raise SettingsError for a tenant that nobody can be, or for what cannot be kept so long."""
+    _check_tenant(name, place)
+    try:
+        check_keeping(tenant.keeping, events="keep_events_for", payloads="keep_payloads_for")
+    except ValidationFailed as error:
+        raise SettingsError(f"{place}: {error.message}") from error
 
 
 def _check_tenant(tenant: str, place: str) -> None:

@@ -1,5 +1,6 @@
 """The relay's own parts joined: a server's world in, what it serves for the relay out."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 
@@ -19,7 +20,10 @@ from assent.relay.api.groups import GroupsApi
 from assent.relay.api.policies import PolicyApi
 from assent.relay.api.policy_groups import PolicyGroupApi
 from assent.relay.api.route import ApiRoute
+from assent.relay.api.tenant import TenantApi
+from assent.relay.audit.retention import Retention
 from assent.relay.audit.stored import StoredTrail
+from assent.relay.audit.tenants import TenantKeeping
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.calls import Calls
 from assent.relay.detectors.registry import installed
@@ -80,7 +84,11 @@ class Relay:
             monotonic=world.monotonic,
             allow_loopback=world.allow_loopback,
         )
-        self.trail = StoredTrail(world.store, now=world.now)
+        settled = {name: tenant.keeping for name, tenant in world.settings.tenants.items()}
+        self.keeping = TenantKeeping(world.store, settled=settled, now=world.now)
+        self.trail = StoredTrail(world.store, now=world.now, payloads_for=self.keeping.payloads_for)
+        self.retention = Retention(world.store, self.keeping, now=world.now)
+        self._beside: list[asyncio.Task[None]] = []
         self.detectors = installed()
         self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
         webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
@@ -128,13 +136,19 @@ class Relay:
             *PolicyGroupApi(self.books).routes(),
             *BindingApi(self.books).routes(),
             *AuditApi(world.store, self.trail, now=world.now).routes(),
+            *TenantApi(self.keeping, self.trail).routes(),
         ]
 
     async def start(self) -> None:
         """Begin what goes on beside requests."""
+        await self.keeping.start()
+        self._beside.append(asyncio.create_task(self.retention.run()))
 
     async def aclose(self) -> None:
         """End it, and give up what is under way."""
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
         await self.app.aclose()
         await self.trail.aclose()
         await self.detectors.aclose()

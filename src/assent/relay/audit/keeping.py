@@ -32,15 +32,17 @@ class Keeping(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         return parse_duration(self.keep_payloads_for)
 
 
-def check_keeping(keeping: Keeping) -> None:
-    """Raise ValidationFailed for what is no duration, or for payloads that would outlive their events."""
-    for name, text in (
-        ("keepEventsFor", keeping.keep_events_for),
-        ("keepPayloadsFor", keeping.keep_payloads_for),
-    ):
+def check_keeping(
+    keeping: Keeping, *, events: str = "keepEventsFor", payloads: str = "keepPayloadsFor"
+) -> None:
+    """Raise ValidationFailed for what is no duration, or for payloads that would outlive their events.
+
+    `events` and `payloads` are what the two durations are called where they were written.
+    """
+    for name, text in ((events, keeping.keep_events_for), (payloads, keeping.keep_payloads_for)):
         try:
             parse_duration(text)
         except ValidationFailed as error:
             raise ValidationFailed(f"{name}: {error.message}") from error
     if keeping.payloads_for > keeping.events_for:
-        raise ValidationFailed("keepPayloadsFor is longer than keepEventsFor.")
+        raise ValidationFailed(f"{payloads} is longer than {events}.")
