@@ -1,0 +1,122 @@
+"""`/relay/v1/policies/replay`: what a policy would have done with the traffic of the last days."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from assent.errors import CaseNotFound, RateLimited
+from assent.ports.relay_store import AuditFilter, RelayStore
+from assent.protocol.moment import Moment
+from assent.relay.api.policies import PATH
+from assent.relay.api.route import ApiRequest, ApiRoute, read_json
+from assent.relay.api.tryouts import tried_policy
+from assent.relay.bookkeeping import Bookkeeper
+from assent.relay.detectors.registry import Detectors
+from assent.relay.policies.binding import Id
+from assent.relay.replay import Replayed, ReplayLimits, replay
+
+DEFAULT_TIME = timedelta(days=1)
+SHOWS_MESSAGES = "AUDIT:READ"
+
+
+class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A policy, and over which messages to run it."""
+
+    policy: Annotated[
+        dict[str, Any],
+        Meta(
+            description="An unsaved policy as it would be POSTed, or a saved one by `policyId` and, "
+            "if not the newest, `version`."
+        ),
+    ]
+    since: Annotated[Moment | None, Meta(description="Default: a day before `until`.")] = None
+    until: Annotated[Moment | None, Meta(description="Default: now. Not included.")] = None
+    source_agent_id: Id | None = None
+    source_user_id: Id | None = None
+    sink_agent_id: Id | None = None
+    limits: ReplayLimits = ReplayLimits()
+
+
+class ReplayApi:
+    """What is answered there. `make` gives detectors that no traffic waits for."""
+
+    def __init__(
+        self,
+        books: Bookkeeper,
+        store: RelayStore,
+        *,
+        make: Callable[[], Detectors],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._books = books
+        self._store = store
+        self._make = make
+        self._monotonic = monotonic
+        self._one = asyncio.Lock()
+
+    def routes(self) -> tuple[ApiRoute, ...]:
+        """Every address of it."""
+        return (
+            ApiRoute(
+                method="POST",
+                path=f"{PATH}/replay",
+                permission="POLICIES:READ",
+                handle=self.replay,
+                name="replayPolicy",
+                tag="Policies",
+                about="Reads messages from the audit, as far as their content is kept there. One at a time.",
+                takes=ReplayRequest,
+                gives=Replayed,
+                errors=(CaseNotFound, RateLimited),
+            ),
+        )
+
+    async def replay(self, request: ApiRequest) -> Replayed:
+        """Run a policy over stored messages, and say what would have been held, blocked or masked."""
+        asked = read_json(request, ReplayRequest)
+        if self._one.locked():
+            raise RateLimited("Another replay is under way; wait for its end.", retry_after=5)
+        async with self._one:
+            detectors = self._make()
+            try:
+                done = await self._run(request, asked, detectors)
+            finally:
+                await detectors.aclose()
+        self._books.note(
+            request.member,
+            f"{request.member.name} ran the policy {done.policy_name} over stored messages.",
+            {
+                "operation": "REPLAYED",
+                "policyId": done.policy_id,
+                "policyName": done.policy_name,
+                "policyVersion": done.policy_version,
+                "read": done.read,
+                "outcomes": dict(done.outcomes),
+            },
+        )
+        return done
+
+    async def _run(self, request: ApiRequest, asked: ReplayRequest, detectors: Detectors) -> Replayed:
+        member, now = request.member, self._books.now()
+        library = await self._books.library(member.tenant)
+        until = asked.until or now
+        return await replay(
+            await tried_policy(asked.policy, library, detectors, self._books),
+            store=self._store,
+            tenant=member.tenant,
+            asked=AuditFilter(
+                since=asked.since or until - DEFAULT_TIME,
+                until=until,
+                source_agent=asked.source_agent_id,
+                source_user=asked.source_user_id,
+                sink_agent=asked.sink_agent_id,
+            ),
+            limits=asked.limits,
+            detectors=detectors,
+            monotonic=self._monotonic,
+            now=now,
+            excerpts=SHOWS_MESSAGES in member.permissions,
+        )
