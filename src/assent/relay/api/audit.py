@@ -1,6 +1,7 @@
 """`/audit/v1`: what happened to messages, by time, kind, people and agents; as traces, and as one file."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -26,7 +27,7 @@ MOST_STEPS = 1_000
 EXPORT_BATCH = 200
 MICROS = 1_000_000
 FIRST_YEAR, LAST_YEAR = 1971, 9000
-PLUGGED_IN = "x-"
+PLUGGED_IN = re.compile(r"[A-Z][A-Z0-9_]{0,99}_DETECTION")
 FLUSH_WITHIN_S = 1.0
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
             raise _unknown("auditAction", self.audit_action, AUDIT_ACTIONS)
         types = () if self.audit_type is None else tuple(dict.fromkeys(self.audit_type.split(",")))
         for one in types:
-            if one not in AUDIT_TYPES and not one.startswith(PLUGGED_IN):
+            if one not in AUDIT_TYPES and not PLUGGED_IN.fullmatch(one):
                 raise _unknown("auditType", one, AUDIT_TYPES)
         return AuditFilter(
             since=self.start_time,
