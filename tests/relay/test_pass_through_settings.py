@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from assent.cli.settings import settings as settings_command
 from assent.errors import SettingsError
-from assent.relay.roster import roster_of
+from assent.relay.roster import check_credentials, roster_of
 from assent.settings import Settings, load, settings_from
 
 FILE = """
@@ -53,7 +53,7 @@ def test_a_credential_that_is_none_is_refused_when_the_server_starts(
     relay = load(environ={}, file=file).settings.relay
     assert relay is not None
     with pytest.raises(SettingsError, match=r"relay\.agents\.weather"):
-        roster_of(relay, environ)
+        check_credentials(relay, environ)
 
 
 def test_settings_are_shown_as_a_file_that_can_be_read_again(file: Path, tmp_path: Path) -> None:

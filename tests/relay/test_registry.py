@@ -231,7 +231,7 @@ def test_only_an_administrator_brings_a_key_into_a_tenant(everyone: Everyone, ke
 
 
 def test_a_principal_belongs_to_one_tenant(everyone: Everyone, admin: httpx.Client) -> None:
-    north = {"params": {"tenantId": "north"}}
+    north: Any = {"params": {"tenantId": "north"}}
     made = admin.post(GROUPS, json={"name": "north-only", "members": ["amundsen"]}, **north)
     assert made.json()["tenantId"] == "north"
     refused(admin.post(GROUPS, json={"name": "south", "members": ["amundsen"]}), 409, "conflict")
@@ -240,7 +240,7 @@ def test_a_principal_belongs_to_one_tenant(everyone: Everyone, admin: httpx.Clie
 
 
 def test_tenants_are_walls(everyone: Everyone, admin: httpx.Client, agent: RawAgent) -> None:
-    west = {"params": {"tenantId": "west"}}
+    west: Any = {"params": {"tenantId": "west"}}
     boss, caller = everyone.client("west-boss"), everyone.client("west-caller")
     admin.post(GROUPS, json={"name": "bosses", "members": ["west-boss"], "permissions": ALL}, **west)
     # The same id in two tenants is two agents.
@@ -272,7 +272,7 @@ def test_no_caller_is_subscribed_to_what_is_not_there(admin: httpx.Client) -> No
 
 def test_who_saw_an_earlier_state_changes_nothing(admin: httpx.Client) -> None:
     admin.post(AGENTS, json={"agentId": "busy", "url": "https://one.example"})
-    late = {"json": {"url": "https://two.example"}, "headers": {"If-Match": '"7"'}}
+    late: Any = {"json": {"url": "https://two.example"}, "headers": {"If-Match": '"7"'}}
     refused(admin.put(f"{AGENTS}/busy", **late), 409, "conflict")
     assert admin.put(f"{AGENTS}/busy", **late | {"headers": {"If-Match": '"1"'}}).json()["rev"] == 2
     refused(admin.delete(f"{AGENTS}/busy", headers={"If-Match": "1"}), 409, "conflict")

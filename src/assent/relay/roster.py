@@ -33,6 +33,7 @@ class Roster:
         self.environ = environ
         self._homes = _homes(callers, groups)
         self._subscriptions: dict[Key, Subscription] = {}
+        self._sources: dict[Key, list[str]] | None = None
 
     def homes(self, principal: str) -> frozenset[str]:
         """Every tenant that names a principal; more than one only if somebody misspoke."""
@@ -81,6 +82,15 @@ class Roster:
         self._subscriptions[caller, agent_id] = found
         return found
 
+    def sources(self, agent: Key) -> tuple[str, ...]:
+        """Who may call an agent."""
+        if self._sources is None:
+            self._sources = {}
+            for (tenant, name), caller in sorted(self.callers.items()):
+                for agent_id in caller.agents:
+                    self._sources.setdefault((tenant, agent_id), []).append(name)
+        return tuple(self._sources.get(agent, ()))
+
     def agent(self, agent_id: str, tenant: str = DEFAULT_TENANT) -> Agent:
         """The agent of this id; raises CaseNotFound, or Unavailable if the environment lacks a credential."""
         known = self.agents.get((tenant, agent_id))
@@ -111,13 +121,17 @@ def credentials_of(agent: AgentSettings, environ: Mapping[str, str]) -> dict[str
     return values
 
 
-def roster_of(settings: RelaySettings, environ: Mapping[str, str]) -> Roster:
-    """Everyone the settings name; raises SettingsError for a credential the environment lacks."""
+def check_credentials(settings: RelaySettings, environ: Mapping[str, str]) -> None:
+    """Raise SettingsError for a credential in the settings that the environment lacks."""
     for agent_id, agent in settings.agents.items():
         try:
             credentials_of(agent, environ)
         except SettingsError as error:
             raise SettingsError(f"relay.agents.{agent_id}: {error.message}") from error
+
+
+def roster_of(settings: RelaySettings, environ: Mapping[str, str]) -> Roster:
+    """Everyone the settings name."""
     return Roster(
         agents={(one.tenant, agent_id): one for agent_id, one in settings.agents.items()},
         callers={(one.tenant, name): one for name, one in settings.callers.items()},

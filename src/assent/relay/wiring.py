@@ -43,8 +43,8 @@ from assent.relay.push.webhooks import PREFIX as WEBHOOKS
 from assent.relay.push.webhooks import Webhooks
 from assent.relay.registered import RelaySettings
 from assent.relay.registry import Registry
-from assent.relay.roster import roster_of
-from assent.relay.taskbook import MemoryTaskBook, TaskBook
+from assent.relay.roster import check_credentials, roster_of
+from assent.relay.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
 from assent.relay.upstream import Upstream
 
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -78,6 +78,7 @@ class Relay:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        check_credentials(world.settings, world.environ)
         self.members = Members(
             roster_of(world.settings, world.environ),
             store=world.store,
@@ -93,6 +94,7 @@ class Relay:
         self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
         webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
         self.pushes = Pushes(webhooks, world.check_push)
+        self.book = StoredTaskBook(world.store, now=world.now)
         self.app = relay_app(
             world.settings,
             environ=world.environ,
@@ -105,6 +107,7 @@ class Relay:
             now=world.now,
             monotonic=world.monotonic,
             registry=self.members,
+            book=self.book,
         )
         self.api = ApiFront(self._routes(), self.members)
         notices = Notices(world.store, now=world.now, wake=world.owe)
@@ -114,7 +117,6 @@ class Relay:
             calls=self.app.calls,
             webhooks=webhooks,
             registry=self.members,
-            store=world.store,
             notices=notices,
             read_body=world.read_body,
             monotonic=world.monotonic,
@@ -150,6 +152,7 @@ class Relay:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
         await self.app.aclose()
+        await self.book.aclose()
         await self.trail.aclose()
         await self.detectors.aclose()
 
@@ -170,7 +173,7 @@ def relay_app(
     inspector: Inspector | None = None,
     book: TaskBook | None = None,
 ) -> RelayApp:
-    """The relaying path of these settings; raises SettingsError for a credential the environment lacks."""
+    """The relaying path of these settings."""
     limits = limits_from(settings)
     upstream = Upstream(resolver=resolver, limits=limits)
     directory = Directory(

@@ -220,13 +220,7 @@ class AgentsApi:
             ),
             forward_headers=agent.forward_headers,
             relay_url=f"{self._relay_url}{agent_id}",
-            callers=tuple(
-                sorted(
-                    name
-                    for (home, name), caller in everyone.callers.items()
-                    if home == tenant and agent_id in caller.agents
-                )
-            ),
+            callers=everyone.sources(key),
             origin="settings" if settled else "store",
             rev=kept.rev if kept is not None and not settled else None,
         )
