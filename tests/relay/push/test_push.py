@@ -8,6 +8,9 @@ import pytest
 from a2a.helpers.proto_helpers import new_text_message
 from a2a.types.a2a_pb2 import (
     AuthenticationInfo,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
+    ListTaskPushNotificationConfigsRequest,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
@@ -17,7 +20,7 @@ from a2a.types.a2a_pb2 import (
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.push.receiver import Receiver, receiving
-from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.relay.test_pass_through import BINDINGS, Errand, seen
 from tests.server.running import RunningServer, running
 
 DONE = {"1.0": "TASK_STATE_COMPLETED", "0.3": "completed"}
@@ -92,3 +95,72 @@ def test_a_caller_that_asks_with_its_message_is_told_with_its_own_credentials(
     states = receiver.states(path)
     assert states == sorted(states, key=states.index)
     assert states[-1] == DONE[version]
+
+
+async def configs(made: Errand, receiver: Receiver) -> list[Any]:
+    """Everything a client can do with configs, as it sees it."""
+    [asked] = await made.send("ask")
+    task_id = asked.task.id
+    found: list[Any] = []
+
+    async def do(step: Any) -> None:
+        try:
+            found.append(await step)
+        except Exception as error:
+            found.append(f"{type(error).__name__}")
+
+    client = made.unary
+    for name in ("one", "two", "one"):
+        wanted = config(receiver, f"/{name}", task_id=task_id, id=name)
+        await do(client.create_task_push_notification_config(wanted))
+    nameless = TaskPushNotificationConfig(task_id=task_id, url=f"{receiver.url}/nameless")
+    await do(client.create_task_push_notification_config(nameless))
+    listing = ListTaskPushNotificationConfigsRequest(task_id=task_id)
+    await do(client.list_task_push_notification_configs(listing))
+    for name in ("one", "nobody's"):
+        request = GetTaskPushNotificationConfigRequest(task_id=task_id, id=name)
+        await do(client.get_task_push_notification_config(request))
+        gone = DeleteTaskPushNotificationConfigRequest(task_id=task_id, id=name)
+        await do(client.delete_task_push_notification_config(gone))
+        await do(client.get_task_push_notification_config(request))
+    await do(client.list_task_push_notification_configs(listing))
+    return found
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_configs_read_back_as_they_were_made(
+    agent: SdkAgent, server: RunningServer, receiver: Receiver, binding: str, version: str
+) -> None:
+    async def run(made: Errand) -> str:
+        async with made:
+            return seen(await configs(made, receiver))
+
+    direct = asyncio.run(run(Errand(agent.url, None, binding, version)))
+    relayed = asyncio.run(run(errand(server, binding, version)))
+    assert relayed == direct
+    assert server.url not in relayed
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_config_made_later_is_told_and_a_deleted_one_is_not(
+    server: RunningServer, receiver: Receiver, binding: str, version: str
+) -> None:
+    paths = [f"/{name}/{binding}/{version}" for name in ("kept", "gone")]
+
+    async def run() -> str:
+        async with errand(server, binding, version) as made:
+            [asked] = await made.send("ask")
+            for path in paths:
+                wanted = config(receiver, path, task_id=asked.task.id, id=path.strip("/").replace("/", "-"))
+                await made.unary.create_task_push_notification_config(wanted)
+            if (binding, version) != ("HTTP+JSON", "0.3"):  # which cannot delete
+                gone = DeleteTaskPushNotificationConfigRequest(
+                    task_id=asked.task.id, id=paths[1].strip("/").replace("/", "-")
+                )
+                await made.unary.delete_task_push_notification_config(gone)
+            await made.send("echo", task_id=asked.task.id, context_id=asked.task.context_id)
+            return str(asked.task.id)
+
+    asyncio.run(run())
+    receiver.wait_for(paths[0], DONE[version])
+    assert bool(receiver.at(paths[1])) is ((binding, version) == ("HTTP+JSON", "0.3"))

@@ -192,6 +192,8 @@ def read_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:
         raise A2AProblem("agent_response", "The agent's answer is not valid JSON.") from None
     if not isinstance(document, dict):
         raise A2AProblem("agent_response", "The agent's answer is not a JSON object.")
-    if dialect.rpc and ("result" in document) == ("error" in document):
+    # The result of a deletion is null, which some agents leave out.
+    said = "result" in document or (operation == "push_delete" and "error" not in document)
+    if dialect.rpc and said == ("error" in document):
         raise A2AProblem("agent_response", "The agent's answer is neither a result nor an error.")
     return A2AReply(dialect=dialect, operation=operation, document=document)

@@ -18,7 +18,6 @@ from assent.errors import (
     Unavailable,
     ValidationFailed,
 )
-from assent.ports.relay_store import HoldFilter, RelayStore
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import REST_1_0, TERMINAL
 from assent.relay.a2a.problems import A2AProblem
@@ -53,7 +52,6 @@ class Reception:
         calls: Calls,
         webhooks: Webhooks,
         registry: Registry,
-        store: RelayStore,
         notices: Notices,
         read_body: ReadBody,
         monotonic: Callable[[], float],
@@ -62,7 +60,6 @@ class Reception:
         self._webhooks = webhooks
         self._registry = registry
         self._book = calls.overdue.book
-        self._store = store
         self._notices = notices
         self._read_body = read_body
         self._pace = _Pace(monotonic)
@@ -145,10 +142,9 @@ class Reception:
         return await self._webhooks.bind(webhook, task=task_id, shown=shown, config=None)
 
     async def _held(self, webhook: Webhook) -> bool:
-        """Whether a person has yet to decide about the task: the caller is told when that is done."""
-        asked = HoldFilter(status="PENDING", task_id=webhook.shown, sink=webhook.agent)
-        _, count = await self._store.holds(webhook.tenant, asked, page=0, size=1)
-        return count > 0
+        """Whether the relay speaks for the task: the caller is told when a person has decided."""
+        entry = await self._book.find(webhook.tenant, webhook.agent, "task", webhook.shown or "")
+        return entry is not None and (entry.mask is not None or entry.ending is not None)
 
     async def _judged(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> A2AReply | None:
         """What the caller may be told; None if nothing. Raises while it cannot be said."""
