@@ -8,6 +8,7 @@ from msgspec import Struct
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
+from assent.relay.ledger import Ledger
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
 
@@ -24,8 +25,12 @@ class Exchange(Struct, frozen=True, kw_only=True):
     """What travels besides and may be kept; credentials are not among it."""
     task_id: str | None = None
     """The caller's name of the task that a held message goes on with; None for what just came in."""
+    webhook: str | None = None
+    """Where the agent is to push to, if the caller wants to be told of changes."""
     pushed: bool = False
     """Whether the agent told it unasked, by a push notification; the call then only names the task."""
+    ledger: Ledger | None = None
+    """Where those who look write what they found, for the audit of the call as a whole."""
 
 
 class Passed(Struct, frozen=True):

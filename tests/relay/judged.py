@@ -1,0 +1,212 @@
+"""The relay with policies, between a real agent and its callers; holds and audit are kept for the test."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import msgspec
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+
+from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from assent.desk import clock
+from assent.ports.detector import Scannable
+from assent.ports.identity import Principal
+from assent.ports.relay_store import AuditRow, RelayStore
+from assent.relay.a2a.building import task, task_reply
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.audit.keeping import Payloads
+from assent.relay.audit.making import EventMaker
+from assent.relay.detectors.registry import Detectors
+from assent.relay.holds.holder import text_digest
+from assent.relay.inspection import Answered, Exchange
+from assent.relay.judging import Judge
+from assent.relay.policies.evaluation import Evaluation
+from assent.relay.policies.policy import Leg
+from assent.relay.push.pushes import Pushes
+from assent.relay.push.sealing import Seal
+from assent.relay.push.webhooks import Webhooks
+from assent.relay.reasons import HitlHeld, as_metadata
+from assent.relay.registered import RelaySettings
+from assent.relay.shelf import Shelf
+from assent.relay.wiring import relay_app
+from assent.server.serving import bind
+from assent.server.wire import read_body
+from assent.stores.memory import MemoryStore
+from tests.relay.a2a.sdk_agent import served
+from tests.relay.test_pass_through import BINDINGS, Errand
+
+
+class MemoryTrail:
+    """A trail that a test can read."""
+
+    def __init__(self) -> None:
+        maker = EventMaker(clock.now)
+        self.row = maker.row
+        self.change = maker.change
+        self.payloads: Payloads = "masked"
+        self.rows: list[AuditRow] = []
+        self.lock = threading.Lock()
+
+    def payloads_for(self, tenant: str) -> Payloads:
+        return self.payloads
+
+    def note(self, *events: AuditRow) -> None:
+        with self.lock:
+            self.rows += events
+
+    async def flush(self) -> None:
+        return None
+
+    def of(self, correlation_id: str, type: str | None = None) -> list[dict[str, Any]]:
+        """The events of one call, as the API tells them."""
+        with self.lock:
+            rows = [row for row in self.rows if row.correlation_id == correlation_id]
+        return [msgspec.json.decode(row.body) for row in rows if type in (None, row.type)]
+
+
+class MemoryHolder:
+    """A holder that notes what it is given, and knows what a test lets pass."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[Leg, Exchange, Evaluation]] = {}
+        self.let_pass: set[str] = set()
+
+    async def hold(
+        self,
+        leg: Leg,
+        exchange: Exchange,
+        evaluation: Evaluation,
+        *,
+        pieces: Sequence[Scannable] | None = None,
+        replies: Sequence[A2AReply] = (),
+    ) -> Answered:
+        self.held[exchange.correlation_id] = (leg, exchange, evaluation)
+        call, decided_by = exchange.call, evaluation.decided_by
+        assert decided_by is not None
+        reason = HitlHeld(
+            policy_name=decided_by.policy.name,
+            policy_version=decided_by.policy.version,
+            policy_level=decided_by.level.value,
+        )
+        task_id = exchange.reply.task_id if exchange.reply is not None else None
+        built = task(
+            task_id=task_id or f"held-{exchange.correlation_id}",
+            context_id=(exchange.reply.context_id if exchange.reply else None) or exchange.correlation_id,
+            state="working",
+            at=clock.now(),
+            dialect=call.dialect,
+            metadata=as_metadata(reason),
+        )
+        return Answered(task_reply(built, call.operation, call.dialect, call.rpc_id))
+
+    async def approved(self, exchange: Exchange) -> frozenset[str]:
+        return frozenset(text_digest(text) for text in self.let_pass)
+
+
+class Judged:
+    """What a test needs of a relay with policies."""
+
+    def __init__(self, url: str, shelf: Shelf, holder: MemoryHolder, trail: MemoryTrail) -> None:
+        self.url = url
+        self.shelf = shelf
+        self.holder = holder
+        self.trail = trail
+
+
+class Got:
+    """What a caller got, and under which correlation id."""
+
+    def __init__(self, events: list[dict[str, Any]], error: str | None, correlation_id: str) -> None:
+        self.events = events
+        self.error = error
+        self.correlation_id = correlation_id
+
+    @property
+    def said(self) -> str:
+        """All that the agent said, without what the history repeats of the caller."""
+        return repr([{**one, "task": {**one.get("task", {}), "history": []}} for one in self.events])
+
+
+class Callers:
+    """Callers of one agent by the official SDK, in one dialect each, which speak under any name."""
+
+    def __init__(self, relay: Judged, agent: str) -> None:
+        self._url = f"{relay.url}/relay/v1/agents/{agent}"
+        self._runner = asyncio.Runner()
+        self._errands: dict[tuple[str, str], Errand] = {}
+        self._numbers = count()
+
+    def call(
+        self, name: str, text: str, dialect: tuple[str, str] = BINDINGS[0], *, stream: bool = False
+    ) -> Got:
+        """Send a text as this caller."""
+        correlation_id = f"{name}-{next(self._numbers)}"
+        return self._runner.run(self._call(name, text, dialect, correlation_id, stream=stream))
+
+    async def _call(
+        self, name: str, text: str, dialect: tuple[str, str], correlation_id: str, *, stream: bool
+    ) -> Got:
+        errand = self._errands.get(dialect)
+        if errand is None:
+            errand = self._errands[dialect] = await Errand(self._url, name, *dialect).__aenter__()
+        errand.http.headers["Authorization"] = f"Bearer {name}"
+        errand.http.headers["X-Correlation-Id"] = correlation_id
+        try:
+            events = await errand.send(text, stream=stream)
+        except Exception as error:
+            return Got([], str(error), correlation_id)
+        return Got([MessageToDict(one) for one in events], None, correlation_id)
+
+    def close(self) -> None:
+        for errand in self._errands.values():
+            self._runner.run(errand.__aexit__())
+        self._runner.close()
+
+
+async def by_name(scope: Any) -> Principal:
+    """Whoever calls is called as its key."""
+    sent = dict(scope["headers"])
+    return Principal(name=sent[b"authorization"].decode().removeprefix("Bearer "))
+
+
+async def anywhere(url: str) -> None:
+    return None
+
+
+async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
+    return await read_body(scope, receive, limit=limit)
+
+
+@contextmanager
+def judged_relay(settings: RelaySettings, store: RelayStore, detectors: Detectors) -> Iterator[Judged]:
+    """A relay of these settings that judges by the store's policies."""
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    shelf = Shelf(store, detectors, now=clock.now)
+    found = Judged(url, shelf, MemoryHolder(), MemoryTrail())
+    lookup = SystemLookup()
+    relay = relay_app(
+        settings,
+        environ={},
+        public_url=url,
+        allow_loopback=True,
+        resolver=GuardedResolver(lookup, allow_loopback=True),
+        authenticate=by_name,
+        read_body=read_at_most,
+        pushes=Pushes(Webhooks(MemoryStore(), Seal("s"), public_url=url, now=clock.now), check=anywhere),
+        now=clock.now,
+        monotonic=clock.monotonic,
+        inspector=Judge(shelf, holder=found.holder, trail=found.trail, now=clock.now),
+    )
+
+    async def close() -> None:
+        await relay.aclose()
+        await shelf.aclose()
+        await detectors.aclose()
+        lookup.close()
+
+    with served(relay, listener, close=close):
+        yield found
