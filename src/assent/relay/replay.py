@@ -6,7 +6,7 @@ It works beside the traffic and steps back for it: with detectors of its own, a 
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,7 +23,8 @@ from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.audit.event import AuditEvent
 from assent.relay.detectors.inspector import Inspector
-from assent.relay.detectors.registry import Detectors
+from assent.relay.detectors.presidio import PresidioDetector
+from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.policies.evaluation import Evaluation, Outcome
 from assent.relay.policies.finding import Finding, mask_of
 from assent.relay.policies.masking import mask_text
@@ -36,6 +37,7 @@ STINT_S = 0.002
 """After so much work at a stretch it rests,"""
 RESTS = 3.0
 """so many times as long as it worked."""
+START_UP = timedelta(seconds=120)
 MAX_REMEMBERED = 50_000
 NEAR = 60
 _MASK = "[MASKED"
@@ -111,6 +113,11 @@ class Replayed(Struct, frozen=True, kw_only=True, rename="camel"):
     outcomes: Annotated[dict[Outcome, int], Meta(description="What would have become of those examined.")]
     unchecked: Annotated[int, Meta(description="How many could not be checked, and would have been held.")]
     examples: tuple[Example, ...]
+
+
+def detectors_beside() -> Detectors:
+    """Detectors that no traffic waits for; Presidio may take its time to start."""
+    return installed(presidio=PresidioDetector(within=START_UP))
 
 
 async def replay(

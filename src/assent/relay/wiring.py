@@ -19,6 +19,7 @@ from assent.relay.api.front import ApiFront
 from assent.relay.api.groups import GroupsApi
 from assent.relay.api.policies import PolicyApi
 from assent.relay.api.policy_groups import PolicyGroupApi
+from assent.relay.api.replays import ReplayApi
 from assent.relay.api.route import ApiRoute
 from assent.relay.api.tenant import TenantApi
 from assent.relay.audit.retention import Retention
@@ -43,6 +44,7 @@ from assent.relay.push.webhooks import PREFIX as WEBHOOKS
 from assent.relay.push.webhooks import Webhooks
 from assent.relay.registered import RelaySettings
 from assent.relay.registry import Registry
+from assent.relay.replay import detectors_beside
 from assent.relay.roster import check_credentials, roster_of
 from assent.relay.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
 from assent.relay.upstream import Upstream
@@ -134,6 +136,7 @@ class Relay:
             *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
             *CallersApi(enrolment).routes(),
             *GroupsApi(enrolment).routes(),
+            *ReplayApi(self.books, world.store, make=detectors_beside, monotonic=world.monotonic).routes(),
             *PolicyApi(self.books, self.detectors).routes(),
             *PolicyGroupApi(self.books).routes(),
             *BindingApi(self.books).routes(),
