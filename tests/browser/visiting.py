@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from tests.pages.checks import DESK, PHONE
@@ -13,16 +12,8 @@ PATIENCE_MS = 20_000
 
 Way = tuple[bool, ViewportSize]
 """With scripts or without, and on which device."""
-WAYS: dict[str, Way] = {
-    "phone with scripts": (True, PHONE),
-    "phone without scripts": (False, PHONE),
-    "desk with scripts": (True, DESK),
-    "desk without scripts": (False, DESK),
-}
-# What is not about sizes is tried on one device with scripts and on another without.
-BOTH = pytest.mark.parametrize(
-    "way", [(True, PHONE), (False, DESK)], ids=["phone with scripts", "desk without scripts"]
-)
+# Sizes are a matter of style and never of scripts: each is tried once with the other.
+WAYS: dict[str, Way] = {"phone with scripts": (True, PHONE), "desk without scripts": (False, DESK)}
 
 
 @contextmanager
@@ -32,7 +23,16 @@ def visiting(
     """A person's browser; what goes wrong in a page fails the test, and so may any error in its console."""
     context = browser.new_context(viewport=size, **options)
     context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
+    try:
+        with watched(context.new_page(), quiet_console=quiet_console) as page:
+            yield page
+    finally:
+        context.close()
+
+
+@contextmanager
+def watched(page: Page, *, quiet_console: bool = False) -> Iterator[Page]:
+    """A page that is closed in the end; what went wrong in it fails the test."""
     troubles: list[str] = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
     if quiet_console:
@@ -40,7 +40,7 @@ def visiting(
     try:
         yield page
     finally:
-        context.close()
+        page.close()
     # A page may answer 400.
     assert [trouble for trouble in troubles if "(Bad Request)" not in trouble] == []
 
