@@ -1,0 +1,145 @@
+"""Bodies leave their events in time, and events the store, each tenant as it wants."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.errors import RelayConflict
+from assent.ports.identity import Principal
+from assent.ports.relay_store import AuditFilter, RelayStore
+from assent.relay.audit.keeping import Keeping, Payloads
+from assent.relay.audit.retention import BATCH, Retention
+from assent.relay.audit.stored import StoredTrail
+from assent.relay.audit.tenants import TenantKeeping
+from assent.relay.tenancy import Membership
+from assent.stores.memory import MemoryStore
+from assent.stores.sqlite.store import SqliteStore
+from assent.testing.clock import FakeClock
+from tests.relay.audit.samples import subscription
+
+pytestmark = pytest.mark.anyio
+BODY = {"requestBody": {"text": "hello"}, "requestHeaders": {"accept": "*/*"}, "method": "SendMessage"}
+
+
+def keeping(events: str = "10d", bodies: str = "2d", payloads: Payloads = "masked") -> Keeping:
+    return Keeping(keep_events_for=events, keep_payloads_for=bodies, payloads=payloads)
+
+
+class Desk:
+    """A trail and its retention over one store."""
+
+    def __init__(self, store: RelayStore, clock: FakeClock, **settled: Keeping) -> None:
+        self.store = store
+        self.clock = clock
+        self.keeping = TenantKeeping(store, settled=settled, now=clock)
+        self.trail = StoredTrail(store, now=clock, payloads_for=self.keeping.payloads_for)
+        self.retention = Retention(store, self.keeping, now=clock)
+
+    async def note(self, tenant: str, *names: str, payload: dict[str, Any] | None = None) -> None:
+        for name in names:
+            self.trail.note(
+                self.trail.row(
+                    "COMMUNICATION_AUDIT",
+                    subscription(tenant=tenant),
+                    correlation_id=name,
+                    payload=BODY if payload is None else payload,
+                )
+            )
+        await self.trail.flush()
+
+    async def events(self, tenant: str) -> list[dict[str, Any]]:
+        found, _ = await self.store.audit(tenant, AuditFilter(), page=0, size=10_000, order="oldest")
+        return [json.loads(row.body) for row in found]
+
+
+async def test_bodies_leave_their_events_in_time_and_events_the_store():
+    desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
+    await desk.note("acme", "old")
+    desk.clock.advance(timedelta(days=1))
+    await desk.note("acme", "young")
+    desk.clock.advance(timedelta(days=1, seconds=1))
+    assert await desk.retention.once() == 1
+    old, young = await desk.events("acme")
+    assert old["payload"] == {"method": "SendMessage"}
+    assert old["metadata"] == {"payloadRedactedAt": "2026-01-03T06:00:01Z"}
+    assert young["payload"] == BODY
+    assert await desk.retention.once() == 0
+    desk.clock.advance(timedelta(days=8))
+    await desk.retention.once()
+    assert [one["correlationId"] for one in await desk.events("acme")] == ["young"]
+
+
+async def test_each_tenant_keeps_what_it_wants_and_as_long():
+    desk = Desk(MemoryStore(), FakeClock(), short=keeping("1d", "1d"), long=keeping("100d", "100d"))
+    for tenant in ("short", "long", "default"):
+        await desk.note(tenant, "call")
+    desk.clock.advance(timedelta(days=40))
+    await desk.retention.once()
+    assert await desk.events("short") == []
+    assert (await desk.events("long"))[0]["payload"] == BODY
+    assert (await desk.events("default"))[0]["payload"] == {"method": "SendMessage"}
+
+
+async def test_whoever_wants_no_bodies_any_more_has_none_any_more():
+    desk = Desk(MemoryStore(), FakeClock(), acme=keeping(payloads="none"))
+    await desk.note("acme", "call")
+    desk.clock.advance(timedelta(seconds=1))
+    await desk.retention.once()
+    assert "requestBody" not in (await desk.events("acme"))[0]["payload"]
+
+
+async def test_very_many_events_are_done_bit_by_bit(tmp_path):
+    store = await SqliteStore.open(tmp_path / "audit.db")
+    desk = Desk(store, FakeClock(), acme=keeping())
+    count = BATCH * 2 + 7
+    await desk.note("acme", *(str(number) for number in range(count)))
+    desk.clock.advance(timedelta(days=3))
+    assert await desk.retention.once() == count
+    assert all("requestBody" not in one["payload"] for one in await desk.events("acme"))
+    desk.clock.advance(timedelta(days=8))
+    await desk.retention.once()
+    assert await desk.events("acme") == []
+    await store.aclose()
+
+
+async def test_an_event_without_a_body_stays_as_it_is():
+    desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
+    await desk.note("acme", "call", payload={"method": "GetTask"})
+    before = await desk.events("acme")
+    desk.clock.advance(timedelta(days=3))
+    await desk.retention.once()
+    assert await desk.events("acme") == before
+
+
+async def test_before_anything_was_read_no_bodies_are_kept():
+    desk = Desk(MemoryStore(), FakeClock())
+    assert desk.trail.payloads_for("acme") == "none"
+    await desk.keeping.start()
+    assert desk.trail.payloads_for("acme") == "masked"
+
+
+async def test_what_one_server_was_told_another_one_knows(tmp_path):
+    clock = FakeClock()
+    member = Membership(principal=Principal(name="kim"), tenant="acme")
+    here = Desk(await SqliteStore.open(tmp_path / "audit.db"), clock)
+    there = Desk(await SqliteStore.open(tmp_path / "audit.db"), clock)
+    await here.keeping.start()
+    await there.keeping.start()
+    told = msgspec.structs.replace(Keeping(), payloads="full")
+    await here.keeping.save(member, told, here.trail)
+    await there.keeping.load()
+    assert (here.trail.payloads_for("acme"), there.trail.payloads_for("acme")) == ("full", "full")
+    await there.keeping.save(member, keeping(), there.trail)
+    assert [one["auditType"] for one in await here.events("acme")] == ["POLICY_LIFECYCLE"] * 2
+    for desk in (here, there):
+        await desk.store.aclose()  # type: ignore[attr-defined]
+
+
+async def test_the_settings_file_is_not_overruled():
+    desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
+    member = Membership(principal=Principal(name="kim"), tenant="acme")
+    with pytest.raises(RelayConflict, match="settings file"):
+        await desk.keeping.save(member, Keeping(), desk.trail)
