@@ -1,0 +1,95 @@
+"""The policies API as a member uses it, without HTTP."""
+
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from assent.errors import CaseNotFound
+from assent.ports.identity import Principal
+from assent.ports.relay_store import AuditFilter, RelayStore
+from assent.relay.api.bindings import BindingApi
+from assent.relay.api.policies import PolicyApi
+from assent.relay.api.policy_groups import PolicyGroupApi
+from assent.relay.api.replays import ReplayApi
+from assent.relay.api.route import ApiRequest, ApiRoute
+from assent.relay.api.tryouts import EvaluationApi
+from assent.relay.audit.stored import StoredTrail
+from assent.relay.bookkeeping import Bookkeeper
+from assent.relay.detectors.registry import Detectors, installed
+from assent.relay.shelf import Shelf
+from assent.relay.tenancy import PERMISSIONS, Membership, require
+from assent.stores.memory import MemoryStore
+from assent.testing.clock import FakeClock
+
+
+class PolicyDesk:
+    """A tenant's operator before the API."""
+
+    def __init__(self, store: RelayStore, detectors: Detectors, clock: FakeClock) -> None:
+        self.store = store
+        self.clock = clock
+        self.trail = StoredTrail(store, now=clock)
+        self.shelf = Shelf(store, detectors, now=clock)
+        self.books = Bookkeeper(store, trail=self.trail, now=clock, changed=self.shelf.reload)
+        self.routes: tuple[ApiRoute, ...] = (
+            *EvaluationApi(self.books, detectors, self.shelf).routes(),
+            *ReplayApi(self.books, store, make=installed, monotonic=time.monotonic).routes(),
+            *PolicyApi(self.books, detectors).routes(),
+            *PolicyGroupApi(self.books).routes(),
+            *BindingApi(self.books).routes(),
+        )
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        tenant: str = "default",
+        permissions: frozenset[str] = PERMISSIONS,
+        if_match: str | None = None,
+        **query: str,
+    ) -> Any:
+        """The answer as it would travel."""
+        member = Membership(principal=Principal(name="olga"), tenant=tenant, permissions=permissions)
+        route, found = self._route(method, f"/relay/v1{path}")
+        require(member, route.permission)
+        request = ApiRequest(
+            member=member,
+            path=found,
+            query=query,
+            body=body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body),
+            if_match=if_match,
+        )
+        answer = await route.handle(request)
+        return None if answer is None else msgspec.json.decode(msgspec.json.encode(answer))
+
+    async def events(self, tenant: str = "default") -> list[dict[str, Any]]:
+        """The audit, the oldest first."""
+        await self.trail.flush()
+        rows, _ = await self.store.audit(tenant, AuditFilter(), page=0, size=200, order="oldest")
+        return [msgspec.json.decode(row.body) for row in rows]
+
+    def _route(self, method: str, path: str) -> tuple[ApiRoute, dict[str, str]]:
+        for route in sorted(self.routes, key=lambda one: "{" in one.path):
+            pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
+            found = re.fullmatch(pattern, path)
+            if found is not None and route.method == method:
+                return route, found.groupdict()
+        raise CaseNotFound(f"{method} {path}")
+
+
+@asynccontextmanager
+async def policy_desk(store: RelayStore | None = None) -> AsyncIterator[PolicyDesk]:
+    """Over a store of its own, unless one is given."""
+    desk = PolicyDesk(store or MemoryStore(), installed(), FakeClock())
+    try:
+        await desk.shelf.open()
+        yield desk
+    finally:
+        await desk.trail.aclose()
+        await desk.shelf.aclose()
