@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "key": ("assent.cli.keys", "API keys: create, list, revoke."),
     "case": ("assent.cli.cases", "Cases: show one with its events, and check its chain."),
     "grant": ("assent.cli.grants", "Grants: what people allowed in advance: list, show, revoke."),
+    "relay": ("assent.cli.relay", "The relay: agents, callers, and groups with permissions."),
     "policy": ("assent.cli.policies", "Policies of the relay: try them on a text."),
     "deliveries": ("assent.cli.deliveries", "Callbacks: what was sent where, and how it went."),
     "migrate": ("assent.cli.migrate", "Bring the database's schema up to date."),

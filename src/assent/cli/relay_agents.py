@@ -1,0 +1,120 @@
+"""`assent relay agent`: register the agents behind the relay, list them, remove them."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from assent.cli.options import json_option, print_table
+from assent.cli.relay_registry import Registry, in_registry, registry_options
+from assent.cli.results import print_result
+from assent.relay.api.agents import AgentView
+from assent.relay.registered import VARIABLE
+
+
+@click.group()
+def agent() -> None:
+    """Agents behind the relay."""
+
+
+@agent.command()
+@click.argument("agent_id", metavar="ID")
+@click.argument("url")
+@registry_options
+@click.option("--card-url", metavar="URL", help="Where the agent's card stands, if not below URL.")
+@click.option(
+    "--credential",
+    "credentials",
+    metavar="HEADER=VARIABLE",
+    multiple=True,
+    help="A header for the agent, and the server's environment variable that holds its value.",
+)
+@click.option(
+    "--header",
+    "headers",
+    metavar="NAME",
+    multiple=True,
+    help="A header of callers that may pass to the agent besides those of A2A.",
+)
+@click.option("--replace", is_flag=True, help="Put this in the place of the agent of that id.")
+def add(
+    agent_id: str,
+    url: str,
+    db: str | None,
+    config: Path | None,
+    tenant: str,
+    card_url: str | None,
+    credentials: tuple[str, ...],
+    headers: tuple[str, ...],
+    replace: bool,
+) -> None:
+    """Register the agent at URL under an ID of your choice.
+
+    The value of a credential is never kept: the server reads it from its own environment when it calls.
+    """
+    draft = {
+        "url": url,
+        "cardUrl": card_url,
+        "credentials": dict(map(_credential, credentials)),
+        "forwardHeaders": headers,
+    }
+
+    async def register(registry: Registry) -> AgentView:
+        if replace:
+            return await registry.ask(registry.agents.update, draft, agentId=agent_id)
+        return await registry.ask(registry.agents.create, {"agentId": agent_id, **draft})
+
+    made = in_registry(register, db=db, config=config, tenant=tenant, create=True)
+    click.echo(made.relay_url)
+    click.echo(f"Registered {agent_id}; callers reach it at this address.", err=True)
+    for variable in made.missing_variables:
+        click.echo(f"The server needs {variable} in its environment.", err=True)
+    if not made.callers:
+        click.echo(f"Nobody may call it yet: assent relay caller add NAME --agent {agent_id}", err=True)
+
+
+@agent.command("list")
+@registry_options
+@json_option
+def list_agents(db: str | None, config: Path | None, tenant: str, as_json: bool) -> None:
+    """List agents with who may call them, those of the settings file included."""
+    found = in_registry(
+        lambda registry: registry.every(registry.agents.listed), db=db, config=config, tenant=tenant
+    )
+    if as_json:
+        print_result(msgspec.to_builtins(found))
+        return
+    rows = [
+        (one.agent_id, one.url, ", ".join(one.callers) or "nobody", _credentials(one), one.origin)
+        for one in found
+    ]
+    print_table(("id", "url", "callers", "credentials", "from"), rows, empty="There are no agents yet.")
+
+
+@agent.command()
+@click.argument("agent_id", metavar="ID")
+@registry_options
+def remove(agent_id: str, db: str | None, config: Path | None, tenant: str) -> None:
+    """Remove an agent and the subscriptions to it."""
+    in_registry(
+        lambda registry: registry.ask(registry.agents.remove, agentId=agent_id),
+        db=db,
+        config=config,
+        tenant=tenant,
+    )
+    click.echo(f"Removed {agent_id}.", err=True)
+
+
+def _credential(text: str) -> tuple[str, str]:
+    name, equals, variable = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not HEADER=VARIABLE.", param_hint="--credential")
+    if not VARIABLE.fullmatch(variable):
+        raise click.BadParameter(
+            "name the environment variable that holds the value, not the value.", param_hint="--credential"
+        )
+    return name, variable
+
+
+def _credentials(one: AgentView) -> str:
+    return ", ".join(f"{name}={variable}" for name, variable in one.credentials.items()) or "-"
