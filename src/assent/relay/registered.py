@@ -156,7 +156,8 @@ def check_agent(agent_id: str, agent: AgentSettings, *, allow_loopback: bool, pl
             if url is not None and "?" in check_url(url, allow_loopback=allow_loopback).url:
                 raise SettingsError(f"{place}: {url!r} must not carry a query.")
         except AddressRefused as refusal:
-            raise SettingsError(f"{place}: {refusal.message}") from refusal
+            loopback = " Set allow_loopback = true to try it out." if "loopback" in refusal.message else ""
+            raise SettingsError(f"{place}: {refusal.message}{loopback}") from refusal
     for name in (*agent.credentials, *agent.forward_headers):
         if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS:
             raise SettingsError(f"{place}: {name[:100]!r} is no header that can be set.")
