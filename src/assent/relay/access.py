@@ -14,6 +14,14 @@ NO_SUCH_TASK = "Task not found"
 FOREIGN = "The agent's answer is about somebody else's task."
 
 
+class SpokenFor(Exception):
+    """The relay has this task, and nothing the agent says of it passes."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__("the relay speaks for the task")
+        self.entry = entry
+
+
 class Access:
     """Checks calls and answers against the book, and puts each side's own names for tasks into them."""
 
@@ -42,10 +50,11 @@ class Access:
             return call
         return _in_context(call, context.upstream_id)
 
-    async def note(self, subscription: Subscription, reply: A2AReply) -> A2AReply:
+    async def note(self, subscription: Subscription, reply: A2AReply, *, own: str | None = None) -> A2AReply:
         """The answer in the caller's own names, its task and conversation the caller's from now on.
 
-        Raises A2AProblem for an answer about a task or a conversation of somebody else.
+        Raises A2AProblem for an answer about a task or a conversation of somebody else, and SpokenFor for one
+        about a task that the relay has, unless that is the caller's name `own`.
         """
         if reply.operation == "list":
             return await self._listed(subscription, reply)
@@ -67,8 +76,10 @@ class Access:
         if entry.owner != subscription.source.name:
             raise A2AProblem("agent_response", FOREIGN)
         if entry.shown_as is None:
-            return reply
-        return replace(reply, document=rename_task(reply.document, task_id, entry.shown_as))
+            return _passable(entry, reply, own)
+        shown = await self.book.find(subscription.tenant, subscription.sink.id, "task", entry.shown_as)
+        renamed = replace(reply, document=rename_task(reply.document, task_id, entry.shown_as))
+        return renamed if shown is None else _passable(shown, renamed, own)
 
     async def conversation(self, subscription: Subscription, context_id: str) -> Entry:
         """The caller's own conversation of this name; raises A2AProblem for another's."""
@@ -105,6 +116,12 @@ class Access:
         if entry.owner != subscription.source.name:
             raise A2AProblem("agent_response" if foreign is FOREIGN else "params", foreign)
         return entry
+
+
+def _passable(entry: Entry, reply: A2AReply, own: str | None) -> A2AReply:
+    if (entry.mask is not None or entry.ending is not None) and entry.id != own:
+        raise SpokenFor(entry)
+    return reply
 
 
 def _renamed(call: A2ACall, old: str, new: str) -> A2ACall:

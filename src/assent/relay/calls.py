@@ -2,47 +2,41 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import aiohttp
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 from yarl import URL
 
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import STREAMED
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
-from assent.relay.access import Access
+from assent.relay.access import Access, SpokenFor
 from assent.relay.directory import Directory
 from assent.relay.faces import face_of
 from assent.relay.inspection import (
-    Answered,
     Changed,
-    Exchange,
     Inspector,
-    Passed,
-    Refused,
     Released,
-    StreamVerdict,
-    Verdict,
 )
 from assent.relay.limits import RelayLimits
 from assent.relay.overdue import OverdueCalls
+from assent.relay.own import OwnTasks, asks_for_input
 from assent.relay.policies.policy import Leg
 from assent.relay.push.pushes import Pushes, is_about_configs
-from assent.relay.registry import Subscription
 from assent.relay.taskbook import Entry
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, explained, kind_of
+from assent.relay.way import Answer, Taken, Way, checked, exchange_of
 
-UNCHECKED = "The message could not be checked, so it was not passed on."
+__all__ = ["Answer", "Calls", "Taken", "Way"]
+
 PASSED_BACK = ("a2a-extensions", "x-a2a-extensions", "a2a-version", "retry-after")
-NOT_YET = "The agent has not answered yet; ask again later."
+SOON_S = 0.05
 
 log = logging.getLogger("assent.relay")
 
@@ -51,38 +45,6 @@ log = logging.getLogger("assent.relay")
 def rpc_url(address: str) -> URL:
     """An address taken apart: there are as many as agents, and each is called again and again."""
     return URL(address, encoded=True)
-
-
-class Way(Struct, frozen=True, kw_only=True):
-    """A call and all that travels with it."""
-
-    subscription: Subscription
-    call: A2ACall
-    correlation_id: str
-    headers: Mapping[str, str]
-    """What the agent gets, its credentials among them."""
-    webhook: str | None = None
-    """Where the agent is to push to, if the caller wants to be told of changes."""
-    pushed: bool = False
-    """Whether this is the way of a push notification, which no call asked for."""
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """A whole answer for the caller."""
-
-    body: bytes
-    content_type: str = "application/json"
-    status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    reply: A2AReply | None = None
-
-
-class Taken(Exception):
-    """The relay answers itself, with this document."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        super().__init__("the relay answers itself")
-        self.document = document
 
 
 class Calls:
@@ -102,6 +64,7 @@ class Calls:
         self.upstream = upstream
         self.limits = limits
         self.overdue = OverdueCalls(access.book, now)
+        self.own = OwnTasks(access.book, now)
         self._directory = directory
         self._access = access
         self._inspector = inspector
@@ -118,6 +81,8 @@ class Calls:
         except asyncio.CancelledError:
             job.cancel()
             raise
+        while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
+            await asyncio.wait({job}, timeout=SOON_S)
         if job.done():
             return job.result()
         return await self._return_early(way, job)
@@ -150,7 +115,7 @@ class Calls:
         """What the relay answers itself, in the caller's own names."""
         call = way.call
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=taken.document)
-        noted = await self._access.note(way.subscription, reply)
+        noted = await self._access.note(way.subscription, reply, own=reply.task_id)
         if way.webhook is not None and noted.task_id is not None:
             await self._pushes.bind(way.webhook, task=None, shown=noted.task_id)
         return Answer(body=noted.body(), content_type=call.dialect.content_type, reply=noted)
@@ -167,11 +132,13 @@ class Calls:
 
     async def outward(self, way: Way) -> A2ACall:
         """The call as the agent gets it; raises A2AProblem if it may not pass, Taken if the relay answers."""
+        if way.past(Leg.REQUEST_TO_SINK):
+            return way.call
         call = await self._ask_on_request(Leg.REQUEST_FROM_SOURCE, way, way.call)
         entries = await self._access.entries(way.subscription, call)
         for entry in entries:
-            if entry.upstream_id is None:
-                raise Taken(self._of_our_own(call, entry))
+            if self.own.speaks_for(entry, call, besides=way.handle.task_id):
+                raise Taken(await self.own.answer(way.subscription, call, entry))
         call = await self._access.admit(way.subscription, call, entries)
         return await self._ask_on_request(Leg.REQUEST_TO_SINK, way, call)
 
@@ -222,17 +189,26 @@ class Calls:
         Raises A2AProblem if it may not pass, Taken if the relay answers instead.
         """
         seen = self.watched(way)
-        back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, reply)
-        back = await self._between(way, back)
+        back = reply
+        if not way.past(Leg.RESPONSE_FROM_SINK):
+            await self._join(way, reply)
+            back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, back)
+            back = await self._between(way, back)
         back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
+        await self._ask_a_person(way, back)
         # What was looked at is what travels: a second value of one name is in the bytes only.
         return replace(back) if seen and back is reply else back
 
     async def inward_together(self, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
         """All events of a stream as the caller gets them; raises as `inward` does."""
+        for reply in replies:
+            await self._join(way, reply)
         replies = await self._ask_on_stream(Leg.RESPONSE_FROM_SINK, way, replies)
         replies = [await self._between(way, reply) for reply in replies]
-        return await self._ask_on_stream(Leg.RESPONSE_TO_SOURCE, way, replies)
+        replies = await self._ask_on_stream(Leg.RESPONSE_TO_SOURCE, way, replies)
+        for reply in replies:
+            await self._ask_a_person(way, reply)
+        return replies
 
     async def _between(self, way: Way, reply: A2AReply) -> A2AReply:
         """An answer or an event between the two legs of its way back: in the caller's own names."""
@@ -240,12 +216,38 @@ class Calls:
             if way.webhook is not None:
                 await self._pushes.refused(way.webhook)
             return reply
-        noted = await self._access.note(way.subscription, reply)
+        try:
+            noted = await self._access.note(way.subscription, reply, own=way.handle.task_id)
+        except SpokenFor as spoken_for:
+            raise Taken(self.own.told(way.call, spoken_for.entry)) from None
         if is_about_configs(way.call):
             return await self._about_configs(way, noted)
         if way.webhook is not None and reply.task_id is not None and noted.task_id is not None:
             await self._pushes.bind(way.webhook, task=reply.task_id, shown=noted.task_id)
         return self._own_card(way, noted) if noted.operation == "extended_card" else noted
+
+    async def _join(self, way: Way, reply: A2AReply) -> None:
+        """Have the agent's name for a task lead to the one that the caller was given before."""
+        shown, theirs = way.handle.task_id, reply.task_id
+        if shown is None or theirs is None or theirs == shown or reply.error is not None:
+            return
+        way.handle.upstream_id = theirs
+        place = (way.subscription.tenant, way.subscription.sink.id)
+        if await self._access.book.find(*place, "task", theirs) is None:
+            joined = Entry(
+                id=theirs,
+                owner=way.subscription.source.name,
+                upstream_id=theirs,
+                shown_as=shown,
+                context_id=reply.context_id,
+            )
+            await self._access.book.write(*place, "task", joined, at_once=True)
+
+    async def _ask_a_person(self, way: Way, reply: A2AReply) -> None:
+        """Hold what the agent asks of people; whatever policies say of it was heard before."""
+        guard = self.own.guard
+        if guard is not None and asks_for_input(reply):
+            await checked(way, guard.asks(exchange_of(way, way.call, reply)))
 
     async def _about_configs(self, way: Way, reply: A2AReply) -> A2AReply:
         subscription, call = way.subscription, way.call
@@ -274,15 +276,15 @@ class Calls:
     async def _ask_on_stream(self, leg: Leg, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
         if not self._inspector.watches(leg, way.subscription):
             return replies
-        exchange = _exchange(way, way.call, None)
-        verdict = await _checked(way, self._inspector.inspect_stream(leg, exchange, replies))
+        exchange = exchange_of(way, way.call, None)
+        verdict = await checked(way, self._inspector.inspect_stream(leg, exchange, replies))
         return verdict.replies if isinstance(verdict, Released) else replies
 
     async def _ask(self, leg: Leg, way: Way, call: A2ACall, reply: A2AReply | None) -> dict[str, Any] | None:
         """Another document to go on with, or None; raises for what may not go on."""
-        if not self._inspector.watches(leg, way.subscription):
+        if way.past(leg) or not self._inspector.watches(leg, way.subscription):
             return None
-        verdict = await _checked(way, self._inspector.inspect(leg, _exchange(way, call, reply)))
+        verdict = await checked(way, self._inspector.inspect(leg, exchange_of(way, call, reply)))
         return verdict.document if isinstance(verdict, Changed) else None
 
     # Agents that take their time
@@ -290,7 +292,7 @@ class Calls:
     async def _return_early(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
         subscription, call = way.subscription, way.call
         entry = await self.overdue.keep(
-            subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id
+            subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id, way.handle
         )
         if way.webhook is not None:
             await self._pushes.bind(way.webhook, task=None, shown=entry.id)
@@ -303,44 +305,9 @@ class Calls:
     async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
         return (await job).reply
 
-    def _of_our_own(self, call: A2ACall, entry: Entry) -> dict[str, Any]:
-        """What there is to say of a task that only the relay knows by this name."""
-        if call.operation == "cancel":
-            raise A2AProblem("not_cancelable", NOT_YET if entry.ending is None else "The task has ended.")
-        if call.operation != "get" and not (call.operation in STREAMED and call.message is None):
-            raise A2AProblem("unsupported", NOT_YET if entry.ending is None else "The task has ended.")
-        task = face_of(entry, call.dialect, self._now())
-        return task_reply(task, call.operation, call.dialect, call.rpc_id)
-
     async def aclose(self) -> None:
         """Give up what is under way."""
         await self.overdue.aclose()
-
-
-def _exchange(way: Way, call: A2ACall, reply: A2AReply | None) -> Exchange:
-    return Exchange(
-        subscription=way.subscription,
-        correlation_id=way.correlation_id,
-        call=call,
-        reply=reply,
-        pushed=way.pushed,
-    )
-
-
-async def _checked(way: Way, verdict: Awaitable[Verdict | StreamVerdict]) -> Passed | Changed | Released:
-    """What lets a message go on; raises A2AProblem or Taken for what does not, and for every failure."""
-    try:
-        found = await verdict
-    except A2AProblem:
-        raise
-    except Exception as error:
-        log.exception("a message could not be checked", extra={"correlation_id": way.correlation_id})
-        raise A2AProblem("internal", UNCHECKED) from error
-    if isinstance(found, Refused):
-        raise found.problem
-    if isinstance(found, Answered):
-        raise Taken(found.document)
-    return found
 
 
 def passed_back(response: aiohttp.ClientResponse) -> tuple[tuple[bytes, bytes], ...]:

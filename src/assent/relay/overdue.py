@@ -9,6 +9,7 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.faces import BROKEN
+from assent.relay.own import Handle
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Ending, Entry, TaskBook
 
@@ -27,18 +28,20 @@ class OverdueCalls:
         call: A2ACall,
         job: "asyncio.Future[A2AReply | None]",
         context_id: str | None,
+        handle: Handle,
     ) -> Entry:
-        """A task of our own for a call that goes on."""
+        """A task of our own for a call that goes on, whose `handle` names it from now on."""
         entry = Entry(
             id=str(uuid.uuid4()),
             owner=subscription.source.name,
             upstream_id=None,
             context_id=context_id or str(uuid.uuid4()),
         )
+        handle.task_id = entry.id
         await self.book.write(subscription.tenant, subscription.sink.id, "task", entry)
         key = (subscription.tenant, subscription.sink.id, entry.id)
         settling = asyncio.create_task(
-            self._settle(subscription, call, entry, job, minted=context_id is None)
+            self._settle(subscription, call, entry, job, handle, minted=context_id is None)
         )
         self._settling[key] = settling
         settling.add_done_callback(lambda _: self._settling.pop(key, None))
@@ -63,12 +66,17 @@ class OverdueCalls:
         call: A2ACall,
         entry: Entry,
         job: "asyncio.Future[A2AReply | None]",
+        handle: Handle,
         *,
         minted: bool,
     ) -> None:
         tenant, agent, owner = subscription.tenant, subscription.sink.id, entry.owner
         reply, failure = await _outcome(job)
+        known = await self.book.find(tenant, agent, "task", entry.id)
+        if known is not None and known.mask is not None:
+            return  # the answer is held: whoever holds it says how it ends
         theirs = reply.task_id if reply is not None and reply.task is not None else None
+        theirs = handle.upstream_id if theirs == entry.id else theirs
         if theirs is None:
             ending = Ending(
                 dialect=call.dialect, message=None if reply is None else reply.message, failure=failure

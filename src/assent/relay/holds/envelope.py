@@ -1,16 +1,16 @@
 """What is frozen of a held message: its exact bytes, and all that is needed to go on with it later."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import Dialect, Operation
-from assent.relay.a2a.gathering import gathered
-from assent.relay.a2a.problems import A2AProblem, RpcId
+from assent.relay.a2a.problems import RpcId
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.inspection import Exchange
 from assent.relay.policies.policy import Leg
@@ -41,8 +41,8 @@ class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The tenant in A2A's own sense, which stands in the agent's paths."""
     query: str = ""
     headers: dict[str, str] = {}
-    streamed: bool = False
-    """Whether the bytes are the events of a stream."""
+    webhook: str | None = None
+    """Where the agent is to push to."""
     pushed: bool = False
     upstream_task: str | None = None
     """The agent's own name for the task; None while it knows of none."""
@@ -80,17 +80,11 @@ class Frozen(Struct, frozen=True, kw_only=True):
         )
 
     def reply(self) -> A2AReply:
-        """The answer, a stream's events as one; raises A2AProblem where there is none."""
+        """The answer."""
         frame = self.frame
-        documents = msgspec.json.decode(self.data)
-        replies = [
-            A2AReply(dialect=frame.dialect, operation=frame.operation, document=one)
-            for one in (documents if frame.streamed else [documents])
-        ]
-        found = gathered(replies, frame.rpc_id) if frame.streamed else replies[0]
-        if found is None:
-            raise A2AProblem("agent_response", "The agent said nothing.")
-        return found
+        return A2AReply(
+            dialect=frame.dialect, operation=frame.operation, document=msgspec.json.decode(self.data)
+        )
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -108,21 +102,16 @@ def freeze_reply(
     matter: Literal["response", "input"],
     leg: Leg,
     exchange: Exchange,
-    replies: Sequence[A2AReply],
+    reply: A2AReply,
     *,
-    streamed: bool,
     upstream_task: str | None,
     upstream_context: str | None,
 ) -> Frozen:
-    """An answer that waits; `replies` are in the caller's own names."""
-    frame = msgspec.structs.replace(
-        _frame(matter, leg, exchange),
-        streamed=streamed,
-        upstream_task=upstream_task,
-        upstream_context=upstream_context,
+    """An answer that waits, in the caller's own names; the agent's own are kept beside it."""
+    frame = replace(
+        _frame(matter, leg, exchange), upstream_task=upstream_task, upstream_context=upstream_context
     )
-    documents = [reply.document for reply in replies]
-    return Frozen(frame=frame, data=msgspec.json.encode(documents if streamed else documents[0]))
+    return Frozen(frame=frame, data=msgspec.json.encode(reply.document))
 
 
 def _frame(matter: Matter, leg: Leg, exchange: Exchange) -> Frame:
@@ -139,5 +128,6 @@ def _frame(matter: Matter, leg: Leg, exchange: Exchange) -> Frame:
         tenant=call.tenant,
         query=call.query,
         headers=kept_headers(exchange.headers),
+        webhook=exchange.webhook,
         pushed=exchange.pushed,
     )

@@ -1,11 +1,8 @@
 """The seam between looking at messages and holding them."""
 
 import hashlib
-from collections.abc import Sequence
 from typing import Protocol
 
-from assent.ports.detector import Scannable
-from assent.relay.a2a.reply import A2AReply
 from assent.relay.inspection import Answered, Exchange, Refused
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg
@@ -14,19 +11,10 @@ from assent.relay.policies.policy import Leg
 class Holder(Protocol):
     """Takes messages over until a person has decided."""
 
-    async def hold(
-        self,
-        leg: Leg,
-        exchange: Exchange,
-        evaluation: Evaluation,
-        *,
-        pieces: Sequence[Scannable] | None = None,
-        replies: Sequence[A2AReply] = (),
-    ) -> Answered | Refused:
+    async def hold(self, leg: Leg, exchange: Exchange, evaluation: Evaluation) -> Answered | Refused:
         """Hold what a policy found, durably; the verdict is what the caller gets meanwhile.
 
-        `pieces` are the texts that were looked at, if not the message's own one by one; findings count into
-        them. `replies` are all events of a stream, where it is one.
+        Findings count into the texts of the message itself, which for a stream is all of it as one answer.
         """
         ...
 
