@@ -62,7 +62,7 @@ class Reception:
         self._book = calls.overdue.book
         self._notices = notices
         self._read_body = read_body
-        self._pace = _Pace(monotonic)
+        self._pace = Pace(monotonic)
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,7 +168,7 @@ class Reception:
             raise CaseNotFound(NO_SUCH_TASK) from problem
 
 
-class _Pace:
+class Pace:
     """How many notifications a webhook takes in within a minute."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

@@ -1,0 +1,340 @@
+"""Whoever reaches a webhook is met with a clear refusal, and no caller is told of anything but its own."""
+
+import json
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+
+from assent.errors import RateLimited
+from assent.relay.push.reception import PER_MINUTE, Pace
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
+from tests.relay.push.pushing import V1, Pusher, given, settle, task, update
+from tests.relay.push.receiver import Receiver, receiving
+from tests.server.running import RunningServer, running
+
+LARGEST = 64 * 1024
+numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[RawAgent]:
+    with raw_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    relay = RelaySettings(
+        agents={"raw": AgentSettings(url=agent.url)},
+        callers={"acme": CallerSettings(agents=("raw",)), "other": CallerSettings(agents=("raw",))},
+        max_message_bytes=LARGEST,
+    )
+    with running(tmp_path_factory.mktemp("push"), relay=relay) as found:
+        yield found
+
+
+def caller(server: RunningServer, key: str) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {key}", **V1}
+    return httpx.Client(
+        base_url=f"{server.url}/relay/v1/agents/raw", headers=headers, verify=False, timeout=10
+    )
+
+
+@pytest.fixture(scope="module")
+def acme(server: RunningServer) -> Iterator[httpx.Client]:
+    with caller(server, server.api_key) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def other(server: RunningServer) -> Iterator[httpx.Client]:
+    with caller(server, server.create_key("other")) as found:
+        yield found
+
+
+class Asked:
+    """One task of acme's, the webhook its agent was given, and where acme is told."""
+
+    def __init__(self, acme: httpx.Client, agent: RawAgent, receiver: Receiver) -> None:
+        self.task_id = f"t-{next(numbers)}"
+        self.path = f"/{self.task_id}"
+        self.receiver = receiver
+        self.pusher = given(
+            acme, agent, self.task_id, {"url": receiver.url + self.path, "token": "acme's own"}
+        )
+
+    def states(self, server: RunningServer) -> list[str]:
+        settle(server)
+        return self.receiver.states(self.path)
+
+
+@pytest.fixture
+def asked(acme: httpx.Client, agent: RawAgent, receiver: Receiver) -> Asked:
+    return Asked(acme, agent, receiver)
+
+
+DOCUMENTS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
+    "1.0": ("", V1, {"method": "CreateTaskPushNotificationConfig", "params": {"taskId": "T", "id": "i"}}),
+    "0.3": (
+        "",
+        {"A2A-Version": "0.3"},
+        {
+            "method": "tasks/pushNotificationConfig/set",
+            "params": {"taskId": "T", "pushNotificationConfig": {"id": "i"}},
+        },
+    ),
+    "1.0 over HTTP": ("/tasks/T/pushNotificationConfigs", V1, {"id": "i"}),
+    "0.3 over HTTP": (
+        "/v1/tasks/T/pushNotificationConfigs",
+        {"A2A-Version": "0.3"},
+        {"configId": "i", "config": {"name": "tasks/T/x", "pushNotificationConfig": {"id": "i"}}},
+    ),
+}
+OWN = {
+    "url": "RECEIVER/secret-path",
+    "token": "acme's own",
+    "authentication": {"scheme": "Bearer", "schemes": ["Bearer"], "credentials": "acme's-credential"},
+    "unknown": "kept",
+}
+
+
+def deepest(document: dict[str, Any]) -> dict[str, Any]:
+    """The object that the config's own fields belong into."""
+    for name in ("params", "config", "pushNotificationConfig"):
+        if name in document:
+            return deepest(document[name])
+    return document
+
+
+@pytest.mark.parametrize("dialect", DOCUMENTS)
+def test_an_agent_learns_nothing_of_a_callers_address(
+    agent: RawAgent, acme: httpx.Client, receiver: Receiver, asked: Asked, dialect: str
+) -> None:
+    path, headers, document = json.loads(
+        json.dumps(DOCUMENTS[dialect])
+        .replace('"T"', f'"{asked.task_id}"')
+        .replace("/T/", f"/{asked.task_id}/")
+    )
+    own = OWN | {"url": f"{receiver.url}/secret-path"}
+    deepest(document).update(own)
+    rpc = "method" in document
+    call = {"jsonrpc": "2.0", "id": 1, **document} if rpc else document
+    agent.behave = answering(200, b'{"jsonrpc": "2.0", "id": 1, "result": null}' if rpc else b"{}")
+    acme.post(path, json=call, headers=headers)
+    head, body = agent.requests[-1]
+    got = deepest(json.loads(body))
+    assert "/secret-path" not in head + body.decode()
+    assert "acme's" not in head + body.decode()
+    assert (got["id"], got["unknown"]) == ("i", "kept")
+    assert got["url"].endswith("/notifications")
+    assert got["authentication"]["credentials"] == got["token"]
+    # What the agent says now, with its own idea of the config, reads back as the caller's own.
+    said = json.loads(json.dumps(document).replace(own["url"], got["url"]))
+    result = said["params"] if rpc else said
+    agent.behave = answering(
+        200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result} if rpc else result).encode()
+    )
+    answer = acme.post(path, json=call, headers=headers).json()
+    assert {name: deepest(answer.get("result", answer))[name] for name in own} == own
+
+
+def test_a_webhook_opens_to_its_own_token_only(
+    server: RunningServer, acme: httpx.Client, agent: RawAgent, receiver: Receiver, asked: Asked
+) -> None:
+    elsewhere = Asked(acme, agent, receiver)
+    body = update(asked.task_id, "COMPLETED")
+    for token in ("wrong", "acme's own", asked.pusher.token[:-1], elsewhere.pusher.token, server.api_key):
+        response = asked.pusher.push(body, token=token)
+        assert (response.status_code, response.json()["error"]) == (401, "invalid_token")
+    bare = httpx.post(asked.pusher.url, json=body, verify=False)
+    assert bare.status_code == 401
+    assert asked.states(server) == []
+    bearer = {"Authorization": f"Bearer {asked.pusher.token}"}
+    assert httpx.post(asked.pusher.url, json=body, headers=bearer, verify=False).status_code == 204
+    assert asked.states(server) == ["TASK_STATE_COMPLETED"]
+
+
+@pytest.mark.parametrize("change", ["A", "x" * 3000, "../../agents/raw", "%00", "é"])
+def test_a_webhook_nobody_was_given_is_not_there(asked: Asked, change: str) -> None:
+    base, _, tail = asked.pusher.url.rpartition("/notifications")
+    for url in (
+        f"{base}{change}/notifications",
+        f"{base}{tail}/other",
+        f"{base.rpartition('/')[0]}/notifications",
+    ):
+        forged = Pusher({"url": url, "token": asked.pusher.token})
+        assert forged.push(update(asked.task_id)).status_code == 404
+
+
+def test_only_posts_are_notifications(asked: Asked) -> None:
+    headers = {"X-A2A-Notification-Token": asked.pusher.token}
+    assert httpx.get(asked.pusher.url, headers=headers, verify=False).status_code == 405
+
+
+MALFORMED: dict[str, tuple[Any, int]] = {
+    "no JSON": (b"{", 400),
+    "no text": (b"\xff\xfe", 400),
+    "a list": ([], 400),
+    "a word": (b'"task"', 400),
+    "nothing": ({}, 400),
+    "an empty body": (b"", 400),
+    "no task's name": ({"statusUpdate": {"status": {"state": "TASK_STATE_WORKING"}}}, 400),
+    "a task's name that is none": ({"statusUpdate": {"taskId": ["T"], "status": {}}}, 400),
+    "two names": ({"statusUpdate": {"taskId": "T", "task_id": "U", "status": {}}}, 400),
+    "a name without end": ({"statusUpdate": {"taskId": "T" * 600, "status": {}}}, 400),
+    "two things at once": (task("T") | update("T"), 400),
+    "an error": (task("T") | {"error": {"code": 1}}, 400),
+    "too deep": (b'{"task":' + b"[" * 20_000 + b"]" * 20_000 + b"}", 400),
+    "too large": (task("T", text="x" * LARGEST), 413),
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_what_is_no_notification_is_refused(server: RunningServer, asked: Asked, kind: str) -> None:
+    body, status = MALFORMED[kind]
+    response = asked.pusher.push(body)
+    assert response.status_code == status, response.text
+    assert asked.states(server) == []
+
+
+def test_a_lying_content_type_is_refused(server: RunningServer, asked: Asked) -> None:
+    response = asked.pusher.push(update(asked.task_id), **{"Content-Type": "text/plain"})
+    assert response.status_code == 400
+    assert asked.states(server) == []
+
+
+def test_a_notification_is_about_the_webhooks_own_task(
+    server: RunningServer,
+    acme: httpx.Client,
+    other: httpx.Client,
+    agent: RawAgent,
+    receiver: Receiver,
+    asked: Asked,
+) -> None:
+    foreign, own = Asked(other, agent, receiver), Asked(acme, agent, receiver)
+    for task_id in (foreign.task_id, own.task_id, "nobody's"):
+        for body in (update(task_id, "COMPLETED"), task(task_id, "COMPLETED")):
+            response = asked.pusher.push(body)
+            assert (response.status_code, response.json()["error"]) == (404, "not_found")
+    assert [one.states(server) for one in (asked, foreign, own)] == [[], [], []]
+
+
+def test_a_webhook_without_a_task_yet_cannot_take_anothers(
+    server: RunningServer, acme: httpx.Client, other: httpx.Client, agent: RawAgent, receiver: Receiver
+) -> None:
+    foreign = Asked(other, agent, receiver)
+    agent.behave = answering(200, b'{"jsonrpc": "2.0", "id": 1, "result": {"message": {"messageId": "a"}}}')
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    wanted = {"taskPushNotificationConfig": {"url": f"{receiver.url}/unbound"}}
+    params = {"message": message, "configuration": wanted}
+    acme.post("", json={"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params})
+    sent = json.loads(agent.requests[-1][1])["params"]["configuration"]["taskPushNotificationConfig"]
+    assert Pusher(sent).push(update(foreign.task_id)).status_code == 404
+    assert Pusher(sent).push(update("a new one")).status_code == 204
+    assert Pusher(sent).push(update("another")).status_code == 404
+    settle(server)
+    assert len(receiver.at("/unbound")) == 1
+    assert acme.get("/tasks/a new one").status_code != 404
+    assert other.get("/tasks/a new one").status_code == 404
+
+
+def test_what_comes_again_is_told_once(server: RunningServer, asked: Asked) -> None:
+    working, done = update(asked.task_id, message=None), update(asked.task_id, "COMPLETED")
+    for body in (working, working, done, done, working, update(asked.task_id, "FAILED")):
+        assert asked.pusher.push(body).status_code == 204
+    assert asked.states(server) == ["TASK_STATE_WORKING", "TASK_STATE_COMPLETED"]
+
+
+def test_pieces_of_work_may_look_alike(server: RunningServer, asked: Asked) -> None:
+    piece = {"artifactId": "a", "parts": [{"text": "x"}]}
+    event = {"artifactUpdate": {"taskId": asked.task_id, "append": True, "artifact": piece}}
+    for _ in range(2):
+        assert asked.pusher.push(event).status_code == 204
+    settle(server)
+    assert [one.body for one in asked.receiver.at(asked.path)] == [event, event]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"token": "a\r\nX-Evil: 1"},
+        {"token": "ünicode"},
+        {"token": 7},
+        {"token": "x" * 9000},
+        {"authentication": {"scheme": "Bear er", "credentials": "c"}},
+        {"authentication": {"scheme": "Bearer", "credentials": "c\nd"}},
+        {"authentication": {"schemes": "Bearer", "credentials": "c"}},
+        {"authentication": "Bearer c"},
+        {"url": ["http://127.0.0.1/"]},
+        {"url": "http://127.0.0.1/" + "x" * 3000},
+        {"config": {"url": "http://10.0.0.1/"}},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_sent_is_refused_before_anyone_is_asked(
+    agent: RawAgent, acme: httpx.Client, receiver: Receiver, asked: Asked, config: dict[str, Any]
+) -> None:
+    before = len(agent.requests)
+    params = {"taskId": asked.task_id, "url": f"{receiver.url}/never", **config}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "CreateTaskPushNotificationConfig", "params": params}
+    assert acme.post("", json=call).json()["error"]["code"] == -32602
+    assert len(agent.requests) == before
+
+
+def test_another_caller_neither_reads_nor_deletes_a_config(
+    agent: RawAgent, other: httpx.Client, asked: Asked
+) -> None:
+    before = len(agent.requests)
+    path = f"/tasks/{asked.task_id}/pushNotificationConfigs"
+    answers = [other.get(path), other.get(f"{path}/x"), other.delete(f"{path}/x"), other.post(path, json=OWN)]
+    assert {one.json()["error"]["details"][0]["reason"] for one in answers} <= {
+        "TASK_NOT_FOUND",
+        "INVALID_PARAMS",
+    }
+    assert len(agent.requests) == before
+
+
+def test_configs_that_were_not_made_here_are_not_shown(
+    agent: RawAgent, acme: httpx.Client, asked: Asked
+) -> None:
+    foreign = {"id": "x", "url": "https://elsewhere.example/hook", "token": "theirs"}
+    path = f"/tasks/{asked.task_id}/pushNotificationConfigs"
+    agent.behave = answering(200, json.dumps({"configs": [foreign, asked.pusher.config]}).encode())
+    [shown] = acme.get(path).json()["configs"]
+    assert (shown["url"], shown["token"]) == (asked.receiver.url + asked.path, "acme's own")
+    agent.behave = answering(200, json.dumps(foreign).encode())
+    assert acme.get(f"{path}/x").json()["error"]["details"][0]["reason"] == "TASK_NOT_FOUND"
+
+
+def test_an_agents_own_refusal_is_passed_on_and_its_webhook_closed(
+    agent: RawAgent, acme: httpx.Client, receiver: Receiver, asked: Asked
+) -> None:
+    refusal = {"code": -32003, "message": "Push Notification is not supported"}
+    agent.behave = answering(200, json.dumps({"jsonrpc": "2.0", "id": 1, "error": refusal}).encode())
+    params = {"taskId": asked.task_id, "url": f"{receiver.url}/never"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "CreateTaskPushNotificationConfig", "params": params}
+    assert acme.post("", json=call).json()["error"] == refusal
+    sent = Pusher(json.loads(agent.requests[-1][1])["params"])
+    assert sent.push(update(asked.task_id)).status_code == 404
+
+
+def test_a_webhook_takes_so_many_and_no_more() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0])
+    for _ in range(PER_MINUTE):
+        pace.count("one")
+    pace.count("two")
+    with pytest.raises(RateLimited):
+        pace.count("one")
+    now[0] = 60.0
+    pace.count("one")
