@@ -10,6 +10,8 @@ pytest.register_assert_rewrite(
     "assent.testing.contracts.grant_store",
     "assent.testing.contracts.key_store",
     "assent.testing.contracts.outbox_store",
+    "assent.testing.contracts.relay_audit",
+    "assent.testing.contracts.relay_store",
     "assent.testing.contracts.saver",
     "assent.testing.contracts.store",
     "assent.testing.contracts.tool_approval",

@@ -12,12 +12,18 @@ from assent.testing.contracts.erasure import ErasureContract, answered, erasure
 from assent.testing.contracts.grant_store import GrantStoreContract
 from assent.testing.contracts.key_store import KeyStoreContract
 from assent.testing.contracts.outbox_store import OutboxStoreContract
+from assent.testing.contracts.relay_store import RelayStoreContract
 from assent.testing.samples import approval, linking, sample_commitment, sample_filing
 
 
 @pytest.mark.anyio
 class StoreContract(
-    CaseStoreContract, ErasureContract, OutboxStoreContract, KeyStoreContract, GrantStoreContract
+    CaseStoreContract,
+    ErasureContract,
+    OutboxStoreContract,
+    KeyStoreContract,
+    GrantStoreContract,
+    RelayStoreContract,
 ):
     """The whole contract, over an empty and open `store` that the fixture closes."""
 
