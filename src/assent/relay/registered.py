@@ -106,6 +106,8 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Who may see and decide what."""
     tenants: dict[str, TenantSettings] = field(default_factory=dict)
     """What is kept of each tenant's audit, and for how long."""
+    policies: str | None = None
+    """A file of policies, as `assent policy test` reads it, for every message of the default tenant."""
     early_return: str = "25s"
     """How long a caller waits for an answer before it gets a task to come back to."""
     call_timeout: str = "10m"
