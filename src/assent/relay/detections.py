@@ -1,6 +1,6 @@
 """What policies found, as events of the audit: who matched and who was not reached, never what was found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,8 +11,10 @@ from assent.relay.audit.trail import Trail
 from assent.relay.inspection import Exchange
 from assent.relay.policies.book import Applied
 from assent.relay.policies.evaluation import Evaluation
+from assent.relay.policies.finding import Finding, without_texts
 from assent.relay.policies.policy import Action, Leg
 
+MOST_COMPARED = 1_000
 MOST_FINDINGS = 100
 """So many findings stand in one event, one by one; how many there are is told of all."""
 
@@ -44,7 +46,7 @@ def _event(kind: str, trail: Trail, leg: Leg, exchange: Exchange, found: Evaluat
         "unchecked": [{**_policy(one.applied), "reason": one.reason} for one in unchecked],
         "notReached": [_policy(one) for one in found.not_reached],
         "matches": len(findings),
-        "findings": [msgspec.to_builtins(one.without_text()) for one in findings[:MOST_FINDINGS]],
+        "findings": msgspec.to_builtins(_told(found, findings[:MOST_FINDINGS])),
     }
     if found.opaque:
         metadata["notLookedAt"] = list(found.opaque)
@@ -60,6 +62,12 @@ def _event(kind: str, trail: Trail, leg: Leg, exchange: Exchange, found: Evaluat
         message_id=about.message_id,
         metadata=metadata,
     )
+
+
+def _told(found: Evaluation, shown: Sequence[Finding]) -> list[Finding]:
+    """What may be told of some findings, given all of them: one may stand in the path of another."""
+    count = len(shown)
+    return without_texts([*shown, *found.findings[:MOST_COMPARED]])[:count]
 
 
 def _action(matched: Iterable[Applied], *, failed: bool) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from assent.ports.detector import Match, Scan, Scannable
 from assent.relay.policies.book import Applied, PolicyBook
 from assent.relay.policies.evaluation import MAX_FINDINGS, Outcome, Stage, is_final, judge, untouched
+from assent.relay.policies.finding import without_texts
 from assent.relay.policies.policy import Leg
 from tests.relay.policies.samples import NOW, entity_draft, policy, regex_policy
 
@@ -61,6 +62,15 @@ def test_a_finding_says_which_policy_found_what_and_where():
     assert (finding.policy_id, finding.policy_name, finding.policy_version) == ("p0", "P0", "1")
     assert (finding.policy_level, finding.score, finding.path) == ("TENANT", 0.85, PIECES[0].path)
     assert finding.without_text().text == "[MASKED:US_SSN]"
+
+
+def test_what_was_found_in_a_name_is_not_told_by_the_paths_below_it():
+    (piece,) = PIECES
+    places = [f"message.metadata.{piece.text[10:]}", f"message.metadata.{piece.text[10:]}.note"]
+    pieces = [Scannable(places[0], piece.text[10:]), Scannable(places[1], "a secret note")]
+    matches = [match(0, 0, 11), match(0, 2, 8, piece=1)]
+    found = judge(applied("LOG"), [stage(1, *matches)], pieces)
+    assert [one.path for one in without_texts(found.findings)] == ["message.metadata.[MASKED]"] * 2
 
 
 def test_the_audit_learns_of_every_policy_what_became_of_it():

@@ -1,6 +1,7 @@
 """What was found in a message, for the reviewer who may see it and for everyone else who may not."""
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from assent.relay.policies.binding import BindingLevel
 from assent.relay.policies.policy import Action
 
+SHORTEST_HIDDEN, LONGEST_TOLD = 3, 8
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,60}\Z")
 
 
@@ -32,7 +34,20 @@ class Finding(Struct, frozen=True, kw_only=True, rename="camel"):
 
     def without_text(self) -> "Finding":
         """The same for logs, audit and callers, who must not learn what was found."""
-        return replace(self, text=mask_of(self.entity))
+        return without_texts([self])[0]
+
+
+def without_texts(findings: Iterable[Finding]) -> list[Finding]:
+    """The same for whoever must not learn what was found, also not from a path: names can be found too."""
+    findings = list(findings)
+    told = {one.text[:LONGEST_TOLD] for one in findings if len(one.text) >= SHORTEST_HIDDEN}
+    return [replace(one, text=mask_of(one.entity), path=_hiding(one.path, told)) for one in findings]
+
+
+def _hiding(path: str, told: Iterable[str]) -> str:
+    """The path up to where it begins to tell: a long name is cut in it, and so may a match be."""
+    places = [place for text in told if (place := path.find(text)) >= 0]
+    return path[: min(places)] + "[MASKED]" if places else path
 
 
 def mask_of(entity: str) -> str:
