@@ -22,6 +22,7 @@ from assent.relay.api.policy_groups import PolicyGroupApi
 from assent.relay.api.replays import ReplayApi
 from assent.relay.api.route import ApiRoute
 from assent.relay.api.tenant import TenantApi
+from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.retention import Retention
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.audit.tenants import TenantKeeping
@@ -46,6 +47,7 @@ from assent.relay.registered import RelaySettings
 from assent.relay.registry import Registry
 from assent.relay.replay import detectors_beside
 from assent.relay.roster import check_credentials, roster_of
+from assent.relay.shelf import Shelf, policies_in
 from assent.relay.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
 from assent.relay.upstream import Upstream
 
@@ -93,7 +95,14 @@ class Relay:
         self.retention = Retention(world.store, self.keeping, now=world.now)
         self._beside: list[asyncio.Task[None]] = []
         self.detectors = installed()
-        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
+        named = world.settings.policies
+        self.shelf = Shelf(
+            world.store,
+            self.detectors,
+            now=world.now,
+            of_settings=[] if named is None else policies_in(named, now=world.now()),
+        )
+        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now, changed=self.shelf.reload)
         webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
         self.pushes = Pushes(webhooks, world.check_push)
         self.book = StoredTaskBook(world.store, now=world.now)
@@ -136,6 +145,7 @@ class Relay:
             *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
             *CallersApi(enrolment).routes(),
             *GroupsApi(enrolment).routes(),
+            *EvaluationApi(self.books, self.detectors, self.shelf).routes(),
             *ReplayApi(self.books, world.store, make=detectors_beside, monotonic=world.monotonic).routes(),
             *PolicyApi(self.books, self.detectors).routes(),
             *PolicyGroupApi(self.books).routes(),
@@ -147,6 +157,7 @@ class Relay:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         await self.keeping.start()
+        await self.shelf.open()
         self._beside.append(asyncio.create_task(self.retention.run()))
 
     async def aclose(self) -> None:
@@ -157,7 +168,7 @@ class Relay:
         await self.app.aclose()
         await self.book.aclose()
         await self.trail.aclose()
-        await self.detectors.aclose()
+        await self.shelf.aclose()
 
 
 def relay_app(
