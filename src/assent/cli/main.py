@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "case": ("assent.cli.cases", "Cases: show one with its events, and check its chain."),
     "grant": ("assent.cli.grants", "Grants: what people allowed in advance: list, show, revoke."),
     "relay": ("assent.cli.relay", "The relay: agents, callers, and groups with permissions."),
-    "policy": ("assent.cli.policies", "Policies of the relay: try them on a text."),
+    "policy": ("assent.cli.policies", "Policies of the relay: write, bind, try and replay them."),
     "deliveries": ("assent.cli.deliveries", "Callbacks: what was sent where, and how it went."),
     "migrate": ("assent.cli.migrate", "Bring the database's schema up to date."),
     "signing": ("assent.cli.signing", "The keys that sign results: list, rotate."),

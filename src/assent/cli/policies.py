@@ -1,6 +1,7 @@
-"""`assent policy`: what the relay's policies would do with a message, tried before they are in force."""
+"""`assent policy`: the relay's policies, and what they would do with a message before anyone sends it."""
 
 import asyncio
+import functools
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -11,16 +12,17 @@ import msgspec
 
 from assent.channels.texts import visible
 from assent.cli.options import json_option
+from assent.cli.policy_book import add, bind, list_policies, replay, retire, show, unbind
+from assent.cli.policy_calls import PolicyCalls, at, where_options
+from assent.cli.policy_files import FILE, policies_in
 from assent.cli.results import print_result
 from assent.desk import clock
-from assent.errors import AssentError
 from assent.ports.detector import Scannable
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.presidio import PresidioDetector
 from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.policies.book import Applied, PolicyBook
 from assent.relay.policies.evaluation import Evaluation, Outcome
-from assent.relay.policies.file import read_policies
 from assent.relay.policies.policy import Leg, Policy
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
@@ -32,33 +34,69 @@ PATH = "message.parts[0].text"
 
 @click.group()
 def policy() -> None:
-    """Policies of the relay: try them on a text."""
+    """Policies of the relay: write, bind and retire them, and see what they do or would have done."""
+
+
+for _command in (add, list_policies, show, bind, unbind, retire, replay):
+    policy.add_command(_command)
 
 
 @policy.command("test")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.argument("file", type=FILE, required=False)
 @click.option("--text", required=True, help="The text of the message; - reads standard input.")
 @click.option(
     "--leg", type=click.Choice([leg.value for leg in Leg]), help="Only this leg; default: the whole way."
 )
+@click.option("--source", metavar="ID", help="Who would send it, where no FILE is given.")
+@click.option("--sink", metavar="ID", help="Whom it would be for, where no FILE is given.")
+@where_options
 @json_option
-def try_out(file: Path, text: str, leg: str | None, as_json: bool) -> None:
+def try_out(
+    file: Path | None,
+    text: str,
+    leg: str | None,
+    source: str | None,
+    sink: str | None,
+    as_json: bool,
+    **where: Any,
+) -> None:
     """Say what the policies in FILE, TOML or JSON, would do with a text, and why.
 
+    Without a FILE it is those in force, on a server or in its file, for messages from --source to --sink.
     Exits with 0 if the message would pass, logged or not; with 10 if it would be masked, 11 if held for a
     person, 12 if blocked; with 1 if the file or a policy in it is not sound.
     """
-    policies = read_policies(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
     message = sys.stdin.read() if text == "-" else text
     legs = [Leg(leg)] if leg else list(Leg)
-    seen = asyncio.run(_look(policies, message, legs))
-    views = [_view(one, found, message) for one, found in seen]
-    strictest = max((found.outcome for _, found in seen), key=lambda outcome: outcome.strictness)
+    if file is None:
+        views = at(where, functools.partial(_in_force, message, legs, source, sink))
+    else:
+        seen = asyncio.run(_look(policies_in(file), message, legs))
+        views = [_view(one, found, message) for one, found in seen]
+    strictest = max((Outcome(view["outcome"]) for view in views), key=lambda outcome: outcome.strictness)
     if as_json:
         print_result({"outcome": strictest, "legs": views})
     else:
         _print(views)
     sys.exit(EXIT_CODES.get(strictest, 0))
+
+
+async def _in_force(
+    text: str, legs: list[Leg], source: str | None, sink: str | None, calls: PolicyCalls
+) -> list[dict[str, Any]]:
+    """What the API says, in the words of this command."""
+    asked = {"text": text, "legs": legs, "sourceAgentId": source, "sinkAgentId": sink}
+    found = await calls.ask("POST", "/policies/evaluate", asked)
+    return [
+        {
+            **{name: view[name] for name in ("leg", "outcome", "reason", "findings")},
+            "decidedBy": view["decidedBy"]["name"] if view["decidedBy"] else None,
+            **{name: [one["name"] for one in view[name]] for name in ("matched", "clean", "notReached")},
+            "unchecked": [{"policy": one["name"], "reason": one["reason"]} for one in view["unchecked"]],
+            "text": view["text"] or text,
+        }
+        for view in found["legs"]
+    ]
 
 
 async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
@@ -79,13 +117,6 @@ async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tupl
 def _check(policies: list[Policy], detectors: Detectors) -> None:
     for place, one in enumerate(policies):
         detectors.check_config(one.config, f"policies[{place}].config")
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise AssentError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:

@@ -1,0 +1,185 @@
+"""`assent policy add, list, show, bind, …`, on a file and on a server."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from assent.cli.main import cli
+from assent.errors import CaseNotFound, RelayConflict, SettingsError, ValidationFailed
+from tests.cli.process import assent, serving
+from tests.relay.policies.samples import regex_draft
+
+TWO = """
+[[policies]]
+name = "Mask keys"
+validTo = 2099-01-01T00:00:00Z
+[policies.config]
+type = "REGEX_DETECTION"
+enabledLegs = { requestToSink = true }
+pattern = { regex = 'key-[0-9]+', action = "MASK" }
+
+[[policies]]
+name = "Block secrets"
+[policies.config]
+type = "REGEX_DETECTION"
+enabledLegs = { requestToSink = true }
+pattern = { regex = 'secret', action = "BLOCK" }
+"""
+
+
+class Book:
+    """The command on one database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "two.toml").write_text(TWO)
+        (folder / "one.json").write_text(json.dumps(regex_draft("third", "WARN", name="Third")))
+
+    def run(self, *words: str) -> Result:
+        words = tuple(str(self.folder / word) if word in ("two.toml", "one.json") else word for word in words)
+        done = CliRunner().invoke(cli, ["policy", *words, "--db", str(self.folder / "cases.db")])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.run(*words, "--json").stdout)
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Book:
+    monkeypatch.chdir(tmp_path)
+    return Book(tmp_path)
+
+
+def test_policies_of_a_file_are_added_listed_and_shown(book: Book):
+    added = book.run("add", "two.toml")
+    first, second = added.stdout.split()
+    assert "Mask keys, version 1" in added.stderr
+    listed = book.run("list").stdout.splitlines()
+    assert listed[0].split() == ["ID", "VERSION", "NAME", "ACTION", "BOUND", "TO"]
+    assert {line.split()[0] for line in listed[1:]} == {first, second}
+    assert all(line.endswith("nothing") for line in listed[1:])
+    shown = book.run("show", first).stdout
+    assert re.search(r"validTo +2099-01-01T00:00:00Z", shown)
+    assert re.search(r"createdBy +operator", shown)
+    assert [one["name"] for one in book.json("list", "--name", "keys")] == ["Mask keys"]
+    assert book.json("list", "--type", "PRESIDIO_DETECTION") == []
+
+
+def test_bound_policies_are_in_force(book: Book):
+    first, second = book.run("add", "two.toml").stdout.split()
+    assert book.run("test", "--text", "a secret").exit_code == 0
+    bound = book.run("bind", first, second, "--agent", "hotel", "--priority", "3")
+    assert "Bound at AGENT level" in bound.stderr
+    assert book.run("test", "--text", "a secret").exit_code == 0
+    held = book.run("test", "--text", "a secret", "--source", "me", "--sink", "hotel")
+    assert held.exit_code == 12
+    assert "requestToSink: BLOCK. Block secrets found something" in held.stdout
+    masked = book.run("test", "--text", "key-1", "--sink", "hotel", "--leg", "requestToSink")
+    assert (masked.exit_code, "forwarded: [MASKED:REGEX]" in masked.stdout) == (10, True)
+    assert "agent hotel" in book.run("show", first).stdout
+    book.run("unbind", bound.stdout.strip())
+    assert book.run("test", "--text", "a secret", "--sink", "hotel").exit_code == 0
+    book.run("retire", second)
+    assert [one["policyId"] for one in book.json("list")] == [first]
+    assert len(book.json("list", "--retired")) == 2
+
+
+def test_a_file_is_added_and_bound_in_one_step_and_updated(book: Book):
+    (added,) = book.run("add", "one.json", "--bind").stdout.split()
+    assert "every message" in book.run("list").stdout
+    (book.folder / "one.json").write_text(json.dumps(regex_draft("third", "BLOCK", name="Third")))
+    updated = book.run("add", "one.json", "--update", added)
+    assert (updated.stdout.strip(), "version 2" in updated.stderr) == (added, True)
+    assert book.json("show", added, "--version", "1")["config"]["pattern"]["action"] == "WARN"
+    assert book.run("test", "--text", "third").exit_code == 12
+    with pytest.raises(RelayConflict, match="names this policy"):
+        book.run("retire", added)
+
+
+def test_pairs_are_bound_and_half_pairs_refused(book: Book):
+    (added,) = book.run("add", "one.json").stdout.split()
+    window = ("--from", "2026-01-01T00:00:00Z", "--to", "2099-01-01T00:00:00Z")
+    made = book.json("bind", added, "--source", "olga", "--sink", "hotel", *window)
+    assert (made["bindingLevel"], made["validTo"]) == ("SUBSCRIPTION", "2099-01-01T00:00:00Z")
+    assert "olga -> hotel" in book.run("list").stdout
+    for half in (("--source", "olga"), ("--agent", "a", "--sink", "b")):
+        assert book.run("bind", added, *half).exit_code == 2
+    with pytest.raises(ValidationFailed):
+        book.run("bind", added, "--from", "tomorrow")
+    with pytest.raises(CaseNotFound):
+        book.run("show", "policy_00")
+
+
+def test_what_is_refused_says_which_and_keeps_what_came_before(book: Book):
+    drafts = [regex_draft("fine"), regex_draft("(", name="Broken")]
+    (book.folder / "one.json").write_text(json.dumps(drafts))
+    with pytest.raises(ValidationFailed) as refused:
+        book.run("add", "one.json")
+    assert "policy.config.pattern.regex" in refused.value.message
+    assert refused.value.__notes__ == ["This is about policies[1], Broken; 1 before it are saved."]
+    assert len(book.json("list")) == 1
+
+
+def test_a_replay_of_no_traffic_says_so(book: Book):
+    book.run("add", "one.json")
+    said = book.run("replay", "one.json", "--since", "7d").stdout
+    assert said == (
+        "Of 0 messages that could be looked at, 0 would have been held, 0 blocked and 0 masked.\n"
+    )
+    assert book.json("replay", "one.json", "--since", "2026-01-01T00:00:00Z", "--until", "1h")["read"] == 0
+    assert book.run("replay", "one.json", "--since", "yesterday").exit_code == 2
+    with pytest.raises(ValidationFailed, match="holds 2 policies"):
+        book.run("replay", "two.toml")
+
+
+def test_tenants_are_kept_apart(book: Book):
+    book.run("add", "one.json", "--tenant", "acme")
+    assert book.json("list") == []
+    assert len(book.json("list", "--tenant", "acme")) == 1
+
+
+def test_a_server_is_not_asked_without_a_key_or_in_the_clear(book: Book):
+    with pytest.raises(SettingsError, match="https"):
+        book.run("list", "--server", "http://relay.example", "--key", "k")
+    with pytest.raises(SettingsError, match="ASSENT_KEY"):
+        book.run("list", "--server", "https://relay.example")
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder, and the environment that names a server with a relay and its administrator's key."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "two.toml").write_text(TWO)
+    (folder / "assent.toml").write_text("[relay]\nenabled = true\n")
+    key = assent(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
+    with serving(folder, "--config", "assent.toml") as server:
+        yield folder, {"ASSENT_SERVER": server.url(), "ASSENT_KEY": key}
+
+
+def test_a_server_is_set_up_from_afar(remote: tuple[Path, dict[str, str]]):
+    folder, env = remote
+    added = assent(folder, "policy", "add", "two.toml", "--bind", env=env)
+    assert added.returncode == 0, added.stderr
+    first = added.stdout.split()[0]
+    assert "every message" in assent(folder, "policy", "list", env=env).stdout
+    assert assent(folder, "policy", "test", "--text", "a secret", env=env).returncode == 12
+    replayed = assent(folder, "policy", "replay", first, "--since", "1h", env=env)
+    assert replayed.stdout.startswith("Of 0 messages"), replayed.stderr
+    refused = assent(folder, "policy", "retire", first, env=env)
+    assert (refused.returncode, "names this policy" in refused.stderr) == (1, True)
+    unknown = assent(folder, "policy", "show", "policy_00", env=env)
+    assert (unknown.returncode, unknown.stderr) == (1, "assent: There is no such policy.\n")
+
+
+def test_a_wrong_key_is_told_in_one_sentence(remote: tuple[Path, dict[str, str]]):
+    folder, env = remote
+    done = assent(folder, "policy", "list", env={**env, "ASSENT_KEY": "assent_wrong"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("assent: ")
