@@ -107,7 +107,13 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
 @click.option("--agent", metavar="ID", help="Only messages that this agent sends or receives.")
 @click.option("--source", metavar="ID", help="Only messages from this caller, to --sink.")
 @click.option("--sink", metavar="ID", help="Only messages to this agent, from --source.")
-@click.option("--priority", type=click.IntRange(0, 1_000_000), default=0, show_default=True)
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
+    show_default=True,
+    help="Among bindings of one level, the lower is looked at first.",
+)
 @click.option("--name", default="policies", show_default=True, help="The name of their group.")
 @click.option("--from", "valid_from", metavar="TIME", help="When it begins, such as 2027-01-01T00:00:00Z.")
 @click.option("--to", "valid_to", metavar="TIME", help="When it ends.")
@@ -178,9 +184,19 @@ def retire(policy_id: str, **where: Any) -> None:
 @click.option("--version", "number", metavar="N", help="Another than the newest version of the policy ID.")
 @click.option("--since", default="1d", show_default=True, metavar="TIME", help="A time, or so long ago.")
 @click.option("--until", metavar="TIME", help="A time, or so long ago; default: now.")
-@click.option("--messages", type=click.IntRange(1, 50_000), default=1_000, show_default=True)
-@click.option("--seconds", type=click.IntRange(1, 120), default=20, show_default=True)
-@click.option("--examples", type=click.IntRange(0, 100), default=10, show_default=True)
+@click.option(
+    "--messages",
+    type=click.IntRange(1, 50_000),
+    default=1_000,
+    show_default=True,
+    help="Read no more of them.",
+)
+@click.option(
+    "--seconds", type=click.IntRange(1, 120), default=20, show_default=True, help="Take no longer than that."
+)
+@click.option(
+    "--examples", type=click.IntRange(0, 100), default=10, show_default=True, help="Show so many of them."
+)
 @json_option
 def replay(
     policy: str,
