@@ -111,9 +111,9 @@ _entry_from = msgspec.json.Decoder(Entry).decode
 
 def row_of(tenant: str, agent: str, kind: Kind, entry: Entry, at: datetime) -> TaskRow:
     """An entry as it is stored; raises A2AProblem for an id that no store takes."""
-    body = _encode(entry)
     if not storable(tenant, agent, entry.id):
         raise A2AProblem("params", "The name of a task or a conversation is too long, or is no text.")
+    body = _encode(entry)
     if not storable(body):
         raise A2AProblem("too_large", "The task is too large to be kept.")
     return TaskRow(tenant=tenant, agent=agent, kind=kind, id=entry.id, body=body, saved_at=at)

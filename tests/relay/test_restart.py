@@ -1,0 +1,78 @@
+"""A relay that is killed and started again knows whose tasks and conversations are whose."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+
+from tests.cli.process import ServerProcess, assent, serving
+from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.waiting import eventually
+
+CONFIG = """
+allow_loopback = true
+
+[relay.agents.errands]
+url = "{url}"
+[relay.callers.ann]
+agents = ["errands"]
+[relay.callers.bob]
+agents = ["errands"]
+"""
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[SdkAgent]:
+    with running_agent() as found:
+        yield found
+
+
+def key_of(folder: Path, name: str) -> str:
+    made = assent(folder, "key", "create", name, "--db", "cases.db")
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def call(server: ServerProcess, key: str, method: str, **params: Any) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
+    document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    with httpx.Client(verify=False, timeout=15) as client:
+        answer = client.post(f"{server.url()}/relay/v1/agents/errands", json=document, headers=headers)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def send(server: ServerProcess, key: str, text: str, **fields: Any) -> dict[str, Any]:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **fields}
+    return call(server, key, "SendMessage", message=message)
+
+
+def written(db: Path, task_id: str) -> bool:
+    connection = apsw.Connection(str(db))
+    try:
+        return bool(connection.execute("SELECT 1 FROM relay_tasks WHERE id = ?", (task_id,)).fetchall())
+    finally:
+        connection.close()
+
+
+def test_after_a_kill_a_caller_finds_its_task_and_nobody_else_does(agent: SdkAgent, tmp_path: Path) -> None:
+    (tmp_path / "assent.toml").write_text(CONFIG.format(url=agent.url))
+    with serving(tmp_path) as server:
+        server.url()
+        ann, bob = key_of(tmp_path, "ann"), key_of(tmp_path, "bob")
+        task = send(server, ann, "ask")["result"]["task"]
+        assert eventually(lambda: written(tmp_path / "cases.db", task["id"]))
+        server.process.kill()
+        server.process.wait(15)
+    with serving(tmp_path) as server:
+        own = call(server, ann, "GetTask", id=task["id"])
+        assert own["result"]["id"] == task["id"]
+        for method in ("GetTask", "CancelTask"):
+            assert call(server, bob, method, id=task["id"])["error"]["code"] == -32001
+        refused = send(server, bob, "hello", contextId=task["contextId"])
+        assert refused["error"]["message"] == "There is no such conversation."
+        went_on = send(server, ann, "Lisbon", taskId=task["id"], contextId=task["contextId"])
+        assert went_on["result"]["task"]["id"] == task["id"]
