@@ -1,0 +1,98 @@
+"""The path that the page about policies leads along, walked as its reader would."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.process import assent, serving
+from tests.docs.markdown import ROOT, blocks
+
+PAGE = ROOT / "docs" / "howto" / "relay-policies.md"
+STRICT = "set -euo pipefail\n"
+PATIENCE_S = 90
+CONFIG = "[relay]\nenabled = true\n"
+
+
+class Walk:
+    """Everything a reader typed, and what they saw."""
+
+    def __init__(self, folder: Path, url: str, key: str) -> None:
+        self.folder = folder
+        self.api = httpx.Client(
+            base_url=f"{url}/relay/v1", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE_S
+        )
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+        self._local = {**inherited, "PATH": path, "ASSENT_DB": "cases.db"}
+        self._remote = {**self._local, "ASSENT_SERVER": url, "ASSENT_KEY": key}
+
+    def run(self, script: str, *, remote: bool = False) -> str:
+        done = subprocess.run(
+            ["bash", "-c", STRICT + script],
+            check=False,
+            cwd=self.folder,
+            env=self._remote if remote else self._local,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def content(self, path: str) -> list[dict[str, Any]]:
+        answer = self.api.get(path)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["content"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    folder = tmp_path_factory.mktemp("page")
+    (policies,) = blocks(PAGE, "toml")
+    (folder / "policies.toml").write_text(policies)
+    (folder / "ssn.json").write_text(blocks(PAGE, "json")[0])
+    (folder / "assent.toml").write_text(CONFIG)
+    key = assent(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
+    with serving(folder, "--config", "assent.toml") as server:
+        one = Walk(folder, server.url(), key)
+        yield one
+        one.api.close()
+
+
+def test_the_policy_in_json_is_the_first_of_the_file():
+    (policies,) = blocks(PAGE, "toml")
+    assert tomllib.loads(policies)["policies"][0] == json.loads(blocks(PAGE, "json")[0])
+
+
+def test_the_commands_of_the_page_put_policies_in_force(walk: Walk):
+    add_and_bind, tried, replayed, _ = blocks(PAGE, "bash")
+    walk.run(add_and_bind + tried)
+    assert len(walk.content("/policies")) == 3
+    (binding,) = walk.content("/policy-bindings")
+    assert binding["bindingLevel"] == "TENANT"
+    assert walk.run(replayed).startswith("Of 0 messages that could be looked at, ")
+
+
+def test_the_calls_of_the_page_do_the_same_by_the_api(walk: Walk):
+    *_, calls = blocks(PAGE, "bash")
+    said = walk.run(calls, remote=True)
+    assert '"outcome":"HOLD"' in said
+    assert '"summary":"Of 0 messages that could be looked at' in said
+    bound = [one for one in walk.content("/policy-bindings") if one["bindingLevel"] == "AGENT"]
+    assert [one["agentId"] for one in bound] == ["weather"]
+
+
+def test_every_address_of_the_page_is_there(walk: Walk):
+    told = PAGE.read_text("utf-8")
+    for address in ("policies", "policy-groups", "policy-bindings"):
+        assert f"/relay/v1/{address}" in told
+        assert walk.api.get(f"/{address}").status_code == 200
