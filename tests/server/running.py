@@ -150,6 +150,9 @@ class _Thread(threading.Thread):
         self.ready.set_result(RunningServer(parts, asyncio.get_running_loop(), self._clock))
         await self._server.serve(sockets=[self._listener])
 
+    def listens(self) -> bool:
+        return not self.is_alive() or (self._server is not None and self._server.started)
+
     def stop(self) -> None:
         if self._server is not None:
             self._server.should_exit = True
@@ -177,6 +180,7 @@ def running(
     thread.start()
     try:
         server = thread.ready.result(PATIENCE_S)
+        eventually(thread.listens)
         server.api_key = server.create_key("acme")
         yield server
     finally:

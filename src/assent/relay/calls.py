@@ -14,6 +14,7 @@ from yarl import URL
 
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.access import Access, SpokenFor
@@ -29,6 +30,7 @@ from assent.relay.overdue import OverdueCalls
 from assent.relay.own import OwnTasks, asks_for_input
 from assent.relay.policies.policy import Leg
 from assent.relay.push.pushes import Pushes, is_about_configs
+from assent.relay.registry import Agent
 from assent.relay.taskbook import Entry
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, explained, kind_of
 from assent.relay.way import Answer, Taken, Way, checked, exchange_of
@@ -85,7 +87,7 @@ class Calls:
             await asyncio.wait({job}, timeout=SOON_S)
         if job.done():
             return job.result()
-        return await self._return_early(way, job)
+        return await self.return_early(way, job)
 
     async def exchange(self, way: Way, *, within: float) -> Answer:
         """There and back."""
@@ -150,6 +152,13 @@ class Calls:
             return rpc_url(address)
         query = f"?{call.query}" if call.query else ""
         return URL(f"{address}{call.path}{query}", encoded=True)
+
+    async def spoken(self, sink: Agent, preferred: Dialect) -> Dialect:
+        """The dialect that is preferred, if the agent offers its binding, else one that it offers."""
+        offered = [one.dialect for one in (await self._directory.offer(sink)).interfaces]
+        if preferred in offered or not offered:
+            return preferred
+        return next((one for one in offered if one.binding == preferred.binding), offered[0])
 
     async def _ask_on_request(self, leg: Leg, way: Way, call: A2ACall) -> A2ACall:
         document = await self._ask(leg, way, call, None)
@@ -289,17 +298,44 @@ class Calls:
 
     # Agents that take their time
 
-    async def _return_early(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
+    async def return_early(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
+        """A task to come back to, for a call that goes on."""
         subscription, call = way.subscription, way.call
-        entry = await self.overdue.keep(
-            subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id, way.handle
-        )
-        if way.webhook is not None:
-            await self._pushes.bind(way.webhook, task=None, shown=entry.id)
+        told = await self._told_already(way)
+        if told is not None:
+            entry = told
+            self.overdue.follow(job)
+        else:
+            entry = await self.overdue.keep(
+                subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id, way.handle
+            )
+            await self._tell_of(way, entry)
         document = task_reply(
             face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )
         return Answer(body=msgspec.json.encode(document), content_type=call.dialect.content_type)
+
+    async def _told_already(self, way: Way) -> Entry | None:
+        """The task by the name that the agent has pushed to its caller while the call went on."""
+        task_id = await self._pushes.task_of(way.webhook) if way.webhook is not None else None
+        if task_id is None:
+            return None
+        place = (way.subscription.tenant, way.subscription.sink.id)
+        return await self._access.book.find(*place, "task", task_id)
+
+    async def _tell_of(self, way: Way, entry: Entry) -> None:
+        """Have the caller told of a task of our own by the webhook of its call."""
+        if way.webhook is None:
+            return
+        await self._pushes.bind(way.webhook, task=None, shown=entry.id)
+
+        async def ended() -> bool:
+            await self.overdue.wait(way.subscription, entry.id)
+            place = (way.subscription.tenant, way.subscription.sink.id)
+            known = await self._access.book.find(*place, "task", entry.id)
+            return known is not None and known.ending is not None
+
+        self._pushes.tell_later(ended(), way.subscription, entry.id, way.correlation_id)
 
     @staticmethod
     async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
@@ -307,6 +343,7 @@ class Calls:
 
     async def aclose(self) -> None:
         """Give up what is under way."""
+        await self._pushes.aclose()
         await self.overdue.aclose()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
@@ -21,6 +22,7 @@ class OverdueCalls:
         self.book = book
         self.now = now
         self._settling: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._followed: set[asyncio.Task[Any]] = set()
 
     async def keep(
         self,
@@ -53,9 +55,15 @@ class OverdueCalls:
         if settling is not None:
             await asyncio.wait({settling})
 
+    def follow(self, job: "asyncio.Task[Any]") -> None:
+        """Let a call go on whose task the caller knows by the agent's own name."""
+        self._followed.add(job)
+        job.add_done_callback(self._followed.discard)
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+
     async def aclose(self) -> None:
         """Give up what is under way."""
-        tasks = list(self._settling.values())
+        tasks = [*self._settling.values(), *self._followed]
         for one in tasks:
             one.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -124,6 +124,7 @@ class Relay:
         notices = Notices(world.store, now=world.now, wake=world.owe)
         self.notifier = Notifier(calls=self.app.calls, webhooks=webhooks, notices=notices)
         """Tells callers of what became of a task that the relay had taken over."""
+        self.pushes.decided = self.notifier.decided
         reception = Reception(
             calls=self.app.calls,
             webhooks=webhooks,

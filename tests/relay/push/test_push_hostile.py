@@ -120,12 +120,11 @@ def deepest(document: dict[str, Any]) -> dict[str, Any]:
 def test_an_agent_learns_nothing_of_a_callers_address(
     agent: RawAgent, acme: httpx.Client, receiver: Receiver, asked: Asked, dialect: str
 ) -> None:
+    plain: str = json.dumps(DOCUMENTS[dialect])
     path, headers, document = json.loads(
-        json.dumps(DOCUMENTS[dialect])
-        .replace('"T"', f'"{asked.task_id}"')
-        .replace("/T/", f"/{asked.task_id}/")
+        plain.replace('"T"', f'"{asked.task_id}"').replace("/T/", f"/{asked.task_id}/")
     )
-    own = OWN | {"url": f"{receiver.url}/secret-path"}
+    own: dict[str, Any] = OWN | {"url": f"{receiver.url}/secret-path"}
     deepest(document).update(own)
     rpc = "method" in document
     call = {"jsonrpc": "2.0", "id": 1, **document} if rpc else document

@@ -1,5 +1,6 @@
 """What callers ask to be pushed: their addresses stay here, and agents get the relay's own."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from assent.relay.push.configs import with_address as readdressed
 from assent.relay.push.webhooks import Webhook, Webhooks
 from assent.relay.registry import Subscription
 
+Decided = Callable[[Subscription, str, str], Awaitable[None]]
 NO_SUCH_CONFIG = "There is no such push notification config."
 ASKS = SENDS | {"push_create"}
 
@@ -23,7 +25,10 @@ class Pushes:
 
     def __init__(self, webhooks: Webhooks, check: Callable[[str], Awaitable[None]]) -> None:
         self.webhooks = webhooks
+        self.decided: Decided | None = None
+        """Tells a caller where a task stands of which the relay speaks itself."""
         self._check = check
+        self._later: set[asyncio.Task[None]] = set()
 
     async def take(self, subscription: Subscription, call: A2ACall) -> tuple[A2ACall, str | None]:
         """The call with a webhook of the relay's in the place of the caller's address, and the webhook's id.
@@ -43,6 +48,30 @@ class Pushes:
             webhook = await self.webhooks.find(webhook_id)
             if webhook is not None and (webhook.shown != shown or (task and webhook.task != task)):
                 await self.webhooks.bind(webhook, task=task, shown=shown, config=None)
+
+    async def task_of(self, webhook_id: str) -> str | None:
+        """The agent's name of the task that a webhook is for, if it has pushed there already."""
+        webhook = await self.webhooks.find(webhook_id)
+        return None if webhook is None else webhook.task
+
+    def tell_later(
+        self, ended: Awaitable[bool], subscription: Subscription, task_id: str, about: str
+    ) -> None:
+        """Tell the caller of a task once it has `ended` here; `about` is the correlation id."""
+
+        async def tell() -> None:
+            if await ended and self.decided is not None:
+                await self.decided(subscription, task_id, about)
+
+        task = asyncio.create_task(tell())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        for task in self._later:
+            task.cancel()
+        await asyncio.gather(*self._later, return_exceptions=True)
 
     async def answered(
         self, subscription: Subscription, call: A2ACall, webhook_id: str | None, reply: A2AReply, task: str
