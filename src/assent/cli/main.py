@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "grant": ("assent.cli.grants", "Grants: what people allowed in advance: list, show, revoke."),
     "relay": ("assent.cli.relay", "The relay: agents, callers, and groups with permissions."),
     "policy": ("assent.cli.policies", "Policies of the relay: write, bind, try and replay them."),
+    "audit": ("assent.cli.audit", "The relay's audit: list it, follow a call, export it."),
     "deliveries": ("assent.cli.deliveries", "Callbacks: what was sent where, and how it went."),
     "migrate": ("assent.cli.migrate", "Bring the database's schema up to date."),
     "signing": ("assent.cli.signing", "The keys that sign results: list, rotate."),

@@ -66,8 +66,12 @@ def print_result(view: dict[str, Any] | list[dict[str, Any]]) -> None:
     encoded = msgspec.json.encode(view)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
-    text = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
-    print_bytes(text.encode() + b"\n")
+    print_bytes(escaped(encoded.decode()).encode() + b"\n")
+
+
+def escaped(text: str) -> str:
+    """JSON without what a terminal could obey; it means the same."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_bytes(content: bytes) -> None:

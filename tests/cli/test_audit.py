@@ -1,0 +1,148 @@
+"""`assent audit`: the same events beside a running server, from the server and from its file."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from assent.cli.main import cli
+from assent.desk import clock
+from assent.errors import AssentError, SettingsError, Unavailable
+from assent.relay.audit.stored import StoredTrail
+from assent.relay.registered import GroupSettings, RelaySettings
+from assent.stores.sqlite import SqliteStore
+from tests.cli.process import assent
+from tests.relay.audit.samples import subscription
+from tests.server.running import RunningServer, running
+
+RELAY = RelaySettings(
+    enabled=True, groups={"auditors": GroupSettings(members=("ada",), permissions=("AUDIT:READ",))}
+)
+Where = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("audit")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[RunningServer]:
+    asyncio.run(fill(folder / "cases.db"))
+    with running(folder, present=True, relay=RELAY) as server:
+        yield server
+
+
+async def fill(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    trail = StoredTrail(store, now=clock.now)
+    for number in range(3):
+        way, name = subscription(), f"call-{number}"
+        trail.note(
+            trail.row("COMMUNICATION_AUDIT", way, correlation_id=name, action="LOG", message="Passed.")
+        )
+        trail.note(
+            trail.row(
+                "REGEX_DETECTION",
+                way,
+                correlation_id=name,
+                action="MASK",
+                message="\x1b[31mfound\u202e",
+                took_for=timedelta(milliseconds=1),
+            )
+        )
+    trail.note(trail.row("HITL", subscription(tenant="other"), correlation_id="foreign"))
+    await trail.aclose()
+    await store.aclose()
+
+
+@pytest.fixture(scope="module", params=["server", "file"])
+def where(request: pytest.FixtureRequest, server: RunningServer, folder: Path) -> Where:
+    """The environment that says where the audit is."""
+    if request.param == "file":
+        return {"ASSENT_DB": str(folder / "cases.db")}
+    return {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("ada")}
+
+
+def invoked(where: Where, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["audit", *arguments], env=where)
+
+
+def run(where: Where, *arguments: str) -> str:
+    done = invoked(where, *arguments)
+    assert done.exit_code == 0, done.exception
+    return done.stdout
+
+
+def test_events_are_listed_and_nothing_in_them_drives_the_terminal(where):
+    lines = run(where, "list").splitlines()
+    assert lines[0].split() == ["AT", "TYPE", "ACTION", "WAY", "CORRELATION", "ID", "MESSAGE"]
+    assert len(lines) == 7
+    assert "REGEX_DETECTION      MASK    trip-planner -> weather  call-2" in lines[1]
+    assert not {"\x1b", "\u202e"} & set("".join(lines))
+
+
+def test_flags_say_which_events(where):
+    asked = ["list", "--json", "--since", "1h", "--type", "REGEX_DETECTION", "--type", "HITL", "--limit", "2"]
+    found = json.loads(run(where, *asked, "--action", "MASK", "--sink-agent", "weather"))
+    assert [one["correlationId"] for one in found] == ["call-2", "call-1"]
+    assert run(where, "list", "--json", "--until", "2020-01-01T00:00:00Z") == "[]\n"
+
+
+def test_a_call_is_followed_step_by_step(where):
+    lines = run(where, "trace", "call-1").splitlines()
+    assert lines[0].startswith("call-1: 2 steps in ")
+    assert [line.split()[1] for line in lines[2:]] == ["COMMUNICATION_AUDIT", "REGEX_DETECTION"]
+
+
+def test_all_of_it_is_exported(where, tmp_path):
+    lines = run(where, "export").splitlines()
+    assert [json.loads(line)["correlationId"] for line in lines] == [
+        f"call-{number}" for number in (0, 0, 1, 1, 2, 2)
+    ]
+    run(where, "export", "--type", "REGEX_DETECTION", "--output", str(tmp_path / "found.jsonl"))
+    assert len((tmp_path / "found.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trace", "foreign"], "There is no such trace."),
+        (["list", "--type", "NOTHING"], "auditType: there is no NOTHING"),
+        (["export", "--type", "NOTHING"], "auditType: there is no NOTHING"),
+    ],
+)
+def test_what_is_refused_is_said_in_a_sentence(where, arguments: list[str], words: str):
+    refusal = invoked(where, *arguments).exception
+    assert isinstance(refusal, AssentError)
+    assert refusal.message.startswith(words)
+
+
+def test_a_time_that_is_none_is_a_wrong_call(where):
+    done = invoked(where, "list", "--since", "lately")
+    assert (done.exit_code, "--since is a duration such as 2h" in done.stderr) == (2, True)
+
+
+def test_the_file_is_read_as_the_tenant_that_is_named(server: RunningServer, folder: Path):
+    found = run({}, "list", "--json", "--db", str(folder / "cases.db"), "--tenant", "other")
+    assert [one["correlationId"] for one in json.loads(found)] == ["foreign"]
+
+
+def test_a_key_is_not_sent_in_clear():
+    refusal = invoked({}, "list", "--server", "http://assent.example", "--key", "k").exception
+    assert isinstance(refusal, SettingsError)
+
+
+def test_a_server_that_is_not_there_is_named():
+    refusal = invoked({}, "export", "--server", "http://127.0.0.1:1", "--key", "k").exception
+    assert isinstance(refusal, Unavailable)
+    assert "http://127.0.0.1:1" in refusal.message
+
+
+def test_the_command_itself_ends_as_every_other(folder: Path, server: RunningServer):
+    done = assent(folder, "audit", "trace", "nothing", "--db", "cases.db")
+    assert (done.returncode, done.stderr) == (1, "assent: There is no such trace.\n")
