@@ -38,7 +38,7 @@ from assent.server.demo import DemoDoor
 from assent.server.keyring import ApiKeyDoor
 from assent.server.member_api import MemberRoutes
 from assent.server.metrics import Meter
-from assent.server.openapi import openapi_document
+from assent.server.openapi import openapi_document, openapi_with_relay
 from assent.server.page_replies import PageReplies
 from assent.server.polling import StatusPoll
 from assent.server.prefill import Prefill
@@ -117,6 +117,7 @@ class Parts:
         self.relay: Relay | None = None
         self._beside: dict[str, ASGIApp] = {}
         self._look_at = 0.0
+        self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
         app = self._app()
         self.app = TracedApp(app) if settings.tracing else app
@@ -228,7 +229,12 @@ class Parts:
         return door
 
     def _openapi(self) -> dict[str, Any]:
-        return openapi_document(self.settings.public_url)
+        url = self.settings.public_url
+        if self.relay is None:
+            return openapi_document(url)
+        if self._description is None:
+            self._description = openapi_with_relay(url, self.relay.api.addresses)
+        return self._description
 
     def _observe(self, written: Commitment | Filing) -> None:
         if isinstance(written, Filing):

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from assent.errors import AssentError, InvalidJson, ValidationFailed
 from assent.protocol.shape import complaint
@@ -85,9 +86,18 @@ def read_json(request: ApiRequest, model: type[T]) -> T:
 def read_query(request: ApiRequest, model: type[T]) -> T:
     """The query as this model, texts made into its numbers and moments; raises ValidationFailed."""
     try:
-        return msgspec.convert(dict(request.query), model, strict=False)
+        found = msgspec.convert(dict(request.query), model, strict=False)
     except msgspec.ValidationError as misfit:
         raise _refusal(misfit) from misfit
+    for name in request.query:
+        # What is not asked for is left out; the text "null" says nothing else.
+        if request.query[name].lower() == "null" and _is_none(found, name):
+            raise ValidationFailed(f"{name}: null is no value; leave it out.")
+    return found
+
+
+def _is_none(found: Any, name: str) -> bool:
+    return any(one.encode_name == name and getattr(found, one.name) is None for one in fields(found))
 
 
 def _refusal(misfit: msgspec.ValidationError) -> ValidationFailed:

@@ -1,6 +1,6 @@
 """The OpenAPI document, put together from the table of routes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -71,18 +71,33 @@ _SIGNATURES = {
 }
 
 
+def openapi_document(
+    base_url: str, more: Sequence[Route] = (), *, tags: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The whole description of the API served under this address; shared, so read it only.
+
+    `more` are routes that not every server has, under `tags` of their own.
+    """
+    if not more:
+        return _plain_document(base_url)
+    return _document(base_url, (*ROUTES, *more), {**TAGS, **(tags or {})})
+
+
 @cache
-def openapi_document(base_url: str) -> dict[str, Any]:
-    """The whole description of the API served under this address; shared, so read it only."""
-    schemas = _schemas()
+def _plain_document(base_url: str) -> dict[str, Any]:
+    return _document(base_url, ROUTES, TAGS)
+
+
+def _document(base_url: str, routes: Sequence[Route], tags: Mapping[str, str]) -> dict[str, Any]:
+    schemas = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in routes:
         paths.setdefault(route.path, {})[route.method] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Assent", "version": API_VERSION, "description": INTRODUCTION},
         "servers": [{"url": base_url}],
-        "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
+        "tags": [{"name": name, "description": about} for name, about in tags.items()],
         "paths": paths,
         "webhooks": {"reviewCallback": {"post": _webhook(schemas)}},
         "components": {
@@ -93,10 +108,10 @@ def openapi_document(base_url: str) -> dict[str, Any]:
     }
 
 
-def _schemas() -> Schemas:
-    read: list[Any] = [parameter.type for route in ROUTES for parameter in route.parameters]
-    read += [route.body.model for route in ROUTES if route.body]
-    written = [reply.model for route in ROUTES for reply in route.replies if reply.model is not None]
+def _schemas(routes: Sequence[Route]) -> Schemas:
+    read: list[Any] = [parameter.type for route in routes for parameter in route.parameters]
+    read += [route.body.model for route in routes if route.body]
+    written = [reply.model for route in routes for reply in route.replies if reply.model is not None]
     return Schemas(read=read, written=[*written, Error, EventData, ReviewCallback])
 
 
@@ -128,7 +143,9 @@ def _body(body: Body, schemas: Schemas) -> dict[str, Any]:
     schema = schemas.of(body.model)
     if body.rules:
         schema["allOf"] = list(body.rules)
-    content = {"schema": schema, "examples": _examples(body.examples)}
+    content = {"schema": schema}
+    if body.examples:
+        content["examples"] = _examples(body.examples)
     return {"description": body.about, "required": body.required, "content": {JSON: content}}
 
 

@@ -58,7 +58,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 class Route(Struct, frozen=True, kw_only=True):
     """Method and path, in a newcomer's words."""
 
-    method: Literal["get", "post"]
+    method: Literal["get", "post", "put", "delete"]
     path: str
     name: str
     tag: str

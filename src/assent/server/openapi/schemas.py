@@ -1,7 +1,7 @@
 """JSON Schemas of the API's messages, drawn from the structs that read and write them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 from msgspec import Struct, inspect
@@ -15,13 +15,19 @@ class Schemas:
 
     def __init__(self, *, read: Iterable[Any], written: Iterable[Any]) -> None:
         asked, answered = list(read), list(written)
-        drawn, components = msgspec.json.schema_components([*asked, *answered], ref_template=REFERENCE)
-        self._drawn = {repr(model): schema for model, schema in zip([*asked, *answered], drawn, strict=True)}
+        models = [*asked, *answered]
+        structs = list(_structs(models))
+        drawn, components = msgspec.json.schema_components([*models, *structs], ref_template=REFERENCE)
+        self._drawn = {repr(model): schema for model, schema in zip(models, drawn, strict=False)}
         self.components: dict[str, Schema] = components
-        also_read = {struct.__name__ for struct in _structs(asked)}
+        names = {
+            struct: schema["$ref"].rpartition("/")[2]
+            for struct, schema in zip(structs, drawn[len(models) :], strict=True)
+        }
+        also_read = set(_structs(asked))
         for struct in _structs(answered):
-            if struct.__name__ not in also_read:
-                components[struct.__name__] = as_written(components[struct.__name__], struct)
+            if struct not in also_read:
+                components[names[struct]] = as_written(components[names[struct]], struct)
 
     def of(self, model: Any) -> Schema:
         """The schema of a model that was named at the start; a reference where it has a name."""
@@ -37,7 +43,7 @@ def as_written(schema: Schema, struct: type[Struct]) -> Schema:
         if "default" not in shown:
             continue
         bare = {key: value for key, value in shown.items() if key != "default"}
-        if struct.__struct_config__.omit_defaults:
+        if _plain(struct).__struct_config__.omit_defaults:
             properties[name] = _never_null(bare) if shown["default"] is None else bare
         else:
             properties[name] = bare
@@ -45,8 +51,16 @@ def as_written(schema: Schema, struct: type[Struct]) -> Schema:
     return {**schema, "properties": properties, "required": required}
 
 
+def _plain(struct: Any) -> type[Struct]:
+    """The struct itself, where one of its many kinds is meant."""
+    found: type[Struct] = get_origin(struct) or struct
+    return found
+
+
 def _never_null(schema: Schema) -> Schema:
-    others = [branch for branch in schema.get("anyOf", ()) if branch != {"type": "null"}]
+    if "anyOf" not in schema:  # anything at all
+        return schema
+    others = [branch for branch in schema["anyOf"] if branch != {"type": "null"}]
     kept = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**kept, **others[0]} if len(others) == 1 else {**kept, "anyOf": others}
 
