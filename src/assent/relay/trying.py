@@ -69,7 +69,7 @@ def forwarded(carrier: Carrier, texts: Sequence[Scannable]) -> dict[str, Any]:
     """The message or task with these texts in the places of its own."""
     document = carrier.with_texts([piece.text for piece in texts])
     content = document["params"] if isinstance(carrier, A2ACall) else document["result"]
-    found: dict[str, Any] = content.get("message") or content["task"]
+    found: dict[str, Any] = content["message"] if "message" in content else content["task"]
     return found
 
 
