@@ -1,6 +1,5 @@
 """A small agent: a model, its tools, and hooks that stop calls until a person has decided them."""
 
-import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 from assent.hook.answers import Feedback
 from assent.hook.calling import asked
 from assent.hook.drive import SyncDriver
+from assent.hook.effects import Steps
 from assent.hook.events import Event, Model, Outcome
 from assent.hook.flow import Flow
 from assent.hook.grants import GrantBook
@@ -72,19 +72,19 @@ class ReactAgent:
 
         Raises ThreadPaused while the thread waits for a person, unless the hook says what else to do.
         """
-        return self._driver().outcome(self._flow.invoke(thread_id or _new_thread(), message))
+        return self._driver().outcome(self._taken(message, thread_id))
 
     async def ainvoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
         """As `invoke`, on an event loop."""
-        return await self._adriver().outcome(self._flow.invoke(thread_id or _new_thread(), message))
+        return await self._adriver().outcome(self._taken(message, thread_id))
 
     def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[Event]:
         """As `invoke`, reporting on the way; the last event is the outcome."""
-        return self._driver().events(self._flow.invoke(thread_id or _new_thread(), message))
+        return self._driver().events(self._taken(message, thread_id))
 
     def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[Event]:
         """As `stream`, on an event loop."""
-        return self._adriver().events(self._flow.invoke(thread_id or _new_thread(), message))
+        return self._adriver().events(self._taken(message, thread_id))
 
     def resume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
         """Go on with what a person decided: the answered interruption, its calls, or decisions by call id.
@@ -135,6 +135,9 @@ class ReactAgent:
         """As `driver_inside`, on an event loop."""
         return self._adriver(f"{outer}>{self.name}", saver)
 
+    def _taken(self, message: str, thread_id: str | None) -> Steps:
+        return self._flow.invoke(thread_id, message) if thread_id else self._flow.begin(message)
+
     def _flow_named(self, name: str, *, asks: bool = False) -> Flow:
         return Flow(
             name,
@@ -167,7 +170,3 @@ class ReactAgent:
             "reviews": self._reviews if name is None else None,
             "grants": self._grants,
         }
-
-
-def _new_thread() -> str:
-    return os.urandom(16).hex()

@@ -1,12 +1,13 @@
 """Where a thread stands, as it is kept: enough to go on in another process, and nothing but JSON."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from assent.hook import texts
 from assent.hook.feedback import Verdict
 from assent.hook.interruption import InterruptionMetadata
+from assent.hook.values import replace
 
 Message = dict[str, Any]
 Stage = Literal["ready", "paused", "running"]
@@ -57,12 +58,12 @@ class Checkpoint:
             "resumed": self.resumed,
             "case": self.case,
         }
-        return json.dumps({name: value for name, value in kept.items() if value}, ensure_ascii=True)
+        return texts.write({name: value for name, value in kept.items() if value})
 
     @classmethod
     def from_json(cls, text: str, *, thread_id: str, rev: int, stage: Stage) -> Self:
         """What `to_json` wrote, under the columns that a saver keeps beside it."""
-        kept = json.loads(text)
+        kept = texts.read(text)
         messages = tuple(kept.pop("messages", ()))
         interruption = kept.pop("interruption", None)
         verdicts = {call_id: Verdict.from_dict(said) for call_id, said in kept.pop("verdicts", {}).items()}

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Ended = Mapping[str, str | InterruptionMetadata | BaseException]
+KEPT = (Load, Put, Claim, Release)
 TOGETHER_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 
@@ -81,20 +82,20 @@ class Driver:
         return self._model.ask([*self._before, *(dict(message) for message in messages)], self._tools)
 
     def _keep(self, effect: Effect) -> Any:
-        match effect:
-            case Load(thread_id):
-                return self._saver.get(thread_id)
-            case Put(checkpoint, leased, soon):
-                saver = self._saver.soon if soon else self._saver
-                saver.put(checkpoint, lease_for=self._lease_for if leased else None)
-                self._held = checkpoint if leased else None
-            case Claim(checkpoint):
-                self._saver.claim(checkpoint, lease_for=self._lease_for)
-                self._held = checkpoint
-            case Release(thread_id):
-                return self._saver.release(thread_id)
-            case _:
-                raise TypeError(f"The loop asked for {effect!r}.")
+        if isinstance(effect, Load):
+            return self._saver.get(effect.thread_id)
+        if isinstance(effect, Put):
+            saver = self._saver.soon if effect.soon else self._saver
+            saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
+            self._held = effect.checkpoint if effect.leased else None
+        elif isinstance(effect, Claim):
+            self._saver.claim(effect.checkpoint, lease_for=self._lease_for)
+            self._held = effect.checkpoint
+        elif isinstance(effect, Release):
+            self._saver.release(effect.thread_id)
+        else:
+            raise TypeError(f"The loop asked for {effect!r}.")
+        return None
 
     def _let_go(self) -> None:
         """However this ends, the next resume need not wait until the lease is over."""
@@ -163,11 +164,36 @@ class SyncDriver(Driver):
             self._let_go()
 
     def outcome(self, steps: Steps) -> Outcome:
-        """What it all ends with."""
-        last: Event | None = None
-        for last in self.events(steps):  # noqa: B007 - only the last one counts
-            pass
-        return outcome_of(last)
+        """What it all ends with: as `events`, but nobody listens on the way."""
+        answer: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                try:
+                    effect = steps.send(answer) if error is None else steps.throw(error)
+                except StopIteration as stop:
+                    return outcome_of(stop.value)
+                answer, error = None, None
+                try:
+                    if isinstance(effect, AskModel):
+                        answer = self._answer(effect.messages)
+                    elif not isinstance(effect, Emit):
+                        answer = self._work(effect)
+                except BaseException as raised:
+                    error = raised
+        finally:
+            self._let_go()
+
+    def _answer(self, messages: Sequence[Message]) -> Any:
+        reply = self._reply(messages)
+        if isinstance(reply, dict):
+            return reply
+        texts: list[str] = []
+        for piece in pieces(reply):
+            if not isinstance(piece, str):
+                return piece
+            texts.append(piece)
+        return whole(texts)
 
     def _asked(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
         texts: list[str] = []
@@ -179,6 +205,8 @@ class SyncDriver(Driver):
         return whole(texts)
 
     def _work(self, effect: Effect) -> Any:
+        if isinstance(effect, KEPT):
+            return self._keep(effect)
         if isinstance(effect, Run | Join):
             with self._heartbeat.holding(self._saver, effect.checkpoint):
                 if isinstance(effect, Run):
@@ -190,7 +218,7 @@ class SyncDriver(Driver):
             return None
         if isinstance(effect, UseGrants):
             return covered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
-        return self._keep(effect)
+        raise TypeError(f"The loop asked for {effect!r}.")
 
     def _begin(self, jobs: Sequence[Job]) -> None:
         """Run them side by side. This thread does its share, but of none that it may have to leave."""

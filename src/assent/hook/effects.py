@@ -12,14 +12,14 @@ from assent.hook.interruption import InterruptionMetadata
 Case = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Load:
     """Answered with the newest Kept of the thread, or None."""
 
     thread_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Put:
     """Keep the checkpoint; `leased` goes on holding the thread.
 
@@ -31,21 +31,21 @@ class Put:
     soon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Claim:
     """Keep the checkpoint and hold the thread, if nobody else does."""
 
     checkpoint: Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AskModel:
     """Answered with the model's reply to these messages."""
 
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
     """Begin these jobs; answered, as Join is, with those that have ended: call -> text or interruption.
 
@@ -56,21 +56,21 @@ class Run:
     checkpoint: Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Join:
     """Go on waiting for the jobs that have not ended."""
 
     checkpoint: Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Release:
     """Forget a thread of an agent inside, which nobody needs any more."""
 
     thread_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UseGrants:
     """Answered with those of the calls that a person allowed before: call -> grant."""
 
@@ -79,7 +79,7 @@ class UseGrants:
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """Open the case for an interruption; answered with the case, or None where nobody could be asked."""
 
@@ -87,21 +87,21 @@ class Ask:
     attempt: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Look:
     """Answered with the Ruling of a case, or None while it waits."""
 
     case: Case
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Withdraw:
     """The calls of this case were decided elsewhere."""
 
     case: Case
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Emit:
     """Tell whoever listens."""
 

@@ -1,12 +1,13 @@
 """What a person says to one tool call; whether it fits the call is judged in `answers`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
 from assent.errors import InvalidFeedback
 from assent.hook.calls import Arguments, ToolCall, read_arguments
+from assent.hook.values import replace
 
 
 class FeedbackResult(StrEnum):
@@ -132,6 +133,8 @@ class Verdict:
 
 
 def _result(said: Any) -> FeedbackResult:
+    if type(said) is FeedbackResult:
+        return said
     try:
         return FeedbackResult(said)
     except ValueError:

@@ -3,8 +3,8 @@
 model → hooks → tools → model. The sync and the async driver in `drive` are the only ones who act.
 """
 
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +41,7 @@ from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
 from assent.hook.standing import (
     answered,
+    answered_before,
     from_inside,
     job_for,
     still_waiting,
@@ -52,6 +53,7 @@ from assent.hook.standing import (
 )
 from assent.hook.tools import Tool, no_tool, unusable
 from assent.hook.turn import freeze, gate_edits, gates_of
+from assent.hook.values import replace
 
 NONE: Mapping[str, Verdict] = MappingProxyType({})
 
@@ -78,6 +80,11 @@ class Flow:
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
+
+    def begin(self, text: str) -> Steps:
+        """Take a message in a thread of its own, under a name that nobody has."""
+        checkpoint = Checkpoint(thread_id=os.urandom(16).hex(), agent=self.name, messages=(user(text),))
+        return self._turns(checkpoint)
 
     def invoke(self, thread_id: str, text: str) -> Steps:
         """Take a message; ends with the result, or with the calls that wait for a person."""
@@ -110,7 +117,7 @@ class Flow:
             if kept is None:
                 raise NothingToResume
             checkpoint = self._own(kept)
-            if self._answered_before(checkpoint, feedback):
+            if answered_before(checkpoint, feedback):
                 return stored_outcome(checkpoint, feedback)
             if checkpoint.stage == "running":
                 going = yield from self._recovered(kept)
@@ -391,10 +398,3 @@ class Flow:
         if kept.checkpoint.agent != self.name:
             raise NothingToResume(f"This thread belongs to the agent {kept.checkpoint.agent}.")
         return kept.checkpoint
-
-    def _answered_before(self, checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
-        if checkpoint.stage == "running":
-            return False
-        if isinstance(feedback, InterruptionMetadata):
-            return feedback.id in checkpoint.resumed
-        return checkpoint.stage == "ready" and bool(checkpoint.resumed)

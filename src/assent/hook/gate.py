@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -25,6 +25,7 @@ from assent.hook.policy import Gate, Hook, State
 from assent.hook.ruling import Ruling, at_once
 from assent.hook.savers.saver import Kept, Saver
 from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
+from assent.hook.values import replace
 
 if TYPE_CHECKING:
     from assent.hook.reviews import Reviews

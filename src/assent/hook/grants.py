@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from assent.cases.grant import Grant, covering
 from assent.errors import CaseNotFound, Unavailable
 from assent.hook.calls import ToolCall
-from assent.hook.interruption import canonical
 from assent.hook.policy import Gate
+from assent.hook.texts import canonical
 
 if TYPE_CHECKING:
     from assent.client import AssentClient

@@ -1,16 +1,16 @@
 """A turn of calls that was stopped, frozen as it was judged; answering one makes a new value."""
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, Self
 
 from assent.errors import InvalidFeedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from assent.hook.texts import fingerprint
+from assent.hook.values import replace
 
 NODE = "HITL"
 
@@ -162,7 +162,6 @@ def interrupt(
         "tool_feedbacks": [waiting.to_dict() for waiting in feedbacks],
         "tools_automatically_approved": [call.to_dict() for call in automatic],
     }
-    digest = sha256(canonical(shown)).hexdigest()
     return InterruptionMetadata(
         id=interruption_id,
         thread_id=thread_id,
@@ -170,17 +169,10 @@ def interrupt(
         state=state or {},
         tool_feedbacks=tuple(feedbacks),
         tools_automatically_approved=tuple(automatic),
-        digest=f"sha256:{digest}",
+        digest=f"sha256:{fingerprint(shown)}",
         created_at=now,
         expires_at=expires_at,
         default=default,
-    )
-
-
-def canonical(value: Any) -> bytes:
-    """One spelling of a JSON value, for digests."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode(
-        "utf-8", "surrogatepass"
     )
 
 

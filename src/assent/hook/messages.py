@@ -1,5 +1,6 @@
 """The messages of a thread: plain dicts, made here and nowhere else."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ from assent.errors import ModelMisbehaved
 from assent.hook.calls import ToolCall, not_json
 from assent.hook.checkpoint import Message
 
+_WORD = 64
 Unreadable = dict[str, str]
 """Call -> why its arguments could not be read."""
 
@@ -70,9 +72,14 @@ def _call(asked: Mapping[str, Any], number: int, taken: Collection[str], unreada
     return ToolCall(id=call_id, name=name, arguments=arguments)
 
 
-def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
-    import json
+def _plain(value: object) -> bool:
+    """Whether a value is surely the same after it was JSON: most arguments of most calls are."""
+    if type(value) is str:
+        return value.isascii()
+    return value is None or type(value) is bool or (type(value) is int and value.bit_length() < _WORD)
 
+
+def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
@@ -82,6 +89,8 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
         return {}, None
     if not isinstance(given, Mapping):
         return {}, "the arguments are not an object"
+    if all(type(name) is str and _plain(name) and _plain(value) for name, value in given.items()):
+        return dict(given), None
     if trouble := not_json(arguments := dict(given)):
         return {}, f"the arguments are not JSON ({trouble})"
     return json.loads(json.dumps(arguments)), None  # as they will be read back: a list for a tuple

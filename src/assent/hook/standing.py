@@ -1,7 +1,6 @@
 """Reading a thread: what it waits for, and what came of answers that were given before."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from assent.errors import ThreadBusy
@@ -13,6 +12,7 @@ from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.messages import calls_of
 from assent.hook.tools import Tool
+from assent.hook.values import replace
 
 _REMEMBERED = 20
 """So many answered interruptions of a thread are told from new ones."""
@@ -107,6 +107,15 @@ def answered(checkpoint: Checkpoint, length: int) -> Checkpoint:
         return checkpoint
     newest = list(checkpoint.resumed.items())[-_REMEMBERED:]
     return replace(checkpoint, resumed={**dict(newest), checkpoint.interruption.id: length})
+
+
+def answered_before(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
+    """Whether the thread has gone on from these answers already."""
+    if checkpoint.stage == "running":
+        return False
+    if isinstance(feedback, InterruptionMetadata):
+        return feedback.id in checkpoint.resumed
+    return checkpoint.stage == "ready" and bool(checkpoint.resumed)
 
 
 def waiting_by_id(interruption: InterruptionMetadata) -> dict[str, ToolFeedback]:

@@ -43,10 +43,11 @@ from assent.hook.frameworks.threads import refused
 from assent.hook.gate import LEASE, ApprovalGate, Begun
 from assent.hook.grants import GrantBook
 from assent.hook.heartbeat import Heartbeat
-from assent.hook.interruption import InterruptionMetadata, canonical
+from assent.hook.interruption import InterruptionMetadata
 from assent.hook.policy import Hook
 from assent.hook.reviews import Reviews
 from assent.hook.savers.saver import Saver
+from assent.hook.texts import canonical
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")

@@ -8,9 +8,8 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import sha256
 from typing import Any
 
 from assent.errors import CheckpointConflict, NothingToResume, ThreadPaused
@@ -20,11 +19,13 @@ from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.heartbeat import Heartbeat
-from assent.hook.interruption import InterruptionMetadata, canonical
+from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import CANCELLED, as_text, failure, refusal, told
 from assent.hook.policy import Gate, Hook, State, ToolConfig
 from assent.hook.savers.saver import Saver
+from assent.hook.texts import fingerprint
 from assent.hook.turn import Schemas
+from assent.hook.values import replace
 
 Gates = Mapping[str, Gate | None]
 """Call -> how a person is asked about it, or None if it only waits with the others."""
@@ -151,7 +152,7 @@ class Threads:
         None if nobody needs to be asked after all; then the thread is still held, and the calls may run.
         """
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
-        digest = sha256(canonical([call.to_dict() for call in calls])).hexdigest()[:TURN_DIGEST]
+        digest = fingerprint([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_MARK}{number}-{digest}"
         interruption = self._gate_for([_Judged(gates)]).stop(turn, calls, schemas=schemas, turn=number)
         if interruption is None:
