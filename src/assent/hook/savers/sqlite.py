@@ -4,9 +4,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,32 +18,26 @@ from assent.hook.savers.saver import Kept, Retention, Saver
 from assent.hook.savers.sqlite_file import OUTAGES, connect, prepare
 
 BUSY_FOR = timedelta(seconds=5)
-NEVER = -(2**62)
-REV_BITS = 32  # of a checkpoint's place; above them stands its thread's number
+ALWAYS = 2**62
 
-SELECT_HEAD = "SELECT number, rev, leased_until FROM threads WHERE thread_id = ?"
-INSERT_THREAD = """
-INSERT INTO threads (thread_id, rev, stage, saved_at, leased_until) VALUES (?, ?, ?, ?, ?) RETURNING number
-"""
-MOVE_THREAD = "UPDATE threads SET rev = ?, stage = ?, saved_at = ?, leased_until = ? WHERE number = ?"
-INSERT_CHECKPOINT = "INSERT INTO checkpoints (place, rev, stage, saved_at, text) VALUES (?, ?, ?, ?, ?)"
-FORGET_EARLIER = "DELETE FROM checkpoints WHERE place >= ? AND place < ? AND (place <= ? OR saved_at < ?)"
+STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 RENEW = "UPDATE threads SET leased_until = ? WHERE thread_id = ? AND rev = ?"
+RELEASE = "DELETE FROM threads WHERE thread_id = ?"
 SELECT_NEWEST = """
-SELECT c.rev, c.stage, c.text, c.saved_at, leased_until
-FROM threads JOIN checkpoints AS c ON place = (number << 32) + threads.rev WHERE thread_id = ?
+SELECT
+  rev, stage, (SELECT text FROM checkpoints WHERE place = (t.number << 32) + t.rev), saved_at, leased_until
+FROM threads AS t WHERE thread_id = ?
 """
 SELECT_ALL = """
 SELECT c.rev, c.stage, c.text, c.saved_at, CASE WHEN c.rev = threads.rev THEN leased_until END
 FROM threads JOIN checkpoints AS c ON place BETWEEN number << 32 AND (number << 32) + threads.rev
 WHERE thread_id = ? ORDER BY place DESC
 """
-SELECT_THREADS = "SELECT thread_id FROM threads WHERE stage = ? ORDER BY saved_at, number"
-FORGET_CHECKPOINTS = "DELETE FROM checkpoints WHERE place BETWEEN ? AND ?"
-FORGET_THREAD = "DELETE FROM threads WHERE number = ?"
+SELECT_READY = "SELECT thread_id FROM threads WHERE stage = ? ORDER BY saved_at, number"
+SELECT_OPEN = "SELECT thread_id FROM threads WHERE is_open = 1 AND stage = ? ORDER BY saved_at, number"
+REFUSED = (apsw.SQLITE_CONSTRAINT_TRIGGER, apsw.SQLITE_CONSTRAINT_UNIQUE)
 
 _open: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
-_synced = ContextVar("synced", default=True)
 _inherited: list[object] = []  # connections that came by fork: using or closing them would harm the parent's
 
 
@@ -82,35 +74,28 @@ class SqliteSaver(Saver):
         return _Soon(self)
 
     def get(self, thread_id: str) -> Kept | None:
-        for row in self._read(SELECT_NEWEST, key_of(thread_id)):
+        for row in self._read(SELECT_NEWEST, (key_of(thread_id),)):
             return kept(thread_id, *row)
         return None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
-        self._append(checkpoint, lease_for)
+        self.write(checkpoint, lease_for)
 
     def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
-        self._append(checkpoint, lease_for, claiming=True)
+        self.write(checkpoint, lease_for, claims=True)
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
-        with self._transaction() as connection:
-            connection.execute(RENEW, (self._now() + span(lease_for), key_of(thread_id), rev))
-            if not connection.changes():
-                raise CheckpointConflict
+        self.hold(thread_id, rev, lease_for)
 
     def list(self, thread_id: str) -> Sequence[Kept]:
-        return [kept(thread_id, *row) for row in self._read(SELECT_ALL, key_of(thread_id))]
+        return [kept(thread_id, *row) for row in self._read(SELECT_ALL, (key_of(thread_id),))]
 
     def threads(self, stage: Stage) -> Sequence[str]:
-        return [thread_of(key) for (key,) in self._read(SELECT_THREADS, stage)]
+        query = SELECT_READY if stage == "ready" else SELECT_OPEN
+        return [thread_of(key) for (key,) in self._read(query, (stage,))]
 
     def release(self, thread_id: str) -> None:
-        with self._transaction() as connection:
-            if head := connection.execute(SELECT_HEAD, (key_of(thread_id),)).get:
-                number, newest, _ = head
-                first = number << REV_BITS
-                connection.execute(FORGET_CHECKPOINTS, (first, first + newest))
-                connection.execute(FORGET_THREAD, (number,))
+        self.forget(thread_id)
 
     def close(self) -> None:
         with self._read_lock, self._write_lock:
@@ -120,27 +105,43 @@ class SqliteSaver(Saver):
                     connection.close()
             self._reader = self._writer = None
 
-    def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None, *, claiming: bool = False) -> None:
-        rev, stage, text = checkpoint.rev, checkpoint.stage, checkpoint.to_json()
-        key = key_of(checkpoint.thread_id)
-        with self._transaction() as connection:
-            execute = connection.execute
-            number, newest, leased_until = execute(SELECT_HEAD, (key,)).get or (None, 0, None)
-            now = self._now()
-            if claiming and leased_until is not None and leased_until > now:
-                raise ThreadBusy
-            if newest != rev - 1:
-                raise CheckpointConflict
-            until = None if lease_for is None else now + span(lease_for)
-            if number is None:
-                number = execute(INSERT_THREAD, (key, rev, stage, now, until)).get
-            else:
-                execute(MOVE_THREAD, (rev, stage, now, until, number))
-            first = number << REV_BITS
-            execute(INSERT_CHECKPOINT, (first + rev, rev, stage, now, text))
-            if rev > 1:
-                oldest = NEVER if self._age is None else now - self._age
-                execute(FORGET_EARLIER, (first, first + rev, first + rev - self._count, oldest))
+    def write(
+        self,
+        checkpoint: Checkpoint,
+        lease_for: timedelta | None,
+        *,
+        claims: bool = False,
+        synced: bool = True,
+    ) -> None:
+        """As `put` or `claim`; not `synced`, it is on disk with the next write that is."""
+        now, rev, stage = self._now(), checkpoint.rev, checkpoint.stage
+        step = (
+            key_of(checkpoint.thread_id),
+            rev,
+            stage,
+            stage != "ready",
+            now,
+            None if lease_for is None else now + span(lease_for),
+            checkpoint.to_json(),
+            now if claims else ALWAYS,
+            rev - self._count,
+            None if self._age is None else now - self._age,
+        )
+        try:
+            self._write(STEP, step, synced)
+        except apsw.ConstraintError as error:
+            if getattr(error, "extendedresult", None) not in REFUSED:
+                raise
+            raise (ThreadBusy if str(error) == "busy" else CheckpointConflict) from None
+
+    def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
+        """As `renew`."""
+        if not self._write(RENEW, (self._now() + span(lease_for), key_of(thread_id), rev), synced):
+            raise CheckpointConflict
+
+    def forget(self, thread_id: str, *, synced: bool = True) -> None:
+        """As `release`."""
+        self._write(RELEASE, (key_of(thread_id),), synced)
 
     def _now(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else micros(self._clock())
@@ -148,37 +149,39 @@ class SqliteSaver(Saver):
     def _start(self) -> None:
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._reader = self._writer = None
+        self._syncs = True
 
     def _restart(self) -> None:
         _inherited.extend((self._reader, self._writer))
         self._start()
 
-    def _read(self, query: str, key: bytes | str) -> Sequence[Any]:
+    def _read(self, query: str, given: tuple[Any, ...]) -> Sequence[Any]:
         try:
+            # Who wrote last has the pages at hand; while someone writes, others read beside it.
+            if self._writer is not None and self._write_lock.acquire(blocking=False):
+                try:
+                    if self._writer is not None:
+                        return self._writer.execute(query, given).fetchall()
+                finally:
+                    self._write_lock.release()
             with self._read_lock:
                 if self._reader is None:
                     self._reader = self._connect()
-                rows: Sequence[Any] = self._reader.execute(query, (key,)).fetchall()
-                return rows
+                return self._reader.execute(query, given).fetchall()
         except OUTAGES as error:
             raise Unavailable("The database cannot be read right now.") from error
 
-    @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        """Write alone; what is written stays as a whole, on disk unless nobody waits, or leaves no trace."""
+    def _write(self, statement: str, given: tuple[Any, ...], synced: bool) -> int:
+        """How many rows it changed: all of them, on disk if it is synced, or none."""
         try:
             with self._write_lock:
                 if self._writer is None:
-                    self._writer = self._connect()
-                connection = self._writer
-                connection.pragma("synchronous", "full" if _synced.get() else "normal")
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                finally:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+                    self._writer, self._syncs = self._connect(), True
+                if self._syncs is not synced:
+                    self._writer.pragma("synchronous", "full" if synced else "normal")
+                    self._syncs = synced
+                self._writer.execute(statement, given)
+                return self._writer.changes()
         except OUTAGES as error:
             raise Unavailable from error
 
@@ -198,16 +201,13 @@ class _Soon(Saver):
         return self._saver.get(thread_id)
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
-        with self._unsynced():
-            self._saver.put(checkpoint, lease_for=lease_for)
+        self._saver.write(checkpoint, lease_for, synced=False)
 
     def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
-        with self._unsynced():
-            self._saver.claim(checkpoint, lease_for=lease_for)
+        self._saver.write(checkpoint, lease_for, claims=True, synced=False)
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
-        with self._unsynced():
-            self._saver.renew(thread_id, rev, lease_for=lease_for)
+        self._saver.hold(thread_id, rev, lease_for, synced=False)
 
     def list(self, thread_id: str) -> Sequence[Kept]:
         return self._saver.list(thread_id)
@@ -216,19 +216,10 @@ class _Soon(Saver):
         return self._saver.threads(stage)
 
     def release(self, thread_id: str) -> None:
-        with self._unsynced():
-            self._saver.release(thread_id)
+        self._saver.forget(thread_id, synced=False)
 
     def close(self) -> None:
         self._saver.close()
-
-    @contextmanager
-    def _unsynced(self) -> Iterator[None]:
-        before = _synced.set(False)
-        try:
-            yield
-        finally:
-            _synced.reset(before)
 
 
 def _restart_after_fork() -> None:
