@@ -25,6 +25,7 @@ AssentError
 │       └── ValidationFailed   400  VALIDATION_ERROR
 │           └── BodyTooLarge   413  VALIDATION_ERROR
 ├── CaseConflict               409  conflict: two writers met; the desk looks again and decides
+├── RelayConflict              409  conflict: two writers met over what the relay keeps
 ├── Unavailable                503  unavailable
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it
