@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import RPC_1_0
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.audit.bodies import LARGEST_BODY, kept_body
 from tests.relay.audit.samples import SSN, call, finding, reply
@@ -71,9 +72,11 @@ def test_the_content_of_files_is_left_out():
 def test_the_secrets_of_push_notifications_are_never_kept(payloads: str):
     push = {"url": "https://a.example", "token": "tok", "authentication": {"credentials": "cred"}}
     message = call("hello", configuration={"taskPushNotificationConfig": push})
-    text = json.dumps(kept(payloads, message))
-    assert "tok" not in text.replace("token", "")
-    assert '"cred"' not in text
+    made = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"taskId": "t", **push}}
+    for asked in (message, A2ACall(dialect=RPC_1_0, operation="push_create", document=made)):
+        text = json.dumps(kept(payloads, asked))
+        assert "tok" not in text.replace("token", "")
+        assert '"cred"' not in text
 
 
 def test_a_full_body_shows_what_was_found():

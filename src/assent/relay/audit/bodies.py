@@ -130,5 +130,6 @@ def _tidied(value: Any, *, whole: bool, in_push: bool = False) -> Any:
         elif name in _SECRETS and isinstance(item, str) and (in_push or "url" in value):
             kept[name] = SECRET
         else:
-            kept[name] = _tidied(item, whole=whole, in_push=in_push or name in PUSH_IN_SEND)
+            inside = in_push or name in PUSH_IN_SEND or name == "authentication"
+            kept[name] = _tidied(item, whole=whole, in_push=inside)
     return kept
