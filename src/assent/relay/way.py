@@ -20,6 +20,7 @@ from assent.relay.inspection import (
     StreamVerdict,
     Verdict,
 )
+from assent.relay.ledger import Ledger
 from assent.relay.own import Handle
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
@@ -45,6 +46,8 @@ class Way(Struct, frozen=True, kw_only=True):
     after: Leg | None = None
     """The last leg that a held message had passed, with which it goes on."""
     handle: Handle = field(default_factory=Handle)
+    ledger: Ledger = field(default_factory=Ledger)
+    """What was found on the way, for the audit of the call as a whole."""
 
     def past(self, leg: Leg) -> bool:
         """Whether the message has passed this leg before."""
@@ -80,6 +83,7 @@ def exchange_of(way: Way, call: A2ACall, reply: A2AReply | None) -> Exchange:
         task_id=way.handle.task_id,
         webhook=way.webhook,
         pushed=way.pushed,
+        ledger=way.ledger,
     )
 
 
