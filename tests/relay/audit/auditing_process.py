@@ -1,0 +1,55 @@
+"""A process that audits messages and holds some of them until it is killed, saying what it has done."""
+
+import asyncio
+import os
+import sys
+import time
+
+from assent.desk import clock
+from assent.ports.relay_store import HoldRow
+from assent.relay.audit.stored import StoredTrail
+from assent.stores.sqlite import SqliteStore
+from tests.relay.audit.samples import subscription
+
+BETWEEN_HOLDS = 20
+
+
+def say(*words: object) -> None:
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def hold(number: int) -> HoldRow:
+    return HoldRow(
+        id=f"hold-{number}",
+        tenant="default",
+        case_id=f"case-{number}",
+        status="PENDING",
+        rev=1,
+        detection_source="POLICY_ESCALATION",
+        source="trip-planner",
+        sink="weather",
+        task_id=f"t-{number}",
+        policy_name="No SSNs",
+        correlation_id=f"held-{number}",
+        created_at=clock.now(),
+        body=b"{}",
+        envelope=b"{}",
+    )
+
+
+async def main(path: str) -> None:
+    store = await SqliteStore.open(path)
+    trail = StoredTrail(store, now=clock.now)
+    for number in range(10**9):
+        trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=str(number)))
+        say("noted", number, time.monotonic())
+        if number % BETWEEN_HOLDS == 0:
+            events = [
+                trail.row(kind, subscription(), correlation_id=f"held-{number}")
+                for kind in ("HITL", "HITL_GUARD")
+            ]
+            await store.add_hold(hold(number), events=events)
+            say("held", number, time.monotonic())
+
+
+asyncio.run(main(sys.argv[1]))
