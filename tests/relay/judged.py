@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from msgspec.structs import replace
 
 from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
@@ -24,7 +25,14 @@ from assent.relay.holds.holder import text_digest
 from assent.relay.inspection import Answered, Exchange
 from assent.relay.judging import Judge
 from assent.relay.policies.evaluation import Evaluation
-from assent.relay.policies.policy import Leg
+from assent.relay.policies.policy import Leg, first_version, read_draft
+from assent.relay.policies.records import (
+    KeptPolicy,
+    binding_record,
+    book_record,
+    group_record,
+    policy_record,
+)
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
@@ -36,7 +44,21 @@ from assent.server.serving import bind
 from assent.server.wire import read_body
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import served
+from tests.relay.policies.samples import binding, group
 from tests.relay.test_pass_through import BINDINGS, Errand
+
+
+async def put_in_force(store: RelayStore, drafts: dict[str, dict[str, Any]], sink: str) -> None:
+    """A policy for each caller, bound to its subscription."""
+    now = clock.now()
+    for name, draft in drafts.items():
+        made = first_version(read_draft(draft), policy_id=name, now=now)
+        bound = binding(name, name, "SUBSCRIPTION", sourceAgentId=name, sinkAgentId=sink)
+        kept = KeptPolicy(policy=made, created_by="test")
+        await store.save_record(policy_record("default", kept, rev=1, now=now))
+        await store.save_record(group_record("default", group(name, name), rev=1, now=now))
+        await store.save_record(binding_record("default", bound, rev=1, now=now))
+    await store.save_record(book_record("default", rev=1, now=now))
 
 
 class MemoryTrail:
@@ -181,7 +203,9 @@ async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
 
 
 @contextmanager
-def judged_relay(settings: RelaySettings, store: RelayStore, detectors: Detectors) -> Iterator[Judged]:
+def judged_relay(
+    settings: RelaySettings, store: RelayStore, detectors: Detectors, **limits: Any
+) -> Iterator[Judged]:
     """A relay of these settings that judges by the store's policies."""
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -201,6 +225,8 @@ def judged_relay(settings: RelaySettings, store: RelayStore, detectors: Detector
         monotonic=clock.monotonic,
         inspector=Judge(shelf, holder=found.holder, trail=found.trail, now=clock.now),
     )
+
+    relay.calls.limits = replace(relay.calls.limits, **limits)
 
     async def close() -> None:
         await relay.aclose()

@@ -5,23 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from assent.desk import clock
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors
-from assent.relay.policies.policy import Action, Leg, first_version, read_draft
-from assent.relay.policies.records import (
-    KeptPolicy,
-    binding_record,
-    book_record,
-    group_record,
-    policy_record,
-)
+from assent.relay.policies.policy import Action, Leg
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
-from tests.relay.judged import Callers, Judged, judged_relay
-from tests.relay.policies.samples import binding, group, regex_draft
-from tests.relay.test_pass_through import BINDINGS
+from tests.relay.judged import Callers, Got, Judged, judged_relay, put_in_force
+from tests.relay.policies.samples import regex_draft
+from tests.relay.test_pass_through import BINDINGS, TIMESTAMP, UUID
 
 SECRET = "SECRET-1234"
 REQUESTS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
@@ -37,23 +29,17 @@ def caller_of(action: Action, leg: Leg) -> str:
 
 def filled() -> MemoryStore:
     """A policy for each action on each leg, each for a caller of its own."""
-    store, now = MemoryStore(), clock.now()
-
-    async def fill() -> None:
-        for action, leg in ACTIONS:
-            name = caller_of(action, leg)
-            draft = read_draft(
-                regex_draft(r"SECRET-\d+", action.value, legs={leg.value: True}, name=f"No secrets {name}")
-            )
-            made = first_version(draft, policy_id=name, now=now)
-            bound = binding(name, name, "SUBSCRIPTION", sourceAgentId=name, sinkAgentId="errands")
-            kept = KeptPolicy(policy=made, created_by="test")
-            await store.save_record(policy_record("default", kept, rev=1, now=now))
-            await store.save_record(group_record("default", group(name, name), rev=1, now=now))
-            await store.save_record(binding_record("default", bound, rev=1, now=now))
-        await store.save_record(book_record("default", rev=1, now=now))
-
-    asyncio.run(fill())
+    store = MemoryStore()
+    drafts = {
+        caller_of(action, leg): regex_draft(
+            r"SECRET-\d+",
+            action.value,
+            legs={leg.value: True},
+            name=f"No secrets {caller_of(action, leg)}",
+        )
+        for action, leg in ACTIONS
+    }
+    asyncio.run(put_in_force(store, drafts, "errands"))
     return store
 
 
@@ -124,6 +110,67 @@ def test_each_action_on_each_leg(
     told = relay.trail.of(found.correlation_id, "REGEX_DETECTION")
     assert {(one["auditAction"], one["metadata"]["leg"]) for one in told} == {(action, leg)}
     assert SECRET not in repr(told)
+
+
+@pytest.mark.parametrize("leg", [leg for leg in Leg if leg not in REQUESTS])
+@pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
+def test_what_is_cut_in_pieces_by_a_stream_is_masked(
+    callers: Callers, leg: Leg, dialect: tuple[str, str]
+) -> None:
+    found = callers.call(caller_of(Action.MASK, leg), f"spell a {SECRET} b", dialect, stream=True)
+    chunks = [
+        part["text"]
+        for event in found.events
+        for part in event.get("artifactUpdate", {}).get("artifact", {}).get("parts", [])
+    ]
+    mask = "[MASKED:REGEX]"
+    assert chunks == [f"a {mask}", mask, mask, mask, f"{mask} b"]
+
+
+@pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
+def test_what_is_cut_in_pieces_by_a_stream_is_refused_before_any_of_it_is_told(
+    callers: Callers, dialect: tuple[str, str]
+) -> None:
+    caller = caller_of(Action.BLOCK, Leg.RESPONSE_TO_SOURCE)
+    found = callers.call(caller, f"spell {SECRET}", dialect, stream=True)
+    assert found.error is not None
+    assert "SEC" not in found.error
+
+
+@pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
+def test_what_is_cut_in_pieces_by_a_stream_is_held_as_the_answer_it_comes_to(
+    relay: Judged, callers: Callers, dialect: tuple[str, str]
+) -> None:
+    caller = caller_of(Action.HUMAN_REVIEW_REQUIRED, Leg.RESPONSE_FROM_SINK)
+    found = callers.call(caller, f"spell {SECRET}", dialect, stream=True)
+    assert "SEC" not in found.said
+    assert found.events[-1]["task"]["metadata"]["relay_reason"] == "HITL_HELD"
+    _, exchange, evaluation = relay.holder.held[found.correlation_id]
+    assert exchange.reply is not None
+    texts = [piece.text for piece in exchange.reply.pieces()]
+    assert [texts[one.piece][one.start : one.end] for one in evaluation.findings] == [
+        "SEC",
+        "RET",
+        "-12",
+        "34",
+    ]
+    assert exchange.reply.final
+    assert found.events[-1]["task"]["id"] == exchange.reply.task_id
+
+
+@pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)
+@pytest.mark.parametrize("text", ["spell nothing", "echo nothing", "chat"])
+def test_a_stream_in_which_nothing_is_found_passes_as_it_is(
+    callers: Callers, text: str, dialect: tuple[str, str]
+) -> None:
+    caller = caller_of(Action.BLOCK, Leg.RESPONSE_TO_SOURCE)
+    looked_at = callers.call(caller, text, dialect, stream=True)
+    assert looked_at.error is None
+    assert _plain(looked_at) == _plain(callers.call("free", text, dialect, stream=True))
+
+
+def _plain(found: Got) -> str:
+    return TIMESTAMP.sub("then", UUID.sub("id", repr(found.events)))
 
 
 def test_a_caller_without_policies_is_not_looked_at(relay: Judged, callers: Callers) -> None:

@@ -16,6 +16,8 @@ class RelayLimits(Struct, frozen=True, kw_only=True):
     stream_idle_for: timedelta = timedelta(minutes=5)
     read_for: timedelta = timedelta(seconds=30)
     """How long a caller may take to send its request, or to take in a piece of a stream."""
+    heartbeat_for: timedelta = timedelta(seconds=10)
+    """How often a caller hears that its stream is still being looked at."""
     max_message_bytes: int = 4 * 1024 * 1024
     max_calls: int = 1000
 

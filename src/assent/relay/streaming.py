@@ -7,19 +7,25 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from assent.relay.a2a.building import task_reply
+from assent.relay.a2a.building import task, task_reply
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, error_body
 from assent.relay.a2a.reply import read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
-from assent.relay.calls import Answer, Calls, Taken, Way
+from assent.relay.calls import Calls
 from assent.relay.faces import face_of
+from assent.relay.own import may_ask
+from assent.relay.reasons import Timeout, as_metadata
 from assent.relay.taskbook import Entry
-from assent.relay.upstream import EVENTS_TYPE, NETWORK, explained, kind_of
+from assent.relay.upstream import EVENTS_TYPE, NETWORK, explained, kind_of, next_piece
+from assent.relay.way import Answer, Taken, Way
+from assent.relay.withholding import Outcome, WithheldStream
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a piece of the stream; the first one begins it."""
+SOON_S = 0.05
+HEARTBEAT = b": being looked at\n\n"
 
 
 class CallerLeft(Exception):
@@ -49,13 +55,18 @@ class Streams:
             response = await self._begin(way, call, url)
         except Taken as taken:
             return await self._own(way, taken, receive, write)
+        goes_on = False
         try:
-            if kind_of(response) == EVENTS_TYPE and response.status == 200:
+            if kind_of(response) != EVENTS_TYPE or response.status != 200:
+                return await self._whole(way, response)
+            if calls.withheld(way):
+                goes_on = await self._withhold(way, response, receive, write)
+            else:
                 await self._pump(way, response, receive, write)
-                return None
-            return await self._whole(way, response)
+            return None
         finally:
-            calls.upstream.end(way.subscription.sink, response)
+            if not goes_on:
+                calls.upstream.end(way.subscription.sink, response)
 
     async def _begin(self, way: Way, call: A2ACall, url: URL) -> aiohttp.ClientResponse:
         upstream, limits = self._calls.upstream, self._calls.limits
@@ -83,8 +94,8 @@ class Streams:
     async def close(self) -> None:
         """End every stream, so that a stopping server need not wait."""
         self._ending = True
-        for task in list(self._open):
-            task.cancel()
+        for one in list(self._open):
+            one.cancel()
         if self._open:
             await asyncio.wait(set(self._open), timeout=2.0)
 
@@ -96,7 +107,7 @@ class Streams:
         try:
             async with asyncio.timeout(limits.stream_for.total_seconds()):
                 await write(b"")
-                while chunk := await _next(response, limits.stream_idle_for.total_seconds()):
+                while chunk := await next_piece(response, limits.stream_idle_for.total_seconds()):
                     ready = await pass_on(chunk)
                     if ready:
                         await _write_within(write, ready, limits.read_for.total_seconds())
@@ -110,6 +121,97 @@ class Streams:
             pass
         finally:
             watch.cancel()
+
+    # Streams that are judged as a whole
+
+    async def _withhold(
+        self, way: Way, response: aiohttp.ClientResponse, receive: Receive, write: Write
+    ) -> bool:
+        """Tell all of a stream once it was judged; returns whether it is still read, for later."""
+        stream = WithheldStream(self._calls, way, response)
+        job = asyncio.create_task(stream.run())
+        gone = asyncio.Event()
+        watch = self._watch(receive, gone.set)
+        goes_on = False
+        try:
+            await write(b"")
+            if await self._listen(way, stream, job, gone, write):
+                await self._tell(way, job.result(), write)
+            elif not gone.is_set():
+                goes_on = True
+                await write(_event((await self._go_on_without(way, stream, job, response)).body))
+        except Taken as taken:
+            await write(_event((await self._calls.taken(way, taken)).body))
+        except A2AProblem as problem:
+            await write(_last_words(problem, way.call))
+        except CallerLeft:
+            pass
+        finally:
+            watch.cancel()
+            if not goes_on:
+                job.cancel()
+        return goes_on
+
+    async def _listen(
+        self,
+        way: Way,
+        stream: WithheldStream,
+        job: "asyncio.Task[Outcome]",
+        gone: asyncio.Event,
+        write: Write,
+    ) -> bool:
+        """Wait for the judgement as long as the caller does; returns whether it is there."""
+        limits, loop = self._calls.limits, asyncio.get_running_loop()
+        until = loop.time() + limits.early_return_for.total_seconds()
+        while not job.done() and not gone.is_set():
+            # What is looked at right now may be held, under a name of its own.
+            left_s = SOON_S if way.handle.asking else until - loop.time()
+            if left_s <= 0:
+                return False
+            noticed = [asyncio.ensure_future(one.wait()) for one in (stream.more, gone)]
+            await asyncio.wait(
+                {job, *noticed},
+                timeout=min(left_s, limits.heartbeat_for.total_seconds()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for one in noticed:
+                one.cancel()
+            if not gone.is_set() and left_s > SOON_S:
+                told = stream.take_early() or (b"" if job.done() else HEARTBEAT)
+                await _write_within(write, told, limits.read_for.total_seconds())
+        await _write_within(write, stream.take_early(), limits.read_for.total_seconds())
+        return job.done() and not gone.is_set()
+
+    async def _tell(self, way: Way, outcome: Outcome, write: Write) -> None:
+        for event in outcome.events:
+            await _write_within(write, event, self._calls.limits.read_for.total_seconds())
+        if outcome.problem is not None:
+            raise outcome.problem
+
+    async def _go_on_without(
+        self,
+        way: Way,
+        stream: WithheldStream,
+        job: "asyncio.Task[Outcome]",
+        response: aiohttp.ClientResponse,
+    ) -> Answer:
+        """A task for a caller that has waited long enough; the stream is read and judged all the same."""
+        calls, call, about = self._calls, way.call, stream.about
+        job.add_done_callback(lambda _: calls.upstream.end(way.subscription.sink, response))
+        if about is None or about.task_id is None:
+            return await calls.return_early(way, asyncio.create_task(stream.answer(job)))
+        calls.overdue.follow(job)
+        built = task(
+            task_id=about.task_id,
+            context_id=about.context_id or about.task_id,
+            state="working",
+            at=calls.overdue.now(),
+            dialect=call.dialect,
+            metadata=as_metadata(Timeout()),
+        )
+        return await calls.taken(way, Taken(task_reply(built, call.operation, call.dialect, call.rpc_id)))
+
+    # Tasks that the relay speaks for
 
     async def _own(self, way: Way, taken: Taken, receive: Receive, write: Write) -> Answer | None:
         """A task the relay knows by itself: told at once, and again when its call has ended."""
@@ -140,8 +242,8 @@ class Streams:
         entry: Entry | None = await calls.overdue.book.find(tenant, agent, "task", task_id)
         if entry is None or entry.upstream_id is not None:
             return b""  # the agent knows it by now: whoever asks again is told by the agent
-        task = face_of(entry, call.dialect, calls.overdue.now())
-        return frame(task_reply(task, call.operation, call.dialect, call.rpc_id))
+        face = face_of(entry, call.dialect, calls.overdue.now())
+        return frame(task_reply(face, call.operation, call.dialect, call.rpc_id))
 
     def _watch(self, receive: Receive, left: Callable[[], object]) -> "asyncio.Task[None]":
         """Notice a caller that leaves; a server that stops makes all of them leave."""
@@ -175,9 +277,12 @@ class _EventPasser:
 
     async def __call__(self, chunk: bytes) -> bytes:
         """What can be passed on by now; raises A2AProblem for what cannot be read."""
-        if self._known and not self._read_all:
-            return self._splitter.feed_whole(chunk)
-        events = self._splitter.feed(chunk)
+        if not self._known or self._read_all:
+            return b"".join([await self._pass(event) for event in self._splitter.feed(chunk)])
+        whole = self._splitter.feed_whole(chunk)
+        if self._calls.own.guard is None or not may_ask(whole):
+            return whole
+        events = EventSplitter(limit=len(whole)).feed(whole)
         return b"".join([await self._pass(event) for event in events])
 
     def check(self) -> None:
@@ -187,7 +292,7 @@ class _EventPasser:
 
     async def _pass(self, event: bytes) -> bytes:
         data = event_data(event)
-        if data is None or (self._known and not self._read_all):
+        if data is None:
             return event
         call = self._way.call
         reply = read_reply(call.dialect, call.operation, data)
@@ -197,14 +302,6 @@ class _EventPasser:
             return with_data(event, back.document)
         self._known = self._known or reply.task_id is not None
         return event
-
-
-async def _next(response: aiohttp.ClientResponse, within: float) -> bytes:
-    try:
-        async with asyncio.timeout(within):
-            return await response.content.readany()
-    except NETWORK as failure:
-        raise explained(failure) from failure
 
 
 async def _write_within(write: Write, data: bytes, within: float) -> None:

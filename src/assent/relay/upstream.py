@@ -1,5 +1,6 @@
 """HTTP to agents: guarded addresses, bounded answers, and nothing of the caller's but what A2A needs."""
 
+import asyncio
 from collections.abc import Mapping
 
 import aiohttp
@@ -131,3 +132,12 @@ def explained(failure: Exception) -> A2AProblem:
         return A2AProblem("agent_response", "The agent did not answer in proper HTTP.")
     broken = isinstance(failure, aiohttp.ClientPayloadError)
     return A2AProblem("unreachable", BROKEN_OFF if broken else UNREACHABLE)
+
+
+async def next_piece(response: aiohttp.ClientResponse, within: float) -> bytes:
+    """What has come of a stream; empty at its end. Raises A2AProblem for silence, and if it breaks off."""
+    try:
+        async with asyncio.timeout(within):
+            return await response.content.readany()
+    except NETWORK as failure:
+        raise explained(failure) from failure
