@@ -7,7 +7,9 @@ from msgspec import Meta
 from assent.errors import (
     BodyTooLarge,
     CaseNotFound,
+    InvalidJson,
     InvalidToken,
+    RateLimited,
     RequestError,
     Unavailable,
     Unreachable,
@@ -36,6 +38,18 @@ CORRELATION = Parameter(
     type=Annotated[str, Meta(pattern=r"^[!-~]{1,128}$(?!\n)")],
     about="Your name for what belongs together; kept in the audit, given to the agent, and sent back.",
 )
+WEBHOOK_ID = Parameter(
+    name="webhookId",
+    where="path",
+    type=Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,1024}$(?!\n)")],
+    about="As the relay made it.",
+)
+WEBHOOK_TOKEN = Parameter(
+    name="X-A2A-Notification-Token",
+    where="header",
+    type=str,
+    about="The webhook's token, or send it as `Authorization: Bearer`.",
+)
 _AGENT = "/relay/v1/agents/{agentId}"
 _ERRORS = (ValidationFailed, InvalidToken, CaseNotFound, BodyTooLarge, Unavailable)
 _PASSED = (
@@ -48,6 +62,10 @@ _RPC: dict[str, Any] = {
     "id": 1,
     "method": "SendMessage",
     "params": {"message": _MESSAGE},
+}
+
+_CHANGE: dict[str, Any] = {
+    "statusUpdate": {"taskId": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
 }
 
 
@@ -92,5 +110,27 @@ RELAYING_ROUTES: tuple[Route, ...] = (
         "With `message:stream`, `tasks/{id}`, `tasks/{id}:cancel`, `tasks/{id}:subscribe` and the others of "
         "A2A beside it; for 0.3 all of them below `/v1`.",
         {"message": _MESSAGE},
+    ),
+    Route(
+        method="post",
+        path="/relay/v1/webhooks/{webhookId}/notifications",
+        name="pushNotification",
+        tag=RELAYING,
+        summary="Push a notification",
+        about="For agents: this address and its token stand in the push configs that the relay gives them. "
+        "What comes in is checked like an answer and passed on to the caller's own address.",
+        credential="none",
+        parameters=(WEBHOOK_ID, WEBHOOK_TOKEN),
+        body=Body(
+            model=dict[str, Any],
+            about="A task, or one change of it, as A2A says.",
+            examples={"change": _CHANGE},
+        ),
+        replies=(
+            Reply(
+                status=204, about="Taken in. The caller is told, unless a policy has something against it."
+            ),
+        ),
+        errors=(InvalidJson, RateLimited, *_ERRORS),
     ),
 )
