@@ -27,9 +27,21 @@ def addresses() -> tuple[ApiRoute, ...]:
 
 
 def relay_document() -> dict[str, Any]:
-    """The description of the relay's own API, and of nothing else."""
+    """The description of the relay's own API, and of nothing else.
+
+    What every address takes stands with one of them only: it is read in one place.
+    """
     whole = openapi_with_relay("http://127.0.0.1", addresses())
-    paths = {path: item for path, item in whole["paths"].items() if path.startswith(("/relay/", "/audit/"))}
-    own = {path: item for path, item in paths.items() if not path.startswith("/relay/v1/agents/")}
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({**whole, "paths": own}))
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(whole))
+    found["paths"] = {path: item for path, item in found["paths"].items() if _is_own(path)}
+    for item in found["paths"].values():
+        for operation in item.values():
+            if operation["operationId"] not in ("listGroups", "changeGroup"):
+                operation["parameters"] = [
+                    one for one in operation["parameters"] if one["name"] not in ("tenantId", "If-Match")
+                ]
     return found
+
+
+def _is_own(path: str) -> bool:
+    return path.startswith(("/relay/", "/audit/")) and not path.startswith("/relay/v1/agents/")
