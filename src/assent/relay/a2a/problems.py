@@ -61,7 +61,7 @@ _WORDS: dict[Kind, Words] = {
         -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION", "UnsupportedOperationError"
     ),
     "content_type": Words(
-        -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", "ContentTypeNotSupportedError"
+        -32005, 415, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", "ContentTypeNotSupportedError"
     ),
     "agent_response": Words(-32006, 502, "INTERNAL", "INVALID_AGENT_RESPONSE", "InvalidAgentResponseError"),
     "version": Words(-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "VersionNotSupportedError"),
