@@ -48,6 +48,8 @@ def _fault(value: object) -> str | None:
 def _text_fault(value: str) -> str | None:
     if len(value) > LONGEST_TEXT:
         return f"more than {LONGEST_TEXT} characters"
+    if value.isascii():
+        return None
     try:
         value.encode()
     except UnicodeEncodeError:
