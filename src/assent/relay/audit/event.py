@@ -27,16 +27,12 @@ AUDIT_TYPES: Mapping[str, str] = {
 """What an event may be about; plug-in detectors add `…_DETECTION` of their own."""
 
 AUDIT_ACTIONS: Mapping[str, str] = {
-    "LOG": "It went on.",
+    "LOG": "It went on; also what a person approved.",
     "WARN": "It went on, with a warning here.",
     "MASK": "It went on without what was found.",
     "HUMAN_REVIEW_REQUIRED": "It waits for a person.",
-    "BLOCK": "It was refused.",
-    "ERROR": "It failed.",
-    "APPROVED": "A person let it go on.",
-    "REJECTED": "A person refused it.",
-    "EXPIRED": "Nobody decided in time.",
-    "WITHDRAWN": "Its caller took it back.",
+    "BLOCK": "It was refused, by a policy or by a person.",
+    "ERROR": "It failed, or could not be checked.",
 }
 
 
