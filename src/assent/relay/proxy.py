@@ -3,18 +3,30 @@
 import asyncio
 import os
 import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from assent.errors import BodyTooLarge, InvalidToken, MethodNotAllowed, Unreachable, ValidationFailed
+from assent.errors import (
+    BodyTooLarge,
+    InvalidToken,
+    MethodNotAllowed,
+    Unavailable,
+    Unreachable,
+    ValidationFailed,
+)
 from assent.ports.identity import Principal
 from assent.relay.a2a.cards import WELL_KNOWN
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem, RpcId, error_body, error_status
 from assent.relay.a2a.recognition import Unrecognised, recognise
+from assent.relay.audit.bodies import LARGEST_BODY
+from assent.relay.audit.trail import Trail
 from assent.relay.calls import Answer, Calls, Way
+from assent.relay.communication import Communication, Told
 from assent.relay.directory import Directory
 from assent.relay.registry import Agent, Registry, Subscription
 from assent.relay.streaming import Streams
@@ -52,6 +64,7 @@ class RelayApp:
         calls: Calls,
         authenticate: Authenticate,
         read_body: ReadBody,
+        trail: Trail | None = None,
         public_cards: bool = False,
     ) -> None:
         self._registry = registry
@@ -60,6 +73,7 @@ class RelayApp:
         self._authenticate = authenticate
         self._read_body = read_body
         self._public_cards = public_cards
+        self._audit = Communication(trail) if trail is not None else None
         self.streams = Streams(calls)
 
     @property
@@ -82,6 +96,8 @@ class RelayApp:
         try:
             way = _way(scope, slash + below, sent, body, subscription, correlation_id)
         except Unrecognised as refusal:
+            if self._audit is not None:
+                self._audit.note_refusal(subscription, refusal.dialect, refusal.problem, correlation_id)
             answer = _problem_answer(refusal.problem, refusal.dialect, refusal.rpc_id)
             await _send_whole(send, answer, correlation_id)
             return
@@ -95,21 +111,45 @@ class RelayApp:
         await self._calls.upstream.aclose()
 
     async def _relay(self, way: Way, receive: Receive, send: Send) -> None:
-        call, correlation_id = way.call, way.correlation_id
-        stream = _Stream(send, correlation_id)
-        answer: Answer | None
+        began = time.perf_counter()
+        stream = _Stream(send, way.correlation_id)
+        problem: A2AProblem | None = None
+        answer: Answer | None = None
         try:
-            way = await self._calls.addressed(way)
-            if call.streamed:
-                answer = await self.streams.relay(way, receive, stream.write)
-            else:
-                answer = await self._calls.whole(way)
-        except A2AProblem as problem:
-            answer = _problem_answer(problem, call.dialect, call.rpc_id)
+            answer = await self._answer(way, receive, stream)
+        except A2AProblem as found:
+            problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
+        try:
+            self._write_down(way, began, stream, answer, problem)
+        except Unavailable as full:
+            busy = A2AProblem("busy", full.message)
+            answer = _problem_answer(busy, way.call.dialect, way.call.rpc_id)
         if stream.begun:
             await stream.end()
         elif answer is not None:
-            await _send_whole(send, answer, correlation_id)
+            await _send_whole(send, answer, way.correlation_id)
+
+    async def _answer(self, way: Way, receive: Receive, stream: "_Stream") -> Answer | None:
+        if self._audit is not None:
+            self._audit.admit()
+        way = await self._calls.addressed(way)
+        if way.call.streamed:
+            return await self.streams.relay(way, receive, stream.write)
+        return await self._calls.whole(way)
+
+    def _write_down(
+        self, way: Way, began: float, stream: "_Stream", answer: Answer | None, problem: A2AProblem | None
+    ) -> None:
+        """Have the audit tell of the call; raises Unavailable if it cannot, so that nothing passes untold."""
+        if self._audit is None:
+            return
+        took_for = timedelta(seconds=time.perf_counter() - began)
+        if answer is None or stream.begun:
+            told = Told(size=stream.size, events=stream.kept, streamed=True)
+        else:
+            size, reply = len(answer.body), answer.reply
+            told = Told(status=answer.status, size=size, reply=reply, problem=problem)
+        self._audit.note(way, told, took_for)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         limits = self._calls.limits
@@ -160,6 +200,9 @@ class _Stream:
         self._send = send
         self._correlation_id = correlation_id
         self.begun = False
+        self.size = 0
+        self.kept: list[bytes] = []
+        """The beginning of what was sent, as much as the audit keeps."""
 
     async def write(self, data: bytes) -> None:
         if not self.begun:
@@ -173,6 +216,9 @@ class _Stream:
             ]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if data:
+            if self.size <= LARGEST_BODY:
+                self.kept.append(data)
+            self.size += len(data)
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
@@ -214,7 +260,13 @@ def _way(
     }
     headers["x-correlation-id"] = correlation_id
     headers.update(agent.credentials)
-    return Way(subscription=subscription, call=call, correlation_id=correlation_id, headers=headers)
+    return Way(
+        subscription=subscription,
+        call=call,
+        correlation_id=correlation_id,
+        headers=headers,
+        size=len(body),
+    )
 
 
 def _correlation(sent: dict[bytes, bytes]) -> str:

@@ -39,6 +39,8 @@ class Way(Struct, frozen=True, kw_only=True):
     correlation_id: str
     headers: Mapping[str, str]
     """What the agent gets, its credentials among them."""
+    size: int = 0
+    """How many bytes the caller sent."""
     webhook: str | None = None
     """Where the agent is to push to, if the caller wants to be told of changes."""
     pushed: bool = False

@@ -1,0 +1,171 @@
+"""Each call in the audit as a whole: who asked whom for what, how it went, how long it took."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, get_args
+
+from msgspec import Struct
+
+from assent.errors import Unavailable
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import RPC_1_0, RPC_NAMES, Dialect, Version
+from assent.relay.a2a.gathering import gathered
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reply import A2AReply, read_reply
+from assent.relay.a2a.sse import EventSplitter, event_data
+from assent.relay.audit.bodies import LARGEST_BODY, kept_body
+from assent.relay.audit.event import transport_of
+from assent.relay.audit.trail import Trail
+from assent.relay.policies.evaluation import Outcome
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.policy import Leg
+from assent.relay.registry import Subscription
+from assent.relay.way import Way
+
+TYPE = "COMMUNICATION_AUDIT"
+ACTIONS: Mapping[Outcome, str] = {
+    Outcome.PASS: "LOG",
+    Outcome.LOG: "LOG",
+    Outcome.WARN: "WARN",
+    Outcome.MASK: "MASK",
+    Outcome.HOLD: "HUMAN_REVIEW_REQUIRED",
+    Outcome.BLOCK: "BLOCK",
+}
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What the caller got."""
+
+    status: int = 200
+    size: int
+    reply: A2AReply | None = None
+    problem: A2AProblem | None = None
+    events: Sequence[bytes] = ()
+    """The beginning of a stream, as it was sent."""
+    streamed: bool = False
+
+
+class Communication:
+    """Writes calls down."""
+
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
+
+    def admit(self) -> None:
+        """Raise A2AProblem while nothing more can be written down: nothing may pass then."""
+        try:
+            self._trail.note()
+        except Unavailable as full:
+            raise A2AProblem("busy", full.message) from full
+
+    def note(self, way: Way, told: Told, took_for: timedelta) -> None:
+        """Write down a call that has come to its end; raises Unavailable."""
+        call, ledger, dialect = way.call, way.ledger, way.call.dialect
+        reply = told.reply if not told.streamed else _gathered(call, told)
+        about = reply if reply is not None and reply.error is None else None
+        metadata: dict[str, Any] = {
+            "requestBytes": way.size,
+            "responseBytes": told.size,
+            "streamed": told.streamed,
+        }
+        if ledger.opaque:
+            metadata["notLookedAt"] = {leg.value: list(paths) for leg, paths in ledger.opaque.items()}
+        state = about.state if about is not None else None
+        self._trail.note(
+            self._trail.row(
+                TYPE,
+                way.subscription,
+                correlation_id=way.correlation_id,
+                action=_action(ledger.outcome, told, reply),
+                transport=transport_of(dialect),
+                message=_words(told, reply),
+                task_id=(about.task_id if about is not None else None) or call.task_id,
+                context_id=(about.context_id if about is not None else None) or call.context_id,
+                message_id=call.message_id,
+                task_state=state,
+                took_for=took_for,
+                payload=self._payload(way, told, reply, state),
+                metadata=metadata,
+            )
+        )
+
+    def note_refusal(
+        self, subscription: Subscription, dialect: Dialect, problem: A2AProblem, correlation_id: str
+    ) -> None:
+        """Write down what was no call at all."""
+        self._trail.note(
+            self._trail.row(
+                "VALIDATION_RESULT",
+                subscription,
+                correlation_id=correlation_id,
+                action="ERROR",
+                transport=transport_of(dialect),
+                message=problem.message,
+                payload={"version": dialect.version, "errorCode": problem.words.rpc_code},
+            )
+        )
+
+    def _payload(self, way: Way, told: Told, reply: A2AReply | None, state: str | None) -> dict[str, Any]:
+        call, findings = way.call, way.ledger.findings
+        payload: dict[str, Any] = {
+            "version": call.dialect.version,
+            "method": _METHODS[call.dialect.version, call.operation],
+            "httpStatus": told.status,
+        }
+        if state is not None:
+            payload["taskState"] = state
+        if told.problem is not None:
+            payload["errorMessage"] = told.problem.message
+            payload["errorCode"] = told.problem.words.rpc_code
+        payloads = self._trail.payloads_for(way.subscription.tenant)
+        if payloads == "none":
+            return payload
+        first = findings.get(Leg.REQUEST_FROM_SOURCE, ())
+        elsewhere = _besides(findings, Leg.REQUEST_FROM_SOURCE) if findings else ()
+        asked = kept_body(payloads, call, first, elsewhere=elsewhere)
+        if asked is not None:
+            payload["requestBody"] = asked
+        answered = None if reply is None else kept_body(payloads, reply, elsewhere=(*first, *elsewhere))
+        if answered is not None:
+            payload["responseBody"] = answered
+        return payload
+
+
+_METHODS: dict[tuple[str, str], str] = {
+    (version, operation): RPC_NAMES.get((Dialect("JSONRPC", version), operation), name)
+    for version in get_args(Version)
+    for (dialect, operation), name in RPC_NAMES.items()
+    if dialect == RPC_1_0
+}
+"""What a version calls an operation; 0.3 borrows the names of what it does not have."""
+
+
+def _besides(findings: Mapping[Leg, tuple[Finding, ...]], leg: Leg) -> tuple[Finding, ...]:
+    return tuple(one for other, found in findings.items() if other is not leg for one in found)
+
+
+def _action(outcome: Outcome, told: Told, reply: A2AReply | None) -> str:
+    if outcome in (Outcome.PASS, Outcome.LOG) and (
+        told.problem is not None or (reply is not None and reply.error is not None)
+    ):
+        return "ERROR"
+    return ACTIONS[outcome]
+
+
+def _words(told: Told, reply: A2AReply | None) -> str:
+    if told.problem is not None:
+        return "The call failed."
+    if reply is not None and reply.error is not None:
+        return "The agent answered with an error."
+    return "The call was answered."
+
+
+def _gathered(call: A2ACall, told: Told) -> A2AReply | None:
+    """What a stream came to, as far as it was kept."""
+    splitter = EventSplitter(limit=LARGEST_BODY)
+    data = (event_data(event) for event in splitter.feed(b"".join(told.events)))
+    try:
+        replies = [read_reply(call.dialect, call.operation, one) for one in data if one is not None]
+        return gathered(replies, call.rpc_id)
+    except A2AProblem:
+        return None
