@@ -46,7 +46,11 @@ def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         patch.setenv("ERRANDS_CREDENTIAL", SECRET)
         relay = RelaySettings(
             agents={
-                "errands": AgentSettings(url=agent.url, credentials={"Authorization": "ERRANDS_CREDENTIAL"})
+                "errands": AgentSettings(
+                    url=agent.url,
+                    credentials={"Authorization": "ERRANDS_CREDENTIAL"},
+                    input_required="pass",
+                )
             },
             callers={
                 "acme": CallerSettings(agents=("errands",)),

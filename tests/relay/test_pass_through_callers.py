@@ -30,6 +30,7 @@ def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             url=agent.url,
             credentials={"Authorization": "ERRANDS_CREDENTIAL"},
             forward_headers=("X-Region",),
+            input_required="pass",
         )
         relay = RelaySettings(
             agents={"errands": known, "private": known},

@@ -107,6 +107,7 @@ class Roster:
             card_url=known.card_url,
             credentials=credentials,
             forward_headers=tuple(name.lower() for name in known.forward_headers),
+            input_required=known.input_required,
         )
 
 

@@ -7,11 +7,13 @@ from datetime import datetime
 from aiohttp.abc import AbstractResolver
 from msgspec import Struct
 
+from assent.desk.owed import RELAY
 from assent.desk.review_desk import ReviewDesk
 from assent.ports.courier import Courier
 from assent.ports.store import Store
 from assent.relay.access import Access
 from assent.relay.api.agents import AgentsApi
+from assent.relay.api.approvals import ApprovalApi
 from assent.relay.api.audit import AuditApi
 from assent.relay.api.bindings import BindingApi
 from assent.relay.api.callers import CallersApi
@@ -25,13 +27,17 @@ from assent.relay.api.tenant import TenantApi
 from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.retention import Retention
 from assent.relay.audit.stored import StoredTrail
+from assent.relay.audit.trail import Trail
 from assent.relay.audit.tenants import TenantKeeping
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.calls import Calls
 from assent.relay.detectors.registry import installed
 from assent.relay.directory import Directory
 from assent.relay.enrolment import Enrolment
+from assent.relay.holds.holding import Holding
+from assent.relay.holds.holds import Holds
 from assent.relay.inspection import Inspector, PassEverything
+from assent.relay.judging import Judge
 from assent.relay.limits import limits_from
 from assent.relay.members import Members
 from assent.relay.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
@@ -106,6 +112,14 @@ class Relay:
         webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
         self.pushes = Pushes(webhooks, world.check_push)
         self.book = StoredTaskBook(world.store, now=world.now)
+        self.holds = Holds(
+            store=world.store,
+            desk=world.desk,
+            book=self.book,
+            access=Access(self.book),
+            trail=self.trail,
+            now=world.now,
+        )
         self.app = relay_app(
             world.settings,
             environ=world.environ,
@@ -118,13 +132,17 @@ class Relay:
             now=world.now,
             monotonic=world.monotonic,
             registry=self.members,
+            inspector=Judge(self.shelf, holder=self.holds, trail=self.trail, now=world.now),
+            trail=self.trail,
             book=self.book,
         )
+        self.holding = Holding(self.holds, calls=self.app.calls, registry=self.members)
         self.api = ApiFront(self._routes(), self.members)
         notices = Notices(world.store, now=world.now, wake=world.owe)
         self.notifier = Notifier(calls=self.app.calls, webhooks=webhooks, notices=notices)
         """Tells callers of what became of a task that the relay had taken over."""
         self.pushes.decided = self.notifier.decided
+        self.holding.resuming.told = self.notifier.decided
         reception = Reception(
             calls=self.app.calls,
             webhooks=webhooks,
@@ -135,7 +153,10 @@ class Relay:
         )
         self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: reception}
         """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
-        self.couriers: dict[str, Courier] = {COURIER: PushCourier(webhooks, world.post)}
+        self.couriers: dict[str, Courier] = {
+            COURIER: PushCourier(webhooks, world.post),
+            RELAY: self.holding.courier,
+        }
         """Who takes what the outbox owes, by the name in the delivery."""
 
     def _routes(self) -> list[ApiRoute]:
@@ -143,6 +164,7 @@ class Relay:
         world = self.world
         enrolment = Enrolment(world.store, self.members, tell=self.trail.change, now=world.now)
         return [
+            *ApprovalApi(world.store, world.desk, self.holding.settling).routes(),
             *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
             *CallersApi(enrolment).routes(),
             *GroupsApi(enrolment).routes(),
@@ -166,6 +188,7 @@ class Relay:
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
+        await self.holding.aclose()
         await self.app.aclose()
         await self.book.aclose()
         await self.trail.aclose()
@@ -186,6 +209,7 @@ def relay_app(
     monotonic: Callable[[], float],
     registry: Registry | None = None,
     inspector: Inspector | None = None,
+    trail: Trail | None = None,
     book: TaskBook | None = None,
 ) -> RelayApp:
     """The relaying path of these settings."""
@@ -212,5 +236,6 @@ def relay_app(
         calls=calls,
         authenticate=authenticate,
         read_body=read_body,
+        trail=trail,
         public_cards=settings.public_cards,
     )

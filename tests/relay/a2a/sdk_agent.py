@@ -50,10 +50,13 @@ class Errands(AgentExecutor):
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
+        self.texts: list[str] = []
+        """What it was told."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
         text = get_message_text(context.message)
+        self.texts.append(text)
         if text.startswith("chat"):
             await event_queue.enqueue_event(new_text_message("hello", role=Role.ROLE_AGENT))
             return

@@ -42,7 +42,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(scope="module")
 def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     relay = RelaySettings(
-        agents={"errands": AgentSettings(url=agent.url)},
+        agents={"errands": AgentSettings(url=agent.url, input_required="pass")},
         callers={"acme": CallerSettings(agents=("errands",)), "other": CallerSettings(agents=("errands",))},
     )
     with running(tmp_path_factory.mktemp("push"), relay=relay) as found:

@@ -44,6 +44,10 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         tuple[Header, ...],
         Meta(max_length=50, description="Headers of callers that may pass besides those of A2A."),
     ] = ()
+    input_required: Annotated[
+        Literal["hold", "pass"],
+        Meta(description="Whether a person is asked when the agent asks for input, or its caller."),
+    ] = "hold"
 
     def settings(self, tenant: str) -> AgentSettings:
         """In the words of the settings."""
@@ -52,6 +56,7 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
             card_url=self.card_url,
             credentials=dict(self.credentials),
             forward_headers=self.forward_headers,
+            input_required=self.input_required,
             tenant=tenant,
         )
 
@@ -75,6 +80,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(description="Those that the server's environment lacks; without them the agent is not called."),
     ]
     forward_headers: tuple[str, ...]
+    input_required: Literal["hold", "pass"]
     relay_url: Annotated[str, Meta(description="Where callers reach it; its card stands below.")]
     callers: Annotated[tuple[str, ...], Meta(description="Who may call it.")]
     origin: Origin
@@ -219,6 +225,7 @@ class AgentsApi:
                 variable for variable in agent.credentials.values() if not everyone.environ.get(variable)
             ),
             forward_headers=agent.forward_headers,
+            input_required=agent.input_required,
             relay_url=f"{self._relay_url}{agent_id}",
             callers=everyone.sources(key),
             origin="settings" if settled else "store",

@@ -53,6 +53,8 @@ class HoldBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     texts: tuple[str, ...] = ()
     """Digests of the texts that a person sees."""
     resolution: Resolution | None = None
+    ran_as: str | None = None
+    """The agent's name for the task that the message has led to, while its answer is still waited for."""
     done_at: datetime | None = None
     """When all that follows from the resolution was done."""
     failure: str | None = None

@@ -213,6 +213,10 @@ class Holds:
         subscription = exchange.subscription
         name = known.id if known is not None else taking.frozen.digest
         async with self._lock(subscription.tenant, subscription.sink.id, name):
+            if known is not None and known.id != exchange.task_id:
+                held = await self.face(subscription, known.id)
+                if held is not None:  # by what came a moment before
+                    return self._answered(exchange, held)
             for count in range(ATTEMPTS):
                 hold_id, entry = self._named(taking, count)
                 earlier = await self.store.hold(hold_id)
@@ -251,6 +255,7 @@ class Holds:
         )
         hold = self._row(taking, hold_id, opened.case_id, masked, metadata, now)
         tasks = self._task_rows(subscription, masked, fresh=taking.place.context_id is None, at=now)
+        await self.book.flush()  # or an earlier entry of these names would come after this
         await self.store.add_hold(hold, tasks=tasks, events=self._events(taking, hold))
         self.book.adopt(tasks)
         return masked

@@ -35,8 +35,8 @@ class Places:
         """The task that a call is about; raises A2AProblem if it is not its caller's, or waits already."""
         subscription, call = exchange.subscription, exchange.call
         if exchange.task_id is not None:
-            entry = await self._given(exchange, exchange.task_id, call.context_id)
-            return Place(entry=entry, context_id=entry.context_id)
+            given = await self._given(exchange, exchange.task_id, call.context_id)
+            return Place(entry=given, context_id=given.context_id)
         target = target_of(call)
         if target is None:
             if call.context_id is not None:

@@ -1,0 +1,257 @@
+"""`/relay/v1/approvals`: messages that wait for a person, and the decision about each."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from assent.desk.access import actor_of
+from assent.desk.answer import Answer
+from assent.desk.review_desk import ReviewDesk
+from assent.errors import AlreadyClosed, CaseExpired, CaseNotFound, ValidationFailed
+from assent.ports.relay_store import HoldFilter, HoldRow, RelayStore
+from assent.protocol.moment import Moment
+from assent.protocol.poll import RespondedBy
+from assent.relay.api.paging import Page, PageQuery
+from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
+from assent.relay.holds.body import DetectionSource, body_of
+from assent.relay.holds.settling import Settling
+
+PATH = "/relay/v1/approvals"
+TAG = "Approvals"
+READ, WRITE = "AGENT_CONVERSATIONS:READ", "AGENT_CONVERSATIONS:WRITE"
+NO_SUCH_APPROVAL = "There is no such approval for you."
+LONGEST_MESSAGE = 10_000
+FIRST_YEAR, LAST_YEAR = 1971, 9000
+
+Status = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
+AskedStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+ReviewerMessage = Annotated[str, Meta(max_length=LONGEST_MESSAGE)]
+
+
+class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of an approval."""
+
+    id: str
+    action: Literal["APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
+    message: str | None
+    resolved_by: str | None
+    created_at: Moment
+
+
+class Approval(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A message that waits, or waited, for a person."""
+
+    id: str
+    status: Status
+    task_id: Annotated[str, Meta(description="The task, as the caller names it.")]
+    context_id: str
+    tenant_id: str
+    agent_id: Annotated[str, Meta(description="The agent whose conversation it is.")]
+    agent_message_role: Literal["user", "agent"]
+    agent_message_text: Annotated[str, Meta(description="What is held, all its texts in order.")]
+    agent_message_data: Annotated[list[Any] | None, Meta(description="Its data parts.")]
+    detection_source: DetectionSource
+    source_agent_id: Annotated[str | None, Meta(description="The calling agent, if an agent called.")]
+    source_user_id: Annotated[str | None, Meta(description="The calling user, if a user called.")]
+    sink_agent_id: str
+    policy_name: str | None
+    policy_version: str | None
+    policy_level: Literal["TENANT", "AGENT", "SUBSCRIPTION"] | None
+    matched_content: Annotated[str | None, Meta(description="What the policy found.")]
+    leg: Literal["requestFromSource", "requestToSink", "responseFromSink", "responseToSource"]
+    summary: str
+    correlation_id: str
+    message_id: str | None
+    case_id: Annotated[str, Meta(description="The case that decides it.")]
+    digest: Annotated[str, Meta(description="The digest that the approval is bound to.")]
+    created_at: Moment
+    completed_at: Annotated[Moment | None, Meta(description="When what was decided had been done.")]
+    failure: Annotated[str | None, Meta(description="Why what was decided could not be done.")]
+    resolution: ApprovalResolution | None
+
+
+class ApprovalQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which approvals are meant, and which page of them, the newest first."""
+
+    status: Annotated[AskedStatus, Meta(description="Only what stands so; `ALL` for all.")] = "PENDING"
+    detection_source: Annotated[DetectionSource | None, Meta(description="Only what was held so.")] = None
+    source_id: Annotated[Name | None, Meta(description="Only what this agent or user sent.")] = None
+    sink_agent_id: Annotated[Name | None, Meta(description="Only what was for this agent.")] = None
+    task_id: Annotated[Name | None, Meta(description="Only what belongs to one task.")] = None
+    policy_name: Annotated[Name | None, Meta(description="Only what this policy holds.")] = None
+    correlation_id: Annotated[Name | None, Meta(description="Only what belongs to one call.")] = None
+    start_time: Annotated[Moment | None, Meta(description="Held from this moment on.")] = None
+    end_time: Annotated[Moment | None, Meta(description="Held before this moment.")] = None
+
+    def filter(self) -> HoldFilter:
+        """The same for the store; raises ValidationFailed for a year that no store keeps."""
+        for name, moment in (("startTime", self.start_time), ("endTime", self.end_time)):
+            if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
+                raise ValidationFailed(f"{name}: must be between the years {FIRST_YEAR} and {LAST_YEAR}.")
+        return HoldFilter(
+            status=None if self.status == "ALL" else self.status,
+            source=self.source_id,
+            sink=self.sink_agent_id,
+            task_id=self.task_id,
+            policy_name=self.policy_name,
+            detection_source=self.detection_source,
+            correlation_id=self.correlation_id,
+            since=self.start_time,
+            until=self.end_time,
+        )
+
+
+class Resolve(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A decision."""
+
+    action: Literal["APPROVED", "REJECTED"]
+    message: Annotated[
+        ReviewerMessage | None,
+        Meta(description="For an agent that asked for input, its answer; else why, for the audit."),
+    ] = None
+
+
+class ReviewLink(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a person can look and decide."""
+
+    review_url: Annotated[str, Meta(description="Whoever has this link can decide.")]
+
+
+class ApprovalApi:
+    """What is answered there; page, button and API take the same one decision."""
+
+    def __init__(self, store: RelayStore, desk: ReviewDesk, settling: Settling) -> None:
+        self._store = store
+        self._desk = desk
+        self._settling = settling
+
+    def routes(self) -> list[ApiRoute]:
+        """The addresses."""
+        return [
+            ApiRoute(
+                method="GET",
+                path=PATH,
+                permission=READ,
+                handle=self.list,
+                name="listApprovals",
+                tag=TAG,
+                query=ApprovalQuery,
+                gives=Page[Approval],
+            ),
+            ApiRoute(
+                method="GET",
+                path=f"{PATH}/{{id}}",
+                permission=READ,
+                handle=self.get,
+                name="getApproval",
+                tag=TAG,
+                gives=Approval,
+                errors=(CaseNotFound,),
+            ),
+            ApiRoute(
+                method="POST",
+                path=f"{PATH}/{{id}}/resolve",
+                permission=WRITE,
+                handle=self.resolve,
+                name="resolveApproval",
+                tag=TAG,
+                about="There is one decision: the first one stands, the second gets 409.",
+                takes=Resolve,
+                gives=Approval,
+                errors=(CaseNotFound, AlreadyClosed, CaseExpired),
+            ),
+            ApiRoute(
+                method="POST",
+                path=f"{PATH}/{{id}}/link",
+                permission=WRITE,
+                handle=self.link,
+                name="linkToApproval",
+                tag=TAG,
+                about="Each call makes another link; that you made it is recorded with the case.",
+                gives=ReviewLink,
+                errors=(CaseNotFound, AlreadyClosed, CaseExpired),
+            ),
+        ]
+
+    async def list(self, request: ApiRequest) -> Page[Approval]:
+        """List approvals."""
+        asked = read_query(request, ApprovalQuery)
+        found, total = await self._store.holds(
+            request.member.tenant, asked.filter(), page=asked.page, size=asked.size
+        )
+        return asked.of([approval_of(hold) for hold in found], total)
+
+    async def get(self, request: ApiRequest) -> Approval:
+        """Read an approval."""
+        return approval_of(await self._settling.settle(await self._own(request)))
+
+    async def resolve(self, request: ApiRequest) -> Approval:
+        """Approve or reject a message."""
+        wanted, member = read_json(request, Resolve), request.member
+        hold = await self._own(request)
+        answer = Answer(
+            action="approve" if wanted.action == "APPROVED" else "reject",
+            data={"message": wanted.message} if wanted.message else {},
+            path="browser_submit",
+            actor=actor_of(member.principal),
+            submitted_via="relay_approvals_api",
+            responded_by=RespondedBy(name=member.name),
+        )
+        await self._desk.answer(hold.case_id, answer)
+        return approval_of(await self._settling.settle(hold))
+
+    async def link(self, request: ApiRequest) -> ReviewLink:
+        """Make a link to the review page."""
+        hold = await self._own(request)
+        actor = actor_of(request.member.principal)
+        return ReviewLink(review_url=await self._desk.pass_on(hold.case_id, actor=actor))
+
+    async def _own(self, request: ApiRequest) -> HoldRow:
+        hold = await self._store.hold(request.path["id"])
+        if hold is None or hold.tenant != request.member.tenant:
+            raise CaseNotFound(NO_SUCH_APPROVAL)
+        return hold
+
+
+def approval_of(hold: HoldRow) -> Approval:
+    """A hold as it travels."""
+    body = body_of(hold)
+    policy, resolution, called_by = body.policy, body.resolution, body.source_kind
+    return Approval(
+        id=hold.id,
+        status=hold.status,
+        task_id=hold.task_id,
+        context_id=body.context_id,
+        tenant_id=hold.tenant,
+        agent_id=hold.sink,
+        agent_message_role=body.role,
+        agent_message_text=body.text,
+        agent_message_data=body.data,
+        detection_source=hold.detection_source,  # type: ignore[arg-type]
+        source_agent_id=hold.source if called_by == "agent" else None,
+        source_user_id=hold.source if called_by == "user" else None,
+        sink_agent_id=hold.sink,
+        policy_name=hold.policy_name,
+        policy_version=None if policy is None else policy.version,
+        policy_level=None if policy is None else policy.level,
+        matched_content=body.matched,
+        leg=body.frame.leg.value,
+        summary=body.summary,
+        correlation_id=hold.correlation_id,
+        message_id=body.message_id,
+        case_id=hold.case_id,
+        digest=body.digest,
+        created_at=hold.created_at,
+        completed_at=body.done_at,
+        failure=body.failure,
+        resolution=None
+        if resolution is None
+        else ApprovalResolution(
+            id=resolution.id,
+            action=resolution.action,
+            message=resolution.message,
+            resolved_by=resolution.resolved_by,
+            created_at=resolution.created_at,
+        ),
+    )

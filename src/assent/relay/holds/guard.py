@@ -1,0 +1,39 @@
+"""What callers and agents do to tasks that wait for people: agents ask for input, callers withdraw."""
+
+from contextlib import suppress
+
+from assent.errors import AlreadyClosed, CaseExpired
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.holds.holds import Holds, owner_of
+from assent.relay.holds.settling import Settling
+from assent.relay.inspection import Answered, Exchange, Refused
+from assent.relay.registry import Subscription
+from assent.relay.taskbook import Entry
+
+DECIDED = "A decision has just been made; ask for the task again."
+WITHDRAWN = "Its caller canceled the task."
+
+
+class TaskGuard:
+    """A `Guard`."""
+
+    def __init__(self, holds: Holds, settling: Settling) -> None:
+        self._holds = holds
+        self._settling = settling
+
+    async def asks(self, exchange: Exchange) -> Answered | Refused | None:
+        """See `Guard`."""
+        return await self._holds.asks(exchange)
+
+    async def withdraw(self, subscription: Subscription, entry: Entry) -> Entry:
+        """See `Guard`; the case is cancelled, and nobody can answer it any more."""
+        hold = await self._holds.store.hold(entry.mask.hold_id) if entry.mask is not None else None
+        if hold is None:
+            raise A2AProblem("not_cancelable", DECIDED)
+        with suppress(AlreadyClosed, CaseExpired):
+            await self._holds.desk.cancel(hold.case_id, owner_of(subscription.tenant), reason=WITHDRAWN)
+        hold = await self._settling.settle(hold)
+        ended = await self._settling.entry(hold)
+        if hold.status != "WITHDRAWN" or ended is None:
+            raise A2AProblem("not_cancelable", DECIDED)
+        return ended

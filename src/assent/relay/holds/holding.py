@@ -1,0 +1,29 @@
+"""The parts that hold messages, joined."""
+
+from assent.relay.calls import Calls
+from assent.relay.forwarding import Forwarding
+from assent.relay.holds.courier import RelayCourier
+from assent.relay.holds.guard import TaskGuard
+from assent.relay.holds.holds import Holds
+from assent.relay.holds.resuming import Resuming
+from assent.relay.holds.settling import Settling
+from assent.relay.registry import Registry
+
+
+class Holding:
+    """Everything about held messages but the holding itself, which others do with `holds`."""
+
+    def __init__(self, holds: Holds, *, calls: Calls, registry: Registry) -> None:
+        self.holds = holds
+        self.settling = Settling(
+            store=holds.store, book=holds.book, own=calls.own, trail=holds.trail, now=holds.now
+        )
+        self.resuming = Resuming(
+            settling=self.settling, forwarding=Forwarding(calls), registry=registry, book=holds.book
+        )
+        self.courier = RelayCourier(self.resuming)
+        calls.own.guard = TaskGuard(holds, self.settling)
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        await self.courier.aclose()

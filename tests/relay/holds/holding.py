@@ -1,0 +1,130 @@
+"""A server with a relay that holds, between the SDK's client and the SDK's agent."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from a2a.types.a2a_pb2 import GetTaskRequest, Task, TaskState
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+
+from assent.desk.answer import Answer
+from assent.ports.relay_store import HoldFilter, HoldRow
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
+from tests.relay.test_pass_through import Errand
+from tests.server.running import RunningServer, running
+from tests.waiting import eventually
+
+LEGS = {
+    "requestFromSource": "tulip",
+    "requestToSink": "violet",
+    "responseFromSink": "marigold",
+    "responseToSource": "snowdrop",
+}
+"""On each leg one flower holds, and a rose on all of them."""
+WORKING, DONE = TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED
+CANCELED, FAILED = TaskState.TASK_STATE_CANCELED, TaskState.TASK_STATE_FAILED
+
+
+def policy(name: str, regex: str, *legs: str, action: str = "HUMAN_REVIEW_REQUIRED") -> dict[str, Any]:
+    """A policy as a file has it."""
+    return {
+        "name": name,
+        "description": "",
+        "config": {
+            "type": "REGEX_DETECTION",
+            "enabledLegs": dict.fromkeys(legs, True),
+            "pattern": {"regex": regex, "action": action},
+        },
+    }
+
+
+POLICIES = [
+    *(policy(f"No {flower}", flower, leg) for leg, flower in LEGS.items()),
+    policy("No rose", "rose", *LEGS),
+    policy("Mask clover", "clover", "requestFromSource", action="MASK"),
+    policy("Block nettle", "nettle", "requestToSink", action="BLOCK"),
+]
+
+
+@contextmanager
+def holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterator[RunningServer]:
+    """A server that holds flowers for reviewers."""
+    file = folder / "policies.json"
+    file.write_text(json.dumps(POLICIES))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ERRANDS_CREDENTIAL", SECRET)
+        settings = RelaySettings(
+            agents={
+                name: AgentSettings(url=url, credentials={"Authorization": "ERRANDS_CREDENTIAL"})
+                for name, url in agents.items()
+            },
+            callers={
+                "acme": CallerSettings(agents=tuple(agents)),
+                "other": CallerSettings(agents=tuple(agents)),
+            },
+            policies=str(file),
+            **relay,
+        )
+        with running(folder, relay=settings) as found:
+            yield found
+
+
+def errand(
+    server: RunningServer, binding: str = "JSONRPC", version: str = "1.0", agent: str = "errands"
+) -> Errand:
+    """The SDK's client, through the relay."""
+    return Errand(f"{server.url}/relay/v1/agents/{agent}", server.api_key, binding, version)
+
+
+def pending(server: RunningServer, task_id: str) -> HoldRow:
+    """The hold that a task waits for."""
+    asked = HoldFilter(status="PENDING", task_id=task_id)
+    holds, _ = server.run(server.parts.store.holds("default", asked, page=0, size=5))
+    [hold] = holds
+    return hold
+
+
+def decide(
+    server: RunningServer, task_id: str, action: str = "approve", message: str | None = None
+) -> HoldRow:
+    """Answer the case of the hold that a task waits for."""
+    hold = pending(server, task_id)
+    data = {"message": message} if message else {}
+    answer = Answer(action=action, data=data, path="browser_submit", actor="link:reviewer")
+    server.run(server.parts.desk.answer(hold.case_id, answer))
+    return hold
+
+
+async def task_of(made: Errand, task_id: str) -> Task:
+    """The task as its caller sees it."""
+    return await made.unary.get_task(GetTaskRequest(id=task_id))
+
+
+def reason(task: Task) -> dict[str, Any]:
+    """The metadata of a task."""
+    found: dict[str, Any] = MessageToDict(task.metadata)
+    return found
+
+
+def texts(task: Task) -> list[str]:
+    """The texts of a task's artifacts."""
+    return [part.text for artifact in task.artifacts for part in artifact.parts if part.text]
+
+
+def sent_to(agent: SdkAgent) -> int:
+    """How many requests reached the agent besides those for its card."""
+    return len(agent.seen)
+
+
+def settled(server: RunningServer, hold: HoldRow) -> HoldRow:
+    """The hold once all that follows from its decision was done."""
+
+    def look() -> HoldRow | None:
+        found = server.run(server.parts.store.hold(hold.id))
+        return found if found is not None and b"done_at" in found.body else None
+
+    return eventually(look)
