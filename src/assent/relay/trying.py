@@ -66,8 +66,11 @@ async def look(
 
 
 def forwarded(carrier: Carrier, texts: Sequence[Scannable]) -> dict[str, Any]:
-    """The message or task with these texts in the places of its own."""
-    document = carrier.with_texts([piece.text for piece in texts])
+    """The message or task with other texts; raises `ValidationFailed` where names would become the same."""
+    try:
+        document = carrier.with_texts([piece.text for piece in texts])
+    except A2AProblem as problem:
+        raise ValidationFailed(f"The message cannot be masked: {problem}") from problem
     content = document["params"] if isinstance(carrier, A2ACall) else document["result"]
     found: dict[str, Any] = content["message"] if "message" in content else content["task"]
     return found

@@ -153,6 +153,18 @@ async def test_a_message_nested_too_deep_is_refused(desk: PolicyDesk):
         await tried(desk, message={"parts": [{"data": deep}]})
 
 
+async def test_a_message_without_texts_passes_as_it_is(desk: PolicyDesk):
+    await in_force(desk, regex_draft("x", "BLOCK"))
+    found = await tried(desk, message={})
+    assert (found["outcome"], found["legs"][0]["forwarded"]) == ("PASS", {})
+
+
+async def test_names_that_would_become_one_are_told(desk: PolicyDesk):
+    masks = regex_draft("k[12]", "MASK")
+    with pytest.raises(ValidationFailed, match="cannot be masked"):
+        await tried(desk, message={"parts": [{"data": {"k1": 1, "k2": 2}}]}, policy=masks, alone=True)
+
+
 async def test_the_audit_says_that_somebody_tried_and_not_what(desk: PolicyDesk):
     await tried(desk, text="my secret", policy=regex_draft("secret"), legs=["requestToSink"])
     (event,) = await desk.events()

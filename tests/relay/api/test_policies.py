@@ -5,14 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assent.errors import (
     CaseNotFound,
     InvalidJson,
     NotPermitted,
     RelayConflict,
+    Unavailable,
     ValidationFailed,
 )
+from assent.relay.policies.records import book_record
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
 
@@ -211,3 +214,13 @@ async def test_reading_does_not_allow_writing(desk: PolicyDesk):
         await written(desk, permissions=reader)
     with pytest.raises(NotPermitted):
         await desk.ask("GET", "/policies", permissions=frozenset({"POLICIES:WRITE"}))
+
+
+async def test_a_record_that_cannot_be_read_is_named_and_not_left_out(desk: PolicyDesk):
+    made = await written(desk)
+    known = await desk.store.record("default", "policy", f"{made['policyId']}:1")
+    assert known is not None
+    await desk.store.save_record(replace(known, rev=2, body=b'{"policy": {}, "createdBy": "x"}'))
+    await desk.store.save_record(book_record("default", rev=2, now=desk.clock()))
+    with pytest.raises(Unavailable, match=f"The policy {made['policyId']}:1 in the store cannot be read"):
+        await desk.ask("GET", "/policies")

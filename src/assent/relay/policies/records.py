@@ -15,13 +15,14 @@ writes the next knows that nothing came between, and whoever made something of t
 record whether it is still true.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
+from assent.errors import Unavailable, ValidationFailed
 from assent.ports.relay_store import Record, RecordKind
 from assent.protocol.moment import Moment
 from assent.relay.policies.binding import Binding, PolicyGroup
@@ -94,8 +95,12 @@ def policy_record_id(policy_id: str, version: str) -> str:
 
 
 def kept_policy(record: Record) -> KeptPolicy:
-    """What the record of a version says; raises for one that is not sound."""
-    body = _decode_policy(record.body)
+    """What the record of a version says; raises `Unavailable` for one that is not sound."""
+    return _sound(record, _kept)
+
+
+def _kept(content: bytes) -> KeptPolicy:
+    body = _decode_policy(content)
     return KeptPolicy(
         policy=read_policy(body.policy),
         created_by=body.created_by,
@@ -104,10 +109,18 @@ def kept_policy(record: Record) -> KeptPolicy:
     )
 
 
+def _sound(record: Record, read: Callable[[bytes], T]) -> T:
+    """What a record says. One that cannot be read is not left out: the rest would protect less."""
+    try:
+        return read(record.body)
+    except (msgspec.DecodeError, ValidationFailed) as error:
+        raise Unavailable(f"The {record.kind} {record.id} in the store cannot be read: {error}") from error
+
+
 def library_of(
     rev: int, *, policies: Iterable[Record], groups: Iterable[Record], bindings: Iterable[Record]
 ) -> Library:
-    """Everything in the records; raises for one that is not sound, since the rest would protect less."""
+    """Everything in the records; raises `Unavailable` for one that is not sound."""
     versions: dict[str, list[Held[KeptPolicy]]] = {}
     for record in policies:
         kept = kept_policy(record)
@@ -118,8 +131,8 @@ def library_of(
             policy_id: tuple(sorted(listed, key=lambda one: int(one.value.policy.version)))
             for policy_id, listed in versions.items()
         },
-        groups={one.id: Held(value=_decode_group(one.body), rev=one.rev) for one in groups},
-        bindings={one.id: Held(value=_decode_binding(one.body), rev=one.rev) for one in bindings},
+        groups={one.id: Held(value=_sound(one, _decode_group), rev=one.rev) for one in groups},
+        bindings={one.id: Held(value=_sound(one, _decode_binding), rev=one.rev) for one in bindings},
     )
 
 
@@ -134,9 +147,9 @@ def after(library: Library, *, save: Iterable[Record], delete: Iterable[Record] 
             others = policies.get(kept.policy.policy_id, ())
             policies[kept.policy.policy_id] = _with_version(others, Held(value=kept, rev=record.rev))
         elif record.kind == "policy_group":
-            groups[record.id] = Held(value=_decode_group(record.body), rev=record.rev)
+            groups[record.id] = Held(value=_sound(record, _decode_group), rev=record.rev)
         else:
-            bindings[record.id] = Held(value=_decode_binding(record.body), rev=record.rev)
+            bindings[record.id] = Held(value=_sound(record, _decode_binding), rev=record.rev)
     return Library(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
 
 
