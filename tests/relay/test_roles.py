@@ -1,0 +1,236 @@
+"""Every address of the relay, tried by everybody there is: who is let in, and who learns nothing.
+
+Addresses are taken from the relay itself: a new one is tried without a line here, and fails until somebody
+says how to make what it is about.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+
+from assent.relay.api.route import ApiRoute
+from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from assent.relay.tenancy import PERMISSIONS
+from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
+from tests.relay.described import addresses
+from tests.relay.things import Things
+from tests.server.running import RunningServer, running
+
+ALL = tuple(sorted(PERMISSIONS))
+ROUTES = addresses()
+HOME, ELSEWHERE = "default", "elsewhere"
+VARIABLE = re.compile(r"{\w+}")
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "SendMessage",
+    "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}},
+}
+RELAYED = [
+    ("GET", "/.well-known/agent-card.json"),
+    ("GET", "/.well-known/agent.json"),
+    ("POST", ""),
+    ("POST", "/message:send"),
+    ("POST", "/message:stream"),
+    ("GET", "/tasks/t"),
+    ("GET", "/tasks"),
+    ("POST", "/tasks/t:cancel"),
+    ("POST", "/tasks/t:subscribe"),
+    ("POST", "/v1/message:send"),
+    ("GET", "/v1/tasks/t"),
+    ("GET", "/extendedAgentCard"),
+    ("GET", "/whatever/this/is"),
+]
+
+
+def group(tenant: str, member: str, permissions: tuple[str, ...]) -> GroupSettings:
+    return GroupSettings(members=(member,), permissions=permissions, tenant=tenant)
+
+
+def settings(agent: RawAgent, other: RawAgent) -> RelaySettings:
+    single = {f"only-{place}": group(HOME, one, (one,)) for place, one in enumerate(ALL)}
+    lacking = {
+        f"not-{place}": group(HOME, f"all but {one}", tuple(p for p in ALL if p != one))
+        for place, one in enumerate(ALL)
+    }
+    return RelaySettings(
+        enabled=True,
+        agents={
+            "ours": AgentSettings(url=agent.url),
+            "theirs": AgentSettings(url=other.url, tenant=ELSEWHERE),
+        },
+        callers={
+            "caller": CallerSettings(agents=("ours",)),
+            "caller of nobody": CallerSettings(agents=()),
+            "their caller": CallerSettings(agents=("theirs",), tenant=ELSEWHERE),
+        },
+        groups={
+            **single,
+            **lacking,
+            "none": group(HOME, "member", ()),
+            "all": group(HOME, "boss", ALL),
+            "theirs": group(ELSEWHERE, "their boss", ALL),
+        },
+    )
+
+
+class Roles:
+    """A client for each kind of key, by its name; `nobody` has none."""
+
+    def __init__(self, server: RunningServer, stack: ExitStack) -> None:
+        self.server = server
+        self._stack = stack
+        self._clients: dict[str, httpx.Client] = {"nobody": stack.enter_context(server.client())}
+        self._clients["admin"] = self._client("admin", "admin")
+
+    def __getitem__(self, name: str) -> httpx.Client:
+        if name not in self._clients:
+            self._clients[name] = self._client(name)
+        return self._clients[name]
+
+    def _client(self, name: str, *scopes: str) -> httpx.Client:
+        return self._stack.enter_context(self.server.client(self.server.create_key(name, *scopes)))
+
+
+@pytest.fixture(scope="module")
+def agents() -> Iterator[tuple[RawAgent, RawAgent]]:
+    with raw_agent() as ours, raw_agent() as theirs:
+        for one in (ours, theirs):
+            one.behave = answering(200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
+        yield ours, theirs
+
+
+@pytest.fixture(scope="module")
+def roles(agents: tuple[RawAgent, RawAgent], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("roles")
+        server = stack.enter_context(running(folder, relay=settings(*agents)))
+        yield Roles(server, stack)
+
+
+@pytest.fixture(scope="module")
+def things(roles: Roles) -> Things:
+    return Things(roles.server, roles["admin"])
+
+
+def ask(client: httpx.Client, route: ApiRoute, path: str | None = None, **query: str) -> httpx.Response:
+    body: Any = {} if route.takes is not None else None
+    address = path or VARIABLE.sub("nothing", route.path)
+    return client.request(route.method, address, json=body, params=query)
+
+
+def told(response: httpx.Response) -> tuple[int, str | None]:
+    try:
+        found = response.json()
+    except ValueError:
+        return response.status_code, None
+    return response.status_code, found.get("error") if isinstance(found, dict) else None
+
+
+def is_let_in(response: httpx.Response) -> bool:
+    """What is answered once nobody asks any more who it is: anything but that, and never a failure."""
+    assert response.status_code < 500, response.text
+    return response.status_code not in (401, 403)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.method} {one.path}")
+class TestApi:
+    """Each address of the API."""
+
+    def test_nobody_comes_in_without_a_key_or_a_tenant(self, route: ApiRoute, roles: Roles) -> None:
+        assert told(ask(roles["nobody"], route)) == (401, "invalid_token")
+        with roles.server.client("asn_made_up") as forger:
+            assert told(ask(forger, route)) == (401, "invalid_token")
+        for name in ("stranger", "member", "caller", "caller of nobody"):
+            assert told(ask(roles[name], route)) == (403, "not_permitted"), name
+            assert told(ask(roles[name], route, tenantId=HOME)) == (403, "not_permitted"), name
+
+    def test_one_permission_opens_it_and_no_other_does(self, route: ApiRoute, roles: Roles) -> None:
+        assert {one for one in ALL if is_let_in(ask(roles[one], route))} == {route.permission}
+        assert told(ask(roles[f"all but {route.permission}"], route)) == (403, "not_permitted")
+        assert is_let_in(ask(roles["boss"], route))
+
+    def test_no_one_acts_in_another_tenant_but_an_administrator(self, route: ApiRoute, roles: Roles) -> None:
+        assert told(ask(roles["their boss"], route, tenantId=HOME)) == (403, "not_permitted")
+        assert told(ask(roles["boss"], route, tenantId=ELSEWHERE)) == (403, "not_permitted")
+        assert is_let_in(ask(roles["their boss"], route, tenantId=ELSEWHERE))
+        assert is_let_in(ask(roles["admin"], route))
+        assert is_let_in(ask(roles["admin"], route, tenantId=ELSEWHERE))
+
+    def test_what_is_ours_is_not_there_for_others(
+        self, route: ApiRoute, roles: Roles, things: Things
+    ) -> None:
+        made = things.address(route)
+        if made is None:
+            return
+        path, trace = made
+        theirs = ask(roles["their boss"], route, path)
+        assert theirs.status_code in (400, 404), theirs.text
+        if trace is not None:
+            assert trace not in theirs.text
+        ours = ask(roles["boss"], route, path)
+        assert is_let_in(ours)
+        assert ours.status_code != 404, "the thing that was made is not what this address is about"
+
+
+def test_lists_show_each_tenant_its_own(roles: Roles, things: Things) -> None:
+    lists = [route for route in ROUTES if route.method == "GET" and "{" not in route.path]
+    assert len(lists) > 5
+    traces = things.make_one_of_each()
+    seen = ""
+    for route in lists:
+        assert not [trace for trace in traces if trace in ask(roles["their boss"], route).text], route.path
+        seen += ask(roles["boss"], route, size="200").text if route.query else ask(roles["boss"], route).text
+    assert not [trace for trace in traces if trace not in seen]
+
+
+@pytest.mark.parametrize(("method", "path"), RELAYED)
+def test_agents_are_called_by_their_subscribers_only(
+    method: str, path: str, roles: Roles, agents: tuple[RawAgent, RawAgent]
+) -> None:
+    def call(name: str, agent_id: str = "ours") -> httpx.Response:
+        body = CALL if method == "POST" else None
+        headers = {"A2A-Version": "1.0"}
+        return roles[name].request(method, f"/relay/v1/agents/{agent_id}{path}", json=body, headers=headers)
+
+    asked = [len(one.requests) for one in agents]
+    assert told(call("nobody")) == (401, "invalid_token")
+    outsiders = (
+        "stranger",
+        "member",
+        "boss",
+        "admin",
+        "caller of nobody",
+        "their caller",
+        "their boss",
+        *ALL,
+    )
+    for name in outsiders:
+        for agent_id in ("ours", "no-such-agent"):
+            answer = call(name, agent_id)
+            assert told(answer) == (404, "not_found"), name
+            assert answer.json() == call("stranger").json()  # the same words, whether it is there or not
+    assert told(call("caller", "theirs")) == (404, "not_found")
+    assert [len(one.requests) for one in agents] == asked
+    for name, agent_id in (("caller", "ours"), ("their caller", "theirs")):
+        answer = call(name, agent_id)
+        # Now it is A2A that answers, with whatever it thinks of this: the relay has let it in.
+        assert told(answer)[1] not in ("invalid_token", "not_permitted"), answer.text
+        assert answer.text != call("stranger").text
+
+
+def test_every_door_of_the_relay_is_tried_here(roles: Roles) -> None:
+    relay = roles.server.parts.relay
+    assert relay is not None
+    assert set(relay.served) == {"/relay/v1/agents/", "/relay/v1/webhooks/"}
+
+
+@pytest.mark.parametrize("name", ["nobody", "stranger", "boss", "their boss", "caller", "admin"])
+def test_a_webhook_takes_nothing_from_whoever_does_not_know_its_token(name: str, roles: Roles) -> None:
+    for path in ("x/notifications", "x", "", "x/notifications/y"):
+        answer = roles[name].post(f"/relay/v1/webhooks/{path}", json={"task": {}})
+        assert answer.status_code in (401, 404), answer.text
