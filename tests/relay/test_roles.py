@@ -17,19 +17,14 @@ from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings
 from assent.relay.tenancy import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.described import addresses
-from tests.relay.things import Things
+from tests.relay.things import Things, message_of
 from tests.server.running import RunningServer, running
 
 ALL = tuple(sorted(PERMISSIONS))
 ROUTES = addresses()
 HOME, ELSEWHERE = "default", "elsewhere"
 VARIABLE = re.compile(r"{\w+}")
-CALL = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "SendMessage",
-    "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}},
-}
+CALL = message_of("hello")
 RELAYED = [
     ("GET", "/.well-known/agent-card.json"),
     ("GET", "/.well-known/agent.json"),

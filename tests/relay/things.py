@@ -15,7 +15,14 @@ POLICY: dict[str, Any] = {
         "pattern": {"regex": "what nobody ever writes", "action": "BLOCK"},
     },
 }
+HELD = "nothing is done before a person has looked"
 Made = dict[str, str]
+
+
+def message_of(text: str) -> dict[str, Any]:
+    """A message as a caller sends it by JSON-RPC."""
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
 
 
 class Things:
@@ -25,6 +32,7 @@ class Things:
         self._server = server
         self._admin = admin
         self._number = 0
+        self._caller: str | None = None
 
     def address(self, route: ApiRoute) -> tuple[str, str | None] | None:
         """A path of the route with something real in it; None for a route about nothing in particular."""
@@ -39,7 +47,7 @@ class Things:
     def make_one_of_each(self) -> list[str]:
         """Something of every kind that is listed; the texts by which to know them."""
         makers = (self.make_registry_agents, self.make_registry_callers, self.make_groups)
-        more = (self.make_policies, self.make_policy_groups, self.make_policy_bindings)
+        more = (self.make_policies, self.make_policy_groups, self.make_policy_bindings, self.make_approvals)
         return [make()["trace"] for make in (*makers, *more)]
 
     def make_registry_agents(self) -> Made:
@@ -75,6 +83,30 @@ class Things:
         group = self.make_policy_groups()["id"]
         made = self._post("policy-bindings", groupId=group, bindingLevel="TENANT")
         return {"id": made["id"], "trace": made["id"]}
+
+    def make_approvals(self) -> Made:
+        """A message that waits; `caller` may call `ours`, as the test says that uses this."""
+        if self._caller is None:
+            action = {"regex": HELD, "action": "HUMAN_REVIEW_REQUIRED"}
+            config = {**POLICY["config"], "pattern": action}
+            policy = self._post("policies", name="A person looks", config=config)
+            entry = {"orderIndex": 0, "policy": {"policyId": policy["policyId"]}}
+            group = self._post("policy-groups", name="Looking", policies=[entry])
+            self._post("policy-bindings", groupId=group["id"], bindingLevel="TENANT")
+            self._caller = self._server.create_key("caller")
+        trace = self._name("correlation")
+        sent = httpx.post(
+            f"{self._server.url}/relay/v1/agents/ours",
+            json=message_of(HELD),
+            headers={
+                "Authorization": f"Bearer {self._caller}",
+                "A2A-Version": "1.0",
+                "X-Correlation-Id": trace,
+            },
+        )
+        assert "HITL_HELD" in sent.text, sent.text
+        [held] = self._admin.get("/relay/v1/approvals", params={"correlationId": trace}).json()["content"]
+        return {"id": held["id"], "approvalId": held["id"], "trace": trace}
 
     def make_events(self) -> Made:
         event = self._event()
