@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
+from assent.errors import Unavailable
 from assent.ports.detector import Scannable
 from assent.ports.identity import Principal
 from assent.ports.relay_store import AuditRow, RelayStore
@@ -47,6 +48,8 @@ from tests.relay.a2a.sdk_agent import served
 from tests.relay.policies.samples import binding, group
 from tests.relay.test_pass_through import BINDINGS, Errand
 
+T = TypeVar("T")
+
 
 async def put_in_force(store: RelayStore, drafts: dict[str, dict[str, Any]], sink: str) -> None:
     """A policy for each caller, bound to its subscription."""
@@ -69,6 +72,7 @@ class MemoryTrail:
         self.row = maker.row
         self.change = maker.change
         self.payloads: Payloads = "masked"
+        self.full = False
         self.rows: list[AuditRow] = []
         self.lock = threading.Lock()
 
@@ -76,6 +80,8 @@ class MemoryTrail:
         return self.payloads
 
     def note(self, *events: AuditRow) -> None:
+        if self.full:
+            raise Unavailable("The audit is full.")
         with self.lock:
             self.rows += events
 
@@ -136,6 +142,18 @@ class Judged:
         self.shelf = shelf
         self.holder = holder
         self.trail = trail
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def authenticate(self, scope: Any) -> Principal:
+        """Whoever calls is called as its key."""
+        self._loop = asyncio.get_running_loop()
+        sent = dict(scope["headers"])
+        return Principal(name=sent[b"authorization"].decode().removeprefix("Bearer "))
+
+    def in_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done where the relay runs, once somebody has called it."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
 
 class Got:
@@ -188,12 +206,6 @@ class Callers:
         self._runner.close()
 
 
-async def by_name(scope: Any) -> Principal:
-    """Whoever calls is called as its key."""
-    sent = dict(scope["headers"])
-    return Principal(name=sent[b"authorization"].decode().removeprefix("Bearer "))
-
-
 async def anywhere(url: str) -> None:
     return None
 
@@ -218,12 +230,13 @@ def judged_relay(
         public_url=url,
         allow_loopback=True,
         resolver=GuardedResolver(lookup, allow_loopback=True),
-        authenticate=by_name,
+        authenticate=found.authenticate,
         read_body=read_at_most,
         pushes=Pushes(Webhooks(MemoryStore(), Seal("s"), public_url=url, now=clock.now), check=anywhere),
         now=clock.now,
         monotonic=clock.monotonic,
         inspector=Judge(shelf, holder=found.holder, trail=found.trail, now=clock.now),
+        trail=found.trail,
     )
 
     relay.calls.limits = replace(relay.calls.limits, **limits)

@@ -27,8 +27,8 @@ from assent.relay.api.tenant import TenantApi
 from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.retention import Retention
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.audit.trail import Trail
 from assent.relay.audit.tenants import TenantKeeping
+from assent.relay.audit.trail import Trail
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.calls import Calls
 from assent.relay.detectors.registry import installed
