@@ -204,6 +204,7 @@ class Parts:
             openapi=self._openapi,
             renderer=renderer,
             replies=self.replies,
+            concerns=lambda: [] if self.relay is None else self.relay.concerns(),
         )
         api = RestApi(desk=self.desk, authenticate=self.authenticate, cases=cases, outbox=self.outbox)
         pages = ReviewPages(

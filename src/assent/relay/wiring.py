@@ -177,6 +177,11 @@ class Relay:
             *TenantApi(self.keeping, self.trail).routes(),
         ]
 
+    def concerns(self) -> list[str]:
+        """What an operator should look at, without any tenant's name: whoever asks may be anyone."""
+        failed = len(self.shelf.failures)
+        return [f"The newest policies of {failed} tenants are not in force."] if failed else []
+
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         await self.keeping.start()

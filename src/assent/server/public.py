@@ -28,8 +28,10 @@ class PublicDocuments:
         openapi: Callable[[], dict[str, Any]],
         renderer: PageRenderer,
         replies: PageReplies,
+        concerns: Callable[[], list[str]] = list,
     ) -> None:
         self._desk = desk
+        self._concerns = concerns
         self._card = card
         self._meter = meter
         self._openapi = openapi
@@ -73,9 +75,10 @@ class PublicDocuments:
         return json_response({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """The store can read and write; 503 otherwise."""
+        """The store can read and write; 503 otherwise. What else an operator should see is in `concerns`."""
         await self._desk.store.ready()
-        return json_response({"status": "ready"})
+        concerns = self._concerns()
+        return json_response({"status": "ready", **({"concerns": concerns} if concerns else {})})
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus metrics."""

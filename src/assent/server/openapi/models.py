@@ -71,6 +71,9 @@ class Health(Struct, frozen=True, kw_only=True):
     """A sign of life."""
 
     status: Literal["ok", "ready"]
+    concerns: Annotated[
+        tuple[str, ...], Meta(description="What an operator should look at; left out if there is nothing.")
+    ] = ()
 
 
 class KeySet(Struct, frozen=True, kw_only=True):
