@@ -23,6 +23,7 @@ AUDIT_TYPES: Mapping[str, str] = {
     "HITL_GUARD": "The message is held and its task guarded until a person has decided.",
     "HITL_RESOLUTION": "The hold was resolved.",
     "POLICY_LIFECYCLE": "A policy, a group of policies or a binding was created, changed or removed.",
+    "REGISTRY_LIFECYCLE": "An agent, a caller or a group of members was registered, changed or removed.",
 }
 """What an event may be about; plug-in detectors add `…_DETECTION` of their own."""
 

@@ -102,7 +102,9 @@ class EventMaker:
             )
         )
 
-    def change(self, member: Membership, message: str, *, metadata: dict[str, Any]) -> AuditRow:
+    def change(
+        self, member: Membership, message: str, *, metadata: dict[str, Any], type: str = "POLICY_LIFECYCLE"
+    ) -> AuditRow:
         """See `Trail.change`."""
         now = self._now()
         event_id = self._id(now)
@@ -110,7 +112,7 @@ class EventMaker:
             _Made(
                 event_id=event_id,
                 tenant_id=member.tenant,
-                audit_type="POLICY_LIFECYCLE",
+                audit_type=type,
                 transport=None,
                 audit_action="LOG",
                 sent_at=now,

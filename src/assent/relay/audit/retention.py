@@ -1,4 +1,4 @@
-"""Forgets in time: bodies first, then whole events, each tenant as it wants."""
+"""Forgets in time: content first, then whole events and holds, each tenant as it wants."""
 
 import asyncio
 import logging
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from assent.errors import AssentError
 from assent.ports.relay_store import AuditRow, RelayStore
+from assent.relay.audit.settled import SettledHolds
 from assent.relay.audit.tenants import TenantKeeping
 
 EVERY = timedelta(minutes=10)
@@ -26,6 +27,7 @@ class Retention:
     def __init__(self, store: RelayStore, keeping: TenantKeeping, *, now: Callable[[], datetime]) -> None:
         self._store = store
         self._keeping = keeping
+        self._holds = SettledHolds(store)
         self._now = now
 
     async def run(self) -> None:
@@ -40,13 +42,14 @@ class Retention:
             await asyncio.sleep(EVERY.total_seconds())
 
     async def once(self) -> int:
-        """Redact and forget all that is due; returns how many events were redacted or removed."""
+        """Redact and forget all that is due; returns how many events and holds that were."""
         done = 0
         for tenant in await self._store.audited_tenants():
             keeping, now = self._keeping.of(tenant), self._now()
             done += await self._forget(tenant, now - keeping.events_for)
             none = keeping.payloads == "none"
             done += await self._redact(tenant, now if none else now - keeping.payloads_for)
+            done += await self._holds.redact(tenant, before=now - keeping.payloads_for)
         return done
 
     async def _forget(self, tenant: str, before: datetime) -> int:

@@ -42,7 +42,9 @@ class Trail(Protocol):
         """
         ...
 
-    def change(self, member: Membership, message: str, *, metadata: dict[str, Any]) -> AuditRow:
+    def change(
+        self, member: Membership, message: str, *, metadata: dict[str, Any], type: str = "POLICY_LIFECYCLE"
+    ) -> AuditRow:
         """An event of now: a member changed what the relay does, such as a policy or a binding.
 
         Write it with the change, in one transaction (`RelayStore.change_records`).
