@@ -27,7 +27,10 @@ log = logging.getLogger("assent.relay")
 
 
 class Shelf:
-    """Gives each tenant's inspector. While a new one is made ready, the old one goes on serving."""
+    """Gives each tenant's inspector. While a new one is made ready, the old one goes on serving.
+
+    Raises SettingsError for policies of the settings that cannot be checked here.
+    """
 
     def __init__(
         self,
@@ -46,14 +49,13 @@ class Shelf:
         self._locks: dict[str, asyncio.Lock] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._reloading: set[asyncio.Task[None]] = set()
+        self._check_settings()
 
     async def open(self) -> None:
         """Make all policies ready and follow their changes.
 
-        Raises SettingsError for policies of the settings that cannot be checked here. A tenant whose own
-        policies cannot be made ready passes nothing until they can.
+        A tenant whose policies cannot be made ready passes nothing until they can.
         """
-        self._check_settings()
         tenants = {DEFAULT_TENANT}
         if self._store is not None:
             self._store.on_records(self._changed)
