@@ -89,6 +89,7 @@ def test_an_agent_and_its_caller_are_registered_and_called_at_once(
         "credentials": {},
         "missingVariables": [],
         "forwardHeaders": [],
+        "inputRequired": "hold",
         "relayUrl": f"{everyone.server.url}/relay/v1/agents/fresh",
         "callers": [],
         "origin": "store",
@@ -297,7 +298,9 @@ def test_every_change_is_in_the_audit(everyone: Everyone, admin: httpx.Client) -
     admin.post(AGENTS, json={"agentId": "told", "url": "https://told.example"})
     told = [
         one
-        for one in admin.get("/audit/v1/events", params={"size": 200}).json()["content"]
+        for one in admin.get(
+            "/audit/v1/events", params={"size": 200, "auditType": "REGISTRY_LIFECYCLE"}
+        ).json()["content"]
         if (one["metadata"] or {}).get("agentId") == "told"
     ]
     assert [(one["sourceUser"]["id"], one["metadata"]["operation"]) for one in told] == [("root", "CREATED")]

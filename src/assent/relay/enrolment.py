@@ -50,7 +50,8 @@ class Enrolment:
         for _ in range(TRIES):
             enrolled = await read_enrolled(self._store)
             change = plan(enrolled, self.members.joined(enrolled))
-            event = self._tell(member, change.message, metadata=dict(change.metadata))
+            told = dict(change.metadata)
+            event = self._tell(member, change.message, metadata=told, type="REGISTRY_LIFECYCLE")
             try:
                 await self._store.change_records(
                     save=(*change.save, roster_record(rev=enrolled.rev + 1, now=self.now())),
