@@ -129,7 +129,7 @@ class Calls:
 
         Raises A2AProblem for an address that may not be called.
         """
-        call, webhook = await self._pushes.take(way.subscription, way.call)
+        call, webhook = await self._pushes.take(way.subscription, way.call, way.correlation_id)
         return way if webhook is None else replace(way, call=call, webhook=webhook)
 
     async def outward(self, way: Way) -> A2ACall:
@@ -140,6 +140,8 @@ class Calls:
         entries = await self._access.entries(way.subscription, call)
         for entry in entries:
             if self.own.speaks_for(entry, call, besides=way.handle.task_id):
+                if is_about_configs(call):
+                    raise Taken(await self._own_configs(way, call, entry))
                 raise Taken(await self.own.answer(way.subscription, call, entry))
         call = await self._access.admit(way.subscription, call, entries)
         return await self._ask_on_request(Leg.REQUEST_TO_SINK, way, call)
@@ -258,6 +260,13 @@ class Calls:
         if guard is not None and asks_for_input(reply):
             await checked(way, guard.asks(exchange_of(way, way.call, reply)))
 
+    async def _own_configs(self, way: Way, call: A2ACall, entry: Entry) -> dict[str, Any]:
+        """What the relay says of the configs of a task that no agent knows."""
+        found = await self._pushes.own(way.subscription, call, way.webhook, entry.id)
+        if way.webhook is not None:
+            self._tell_in_the_end(way, entry, announce=True)
+        return found
+
     async def _about_configs(self, way: Way, reply: A2AReply) -> A2AReply:
         subscription, call = way.subscription, way.call
         [entry, *_] = await self._access.entries(subscription, call)
@@ -328,14 +337,23 @@ class Calls:
         if way.webhook is None:
             return
         await self._pushes.bind(way.webhook, task=None, shown=entry.id)
+        self._tell_in_the_end(way, entry, announce=False)
+
+    def _tell_in_the_end(self, way: Way, entry: Entry, *, announce: bool) -> None:
+        """Have the caller told when the call behind a task of our own has ended.
+
+        An agent that goes on with the task tells of it itself, once the webhook was announced to it.
+        """
+        subscription = way.subscription
 
         async def ended() -> bool:
-            await self.overdue.wait(way.subscription, entry.id)
-            place = (way.subscription.tenant, way.subscription.sink.id)
-            known = await self._access.book.find(*place, "task", entry.id)
-            return known is not None and known.ending is not None
+            await self.overdue.wait(subscription, entry.id)
+            known = await self.own.now(subscription, entry.id)
+            if known is None or known.mask is not None:
+                return False
+            return known.ending is not None or announce
 
-        self._pushes.tell_later(ended(), way.subscription, entry.id, way.correlation_id)
+        self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
 
     @staticmethod
     async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:

@@ -23,6 +23,7 @@ from assent.relay.registry import Subscription
 from assent.relay.way import Way
 
 TYPE = "COMMUNICATION_AUDIT"
+PUSHED = "PushNotification"
 ACTIONS: Mapping[Outcome, str] = {
     Outcome.PASS: "LOG",
     Outcome.LOG: "LOG",
@@ -68,6 +69,8 @@ class Communication:
             "responseBytes": told.size,
             "streamed": told.streamed,
         }
+        if way.pushed:
+            metadata["pushed"] = True
         if ledger.opaque:
             metadata["notLookedAt"] = {leg.value: list(paths) for leg, paths in ledger.opaque.items()}
         state = about.state if about is not None else None
@@ -78,7 +81,7 @@ class Communication:
                 correlation_id=way.correlation_id,
                 action=_action(ledger.outcome, told, reply),
                 transport=transport_of(dialect),
-                message=_words(told, reply),
+                message=_words(told, reply) if not way.pushed else "The agent pushed a notification.",
                 task_id=(about.task_id if about is not None else None) or call.task_id,
                 context_id=(about.context_id if about is not None else None) or call.context_id,
                 message_id=call.message_id,
@@ -109,7 +112,7 @@ class Communication:
         call, findings = way.call, way.ledger.findings
         payload: dict[str, Any] = {
             "version": call.dialect.version,
-            "method": _METHODS[call.dialect.version, call.operation],
+            "method": PUSHED if way.pushed else _METHODS[call.dialect.version, call.operation],
             "httpStatus": told.status,
         }
         if state is not None:

@@ -149,6 +149,7 @@ class Relay:
             registry=self.members,
             notices=notices,
             read_body=world.read_body,
+            trail=self.trail,
             monotonic=world.monotonic,
         )
         self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: reception}

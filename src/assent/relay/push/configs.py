@@ -71,7 +71,7 @@ def config_id_in(call: A2ACall) -> str | None:
 
 def with_address(call: A2ACall, url: str, token: str) -> A2ACall:
     """The call with the relay's own address in the place of the caller's; all else of the config is kept."""
-    ours = _addressed(call.dialect, url, token)
+    ours = own_fields(Address(url=url, token=token, authentication=bearer(token)), call.dialect)
     params = _readdressed(call.params, ours, top=call.operation == "push_create", depth=0)
     document = (call.document or {}) | {"params": params} if call.dialect.rpc else params
     return replace(call, document=document)
@@ -88,20 +88,20 @@ def id_in(result: Any) -> str | None:
     return text_of(config, ("id",))
 
 
-def as_callers_know(result: Any, known: Mapping[str, Address]) -> Any:
+def as_callers_know(result: Any, known: Mapping[str, Address], dialect: Dialect) -> Any:
     """An answer with the callers' addresses in the place of the relay's; None if nothing of it is theirs.
 
     A config with an address that is not in `known` was not made here and is nobody's business here.
     """
     if isinstance(result, list):
-        kept = [as_callers_know(one, known) for one in result]
+        kept = [as_callers_know(one, known, dialect) for one in result]
         return [one for one in kept if one is not None]
     if not isinstance(result, dict):
         return result
     if "url" in result:
         address = known.get(result["url"]) if isinstance(result["url"], str) else None
-        return None if address is None else _with_own(result, address)
-    changed = {name: as_callers_know(value, known) for name, value in result.items()}
+        return None if address is None else _with_own(result, address, dialect)
+    changed = {name: as_callers_know(value, known, dialect) for name, value in result.items()}
     return None if any(changed[name] is None and result[name] is not None for name in result) else changed
 
 
@@ -133,9 +133,9 @@ def _readdressed(holder: Any, ours: Json, *, top: bool, depth: int) -> Any:
     return changed | ours if top and "url" in holder else changed
 
 
-def _addressed(dialect: Dialect, url: str, token: str) -> Json:
-    scheme: Json = {"schemes": ["Bearer"]} if dialect.legacy else {"scheme": "Bearer"}
-    return {"url": url, "token": token, "authentication": scheme | {"credentials": token}}
+def bearer(token: str) -> Json:
+    """How an agent is told to show its token."""
+    return {"scheme": "Bearer", "credentials": token}
 
 
 def _any_configs(value: Any, depth: int) -> Iterator[Json]:
@@ -151,10 +151,32 @@ def _any_configs(value: Any, depth: int) -> Iterator[Json]:
             yield from _any_configs(inner, depth + 1)
 
 
-def _with_own(config: Json, address: Address) -> Json:
+def own_fields(address: Address, dialect: Dialect) -> Json:
+    """The caller's own words in a config, as this dialect spells them."""
+    own = {
+        "url": address.url,
+        "token": address.token,
+        "authentication": _restated(address.authentication, dialect),
+    }
+    return {name: value for name, value in own.items() if value is not None}
+
+
+def _with_own(config: Json, address: Address, dialect: Dialect) -> Json:
     kept = {name: value for name, value in config.items() if name not in OWN}
-    own = {"url": address.url, "token": address.token, "authentication": address.authentication}
-    return kept | {name: value for name, value in own.items() if value is not None}
+    return kept | own_fields(address, dialect)
+
+
+def _restated(authentication: Any, dialect: Dialect) -> Any:
+    """An `authentication` in the one form or the other: 0.3 has a list of schemes."""
+    if not isinstance(authentication, dict):
+        return authentication
+    if dialect.legacy and "schemes" not in authentication and "scheme" in authentication:
+        kept = {name: value for name, value in authentication.items() if name != "scheme"}
+        return {"schemes": [authentication["scheme"]]} | kept
+    if not dialect.legacy and "scheme" not in authentication and authentication.get("schemes"):
+        kept = {name: value for name, value in authentication.items() if name != "schemes"}
+        return {"scheme": authentication["schemes"][0]} | kept
+    return authentication
 
 
 def _scheme(authentication: Any) -> tuple[str | None, str | None]:

@@ -1,18 +1,23 @@
 """Tells callers of what the relay decided itself: the task as they would get it now, pushed to them."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
 from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import RPC_NAMES, TERMINAL, Dialect
+from assent.relay.a2a.dialects import TERMINAL
 from assent.relay.a2a.problems import A2AProblem
-from assent.relay.calls import Calls, Way
+from assent.relay.calls import Calls
+from assent.relay.forwarding import task_call
+from assent.relay.policies.policy import Leg
+from assent.relay.push.configs import Address, bearer
 from assent.relay.push.notices import Notices
+from assent.relay.push.own_configs import create_call
 from assent.relay.push.webhooks import Webhook, Webhooks
 from assent.relay.registry import Subscription
+from assent.relay.way import Way
+
+ANNOUNCE_WITHIN_S = 10.0
 
 log = logging.getLogger("assent.relay")
 
@@ -46,14 +51,11 @@ class Notifier:
     async def _tell(
         self, subscription: Subscription, webhook: Webhook, task_id: str, correlation_id: str
     ) -> None:
-        call = get_call(webhook.dialect, task_id)
-        way = Way(
-            subscription=subscription,
-            call=call,
-            correlation_id=correlation_id,
-            headers=headers_for(call.dialect, subscription.sink.credentials, correlation_id),
-        )
-        reply = (await self._calls.whole(way)).reply
+        entry = await self._calls.own.now(subscription, task_id)
+        if webhook.unknown and entry is not None and entry.upstream_id is not None:
+            await self._announce(subscription, webhook, entry.upstream_id, correlation_id)
+        call = task_call(webhook.dialect, "get", task_id)
+        reply = (await self._calls.whole(_way(subscription, call, correlation_id))).reply
         if reply is None or reply.task is None:
             return
         await self._notices.owe(webhook, reply)
@@ -63,26 +65,25 @@ class Notifier:
                 if again is not None:
                     await self._webhooks.save(replace(again, final=reply.state))
 
-
-def get_call(dialect: Dialect, task_id: str) -> A2ACall:
-    """The call that asks for a task."""
-    if not dialect.rpc:
-        return A2ACall(dialect=dialect, operation="get", method="GET", path_task=task_id)
-    document: dict[str, Any] = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": RPC_NAMES[dialect, "get"],
-        "params": {"id": task_id},
-    }
-    return A2ACall(dialect=dialect, operation="get", document=document, rpc_id=1)
+    async def _announce(
+        self, subscription: Subscription, webhook: Webhook, task: str, correlation_id: str
+    ) -> None:
+        """Tell the agent of a webhook that was made before it knew the task."""
+        async with self._webhooks.lock(webhook.id):
+            known, token = await self._webhooks.announced(webhook, task)
+        address = Address(url=self._webhooks.url(webhook.id), token=token, authentication=bearer(token))
+        call = create_call(address, known.config or task, task, webhook.dialect)
+        way = _way(subscription, call, correlation_id)
+        await self._calls.exchange(replace(way, after=Leg.REQUEST_TO_SINK), within=ANNOUNCE_WITHIN_S)
 
 
-def headers_for(dialect: Dialect, credentials: Mapping[str, str], correlation_id: str) -> dict[str, str]:
-    """The headers of a call that the relay makes itself."""
-    return {
+def _way(subscription: Subscription, call: A2ACall, correlation_id: str) -> Way:
+    """The way of a call that the relay makes itself."""
+    headers = {
         "accept": "application/json",
         "content-type": "application/json",
-        "a2a-version": dialect.version,
+        "a2a-version": call.dialect.version,
         "x-correlation-id": correlation_id,
-        **credentials,
+        **subscription.sink.credentials,
     }
+    return Way(subscription=subscription, call=call, correlation_id=correlation_id, headers=headers)

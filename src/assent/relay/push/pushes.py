@@ -9,9 +9,11 @@ from msgspec.structs import replace
 from assent.errors import AddressRefused
 from assent.relay.a2a.call import SENDS, A2ACall
 from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reading import Json
 from assent.relay.a2a.reply import PUSH, A2AReply
 from assent.relay.push.configs import Address, address_in, as_callers_know, config_id_in, id_in, urls_in
 from assent.relay.push.configs import with_address as readdressed
+from assent.relay.push.own_configs import answer, config_of, listing
 from assent.relay.push.webhooks import Webhook, Webhooks
 from assent.relay.registry import Subscription
 
@@ -30,7 +32,9 @@ class Pushes:
         self._check = check
         self._later: set[asyncio.Task[None]] = set()
 
-    async def take(self, subscription: Subscription, call: A2ACall) -> tuple[A2ACall, str | None]:
+    async def take(
+        self, subscription: Subscription, call: A2ACall, correlation_id: str
+    ) -> tuple[A2ACall, str | None]:
         """The call with a webhook of the relay's in the place of the caller's address, and the webhook's id.
 
         Raises A2AProblem for an address that the relay may not call.
@@ -39,7 +43,7 @@ class Pushes:
         if address is None:
             return call, None
         await check_address(address.url, self._check)
-        webhook, token = await self.webhooks.make(subscription, call, address)
+        webhook, token = await self.webhooks.make(subscription, call, address, correlation_id)
         return readdressed(call, self.webhooks.url(webhook.id), token), webhook.id
 
     async def bind(self, webhook_id: str, *, task: str | None, shown: str) -> None:
@@ -87,10 +91,43 @@ class Pushes:
         known = await self._known(subscription, result)
         if webhook_id is not None:
             known |= await self._made(call, webhook_id, result, task)
-        shown = as_callers_know(result, known)
+        shown = as_callers_know(result, known, call.dialect)
         if shown is None and result is not None:
             raise A2AProblem("task_not_found", NO_SUCH_CONFIG)
         return replace(reply, document=reply.document | {"result": shown} if reply.dialect.rpc else shown)
+
+    async def own(
+        self, subscription: Subscription, call: A2ACall, webhook_id: str | None, task_id: str
+    ) -> Json:
+        """The answer about configs of a task that only the relay knows; raises A2AProblem.
+
+        The agent is told of them once it knows the task.
+        """
+        if webhook_id is not None:
+            await self._keep(call, webhook_id, task_id)
+        if call.operation == "push_delete":
+            await self.deleted(subscription, call)
+            return answer(None if call.dialect.rpc else {}, call)
+        found = await self.webhooks.of_task(subscription.tenant, subscription.sink.id, task_id)
+        configs = {
+            one.config: config_of(self.webhooks.address(one), one.config or task_id, task_id, call.dialect)
+            for one in found
+            if _of(one, subscription)
+        }
+        if call.operation == "push_list":
+            return answer(listing(list(configs.values()), call.dialect), call)
+        config = configs.get(config_id_in(call) or task_id)
+        if config is None:
+            raise A2AProblem("task_not_found", NO_SUCH_CONFIG)
+        return answer(config, call)
+
+    async def _keep(self, call: A2ACall, webhook_id: str, task_id: str) -> None:
+        async with self.webhooks.lock(webhook_id):
+            webhook = await self.webhooks.find(webhook_id)
+            if webhook is not None:
+                config = config_id_in(call) or task_id
+                webhook = replace(webhook, unknown=True)
+                await self.webhooks.bind(webhook, task=None, shown=task_id, config=config)
 
     async def deleted(self, subscription: Subscription, call: A2ACall) -> None:
         """The agent has let a config go."""

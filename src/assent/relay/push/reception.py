@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
-import os
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -22,13 +22,16 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import REST_1_0, TERMINAL
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.calls import Calls, Taken, Way
+from assent.relay.audit.trail import Trail
+from assent.relay.calls import Calls
+from assent.relay.communication import Communication, Told
 from assent.relay.push.notices import Notices
 from assent.relay.push.sealing import same
 from assent.relay.push.webhooks import PREFIX, SUFFIX, Webhook, Webhooks
 from assent.relay.registry import Registry, Subscription
 from assent.relay.taskbook import Entry
 from assent.relay.upstream import JSON_TYPES
+from assent.relay.way import Taken, Way
 
 MOST_SEEN = 64
 MOST_AT_ONCE = 64
@@ -54,6 +57,7 @@ class Reception:
         registry: Registry,
         notices: Notices,
         read_body: ReadBody,
+        trail: Trail | None = None,
         monotonic: Callable[[], float],
     ) -> None:
         self._calls = calls
@@ -62,6 +66,8 @@ class Reception:
         self._book = calls.overdue.book
         self._notices = notices
         self._read_body = read_body
+        self._audit = Communication(trail) if trail is not None else None
+        self._monotonic = monotonic
         self._pace = Pace(monotonic)
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
 
@@ -72,9 +78,10 @@ class Reception:
             raise MethodNotAllowed(allow="POST")
         self._pace.count(webhook.id)
         async with self._room:
-            reply = _read(scope, await self._body(scope, receive))
+            body = await self._body(scope, receive)
+            reply = _read(scope, body)
             async with self._webhooks.lock(webhook.id):
-                await self._take_in(webhook.id, reply)
+                await self._take_in(webhook.id, reply, len(body))
         headers = [(b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 204, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
@@ -97,7 +104,7 @@ class Reception:
         except TimeoutError:
             raise ValidationFailed("The notification did not arrive in time.") from None
 
-    async def _take_in(self, webhook_id: str, reply: A2AReply) -> None:
+    async def _take_in(self, webhook_id: str, reply: A2AReply, size: int) -> None:
         webhook = await self._webhooks.find(webhook_id)
         if webhook is None:
             raise CaseNotFound(NO_SUCH_WEBHOOK)
@@ -108,7 +115,7 @@ class Reception:
         mark = _mark(reply)
         if mark in webhook.seen or _too_late(webhook, reply) or await self._held(webhook):
             return
-        told = await self._judged(subscription, webhook, reply)
+        told = await self._judged(_way(subscription, webhook, size), reply)
         if told is not None:
             await self._notices.owe(webhook, told)
         final = told.state if told is not None and told.state in TERMINAL else webhook.final
@@ -146,26 +153,39 @@ class Reception:
         entry = await self._book.find(webhook.tenant, webhook.agent, "task", webhook.shown or "")
         return entry is not None and (entry.mask is not None or entry.ending is not None)
 
-    async def _judged(self, subscription: Subscription, webhook: Webhook, reply: A2AReply) -> A2AReply | None:
+    async def _judged(self, way: Way, reply: A2AReply) -> A2AReply | None:
         """What the caller may be told; None if nothing. Raises while it cannot be said."""
-        call = A2ACall(dialect=REST_1_0, operation="subscribe", path_task=webhook.shown)
-        way = Way(
-            subscription=subscription,
-            call=call,
-            correlation_id=os.urandom(16).hex(),
-            headers={},
-            pushed=True,
-        )
+        began = self._monotonic()
+        told: A2AReply | None = None
+        problem: A2AProblem | None = None
         try:
-            return await self._calls.inward(way, reply)
+            if self._audit is not None:
+                self._audit.admit()
+            told = await self._calls.inward(way, reply)
         except Taken as taken:
-            return (await self._calls.taken(way, taken)).reply
-        except A2AProblem as problem:
-            if problem.kind == "refused":
-                return None
-            if problem.kind == "internal":
-                raise Unavailable("The notification could not be checked; send it again later.") from problem
-            raise CaseNotFound(NO_SUCH_TASK) from problem
+            told = (await self._calls.taken(way, taken)).reply
+        except A2AProblem as found:
+            problem = found
+        if self._audit is not None:
+            took_for = timedelta(seconds=self._monotonic() - began)
+            self._audit.note(way, Told(status=204, size=0, reply=told, problem=problem), took_for)
+        if problem is None or problem.kind == "refused":
+            return told
+        if problem.kind in ("internal", "busy"):
+            raise Unavailable("The notification could not be checked; send it again later.") from problem
+        raise CaseNotFound(NO_SUCH_TASK) from problem
+
+
+def _way(subscription: Subscription, webhook: Webhook, size: int) -> Way:
+    """The way of a notification: back from the agent, with no call that it answers."""
+    return Way(
+        subscription=subscription,
+        call=A2ACall(dialect=REST_1_0, operation="subscribe", path_task=webhook.shown),
+        correlation_id=webhook.correlation_id,
+        headers={},
+        size=size,
+        pushed=True,
+    )
 
 
 class Pace:

@@ -37,6 +37,10 @@ class Webhook(Struct, frozen=True, kw_only=True):
     """The digest of the token that the agent was given."""
     sealed: bytes
     """The caller's own address."""
+    correlation_id: str
+    """Of the call that asked for it: what is pushed belongs to that."""
+    unknown: bool = False
+    """Whether the agent has yet to be told of it, because it does not know the task yet."""
     task: str | None = None
     """The agent's name of the task; None while it has not said."""
     shown: str | None = None
@@ -76,7 +80,9 @@ class Webhooks:
             return None
         return url[len(self._base) : -len(SUFFIX)]
 
-    async def make(self, subscription: Subscription, call: A2ACall, address: Address) -> tuple[Webhook, str]:
+    async def make(
+        self, subscription: Subscription, call: A2ACall, address: Address, correlation_id: str
+    ) -> tuple[Webhook, str]:
         """A new webhook and its token, which is not kept."""
         token = secrets.token_urlsafe(32)
         webhook_id = self._seal.name(subscription.tenant, subscription.sink.id, secrets.token_hex(8))
@@ -88,9 +94,17 @@ class Webhooks:
             dialect=call.dialect,
             token=digest(token),
             sealed=self._seal.close(msgspec.json.encode(address), webhook_id),
+            correlation_id=correlation_id,
         )
         await self.save(webhook)
         return webhook, token
+
+    async def announced(self, webhook: Webhook, task: str) -> tuple[Webhook, str]:
+        """The webhook with a new token, for an agent that knows the task by now; the token is not kept."""
+        token = secrets.token_urlsafe(32)
+        known = replace(webhook, token=digest(token), unknown=False, task=task)
+        await self.save(known)
+        return known, token
 
     def address(self, webhook: Webhook) -> Address:
         """Where the caller wants to be told."""

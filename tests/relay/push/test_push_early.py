@@ -1,0 +1,95 @@
+"""Configs of a task that waits for a person before any agent has heard of it."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from a2a.types.a2a_pb2 import (
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
+    ListTaskPushNotificationConfigsRequest,
+)
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+
+from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.relay.holds.holding import decide, errand, holding_server, settled
+from tests.relay.push.receiver import Receiver, receiving
+from tests.relay.push.test_push import DONE, config
+from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.server.running import RunningServer
+
+WORKING = {"1.0": "TASK_STATE_WORKING", "0.3": "working"}
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[SdkAgent]:
+    with running_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with holding_server(tmp_path_factory.mktemp("early"), {"errands": agent.url}) as found:
+        yield found
+
+
+async def kept(made: Errand, task_id: str) -> list[Any]:
+    request = ListTaskPushNotificationConfigsRequest(task_id=task_id)
+    listed = await made.unary.list_task_push_notification_configs(request)
+    return [MessageToDict(one) for one in listed.configs]
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_caller_asks_to_be_told_of_a_task_that_waits(
+    server: RunningServer, agent: SdkAgent, receiver: Receiver, binding: str, version: str
+) -> None:
+    path = f"/early/{binding}/{version}"
+    agent.executor.go_on.clear()
+
+    async def ask() -> str:
+        async with errand(server, binding, version) as made:
+            [held] = await made.send("late task with a tulip", return_immediately=True)
+            task_id = str(held.task.id)
+            wanted = config(receiver, path, task_id=task_id, id="one")
+            assert await made.unary.create_task_push_notification_config(wanted) == wanted
+            request = GetTaskPushNotificationConfigRequest(task_id=task_id, id="one")
+            assert await made.unary.get_task_push_notification_config(request) == wanted
+            if (binding, version) != ("HTTP+JSON", "0.3"):  # which neither lists nor deletes
+                second = config(receiver, f"{path}/deleted", task_id=task_id, id="two")
+                await made.unary.create_task_push_notification_config(second)
+                assert [one["id"] for one in await kept(made, task_id)] == ["one", "two"]
+                gone = DeleteTaskPushNotificationConfigRequest(task_id=task_id, id="two")
+                await made.unary.delete_task_push_notification_config(gone)
+                assert await kept(made, task_id) == [MessageToDict(wanted)]
+            return task_id
+
+    task_id = asyncio.run(ask())
+    settled(server, decide(server, task_id))
+    receiver.wait_for(path, WORKING[version])
+    agent.executor.go_on.set()
+    told = receiver.wait_for(path, DONE[version])
+    about = told.body if version == "0.3" else told.body.get("statusUpdate") or told.body["task"]
+    assert task_id in (about.get("taskId"), about.get("id"))
+    assert told.headers["authorization"] == "Basic YWNtZTpzZWNyZXQ="
+    assert not receiver.at(f"{path}/deleted")
+
+
+def test_a_caller_is_told_of_the_rejection(server: RunningServer, receiver: Receiver) -> None:
+    async def ask() -> str:
+        async with errand(server) as made:
+            [held] = await made.send("echo a tulip")
+            wanted = config(receiver, "/rejected", task_id=held.task.id)
+            await made.unary.create_task_push_notification_config(wanted)
+            return str(held.task.id)
+
+    task_id = asyncio.run(ask())
+    settled(server, decide(server, task_id, "reject"))
+    told = receiver.wait_for("/rejected", "TASK_STATE_CANCELED")
+    assert told.body["task"]["metadata"]["relay_reason"] == "HITL_REJECTED"
