@@ -23,7 +23,7 @@ from assent.pages.language import ENGLISH, Language
 from assent.pages.view import undo_of
 from assent.pages.words import MESSAGES, NOTICES
 from assent.protocol.poll import RespondedBy, Result, Status, SubmissionContext
-from assent.reviews import BUILT_IN, CUSTOM, TOOL_CALLS, kind_of
+from assent.reviews import BUILT_IN, CUSTOM, HELD_MESSAGES, TOOL_CALLS, kind_of
 from tests.pages import bodies
 from tests.pages.api_sample import OPENAPI
 
@@ -129,7 +129,8 @@ def turned(
 
 def examples() -> dict[str, Offer]:
     named = {kind.name.removesuffix("-"): kind for kind in (*BUILT_IN.values(), CUSTOM)}
-    return {name: offer_of(kind.example()) for name, kind in {**named, "tool-calls": TOOL_CALLS}.items()}
+    special = {"tool-calls": TOOL_CALLS, "held-message": HELD_MESSAGES}
+    return {name: offer_of(kind.example()) for name, kind in {**named, **special}.items()}
 
 
 def every_page(language: Language = ENGLISH) -> dict[str, str]:

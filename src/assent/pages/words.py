@@ -83,6 +83,7 @@ FIELDS: Mapping[str, str] = {
     "note": message("Note"),
     "decisions": message("Decisions"),
     "answer": message("Your answer"),
+    "message": message("Your message"),
 }
 
 TYPES: Mapping[str, str] = {

@@ -8,14 +8,23 @@ from assent.reviews.base import BaseKind
 from assent.reviews.confirmation.kind import Confirmation
 from assent.reviews.custom import Custom
 from assent.reviews.escalation.kind import Escalation
+from assent.reviews.held_messages.kind import HeldMessages
 from assent.reviews.input.kind import Input
 from assent.reviews.selection.kind import Selection
 from assent.reviews.tool_calls.granting import PageGrants
 from assent.reviews.tool_calls.kind import ToolCalls
 
 TOOL_CALLS: BaseKind = ToolCalls(PageGrants())
+HELD_MESSAGES: BaseKind = HeldMessages()
 BUILT_IN: Mapping[str, BaseKind] = {
-    kind.name: kind for kind in (Approval(TOOL_CALLS), Selection(), Input(), Confirmation(), Escalation())
+    kind.name: kind
+    for kind in (
+        Approval(TOOL_CALLS, HELD_MESSAGES),
+        Selection(),
+        Input(),
+        Confirmation(),
+        Escalation(),
+    )
 }
 CUSTOM: BaseKind = Custom()
 SAMPLES: Mapping[str, BaseKind] = {**BUILT_IN, "tool_calls": TOOL_CALLS}
@@ -27,4 +36,4 @@ def kind_of(offer: Offer) -> BaseKind:
     return BUILT_IN.get(offer.type, CUSTOM).suited(offer.context)
 
 
-__all__ = ["BUILT_IN", "CUSTOM", "SAMPLES", "TOOL_CALLS", "BaseKind", "kind_of"]
+__all__ = ["BUILT_IN", "CUSTOM", "HELD_MESSAGES", "SAMPLES", "TOOL_CALLS", "BaseKind", "kind_of"]

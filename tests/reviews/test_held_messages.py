@@ -1,0 +1,97 @@
+"""A held message on its page: what it says, what was found in it, and the one thing a reviewer decides."""
+
+from typing import Any
+
+import pytest
+
+from assent.cases.case import Offer
+from assent.desk.draft import draft_from
+from assent.errors import BadRequest, InvalidAction, ValidationFailed
+from assent.reviews import BUILT_IN, HELD_MESSAGES, kind_of
+from assent.reviews.held_messages.held import Excerpt, Mark, segments
+from tests.pages.gallery import offer_of, rendered, review_view
+
+
+def held(**changed: Any) -> dict[str, Any]:
+    body = HELD_MESSAGES.example()
+    body["context"]["held_message"] |= changed
+    return body
+
+
+def offered(body: dict[str, Any]) -> Offer:
+    return offer_of(body)
+
+
+def mark(start: int, end: int, entity: str = "US_SSN", policy: str = "SSNs") -> Mark:
+    return Mark(start=start, end=end, entity=entity, policy=policy, action="HUMAN_REVIEW_REQUIRED")
+
+
+def test_the_example_can_be_asked_and_is_recognised() -> None:
+    draft = draft_from(HELD_MESSAGES.example())
+    assert BUILT_IN["approval"].suited(draft.context) is HELD_MESSAGES
+    assert kind_of(offered(held())) is HELD_MESSAGES
+    assert HELD_MESSAGES.prepare(draft.context) == draft.context
+
+
+def test_it_goes_on_or_not_with_a_message_and_nothing_else() -> None:
+    offer = offered(held())
+    assert HELD_MESSAGES.check(offer, "approve", {}) == {}
+    assert HELD_MESSAGES.check(offer, "reject", {"message": "Not by mail."}) == {"message": "Not by mail."}
+    with pytest.raises(InvalidAction):
+        HELD_MESSAGES.check(offer, "edit", {})
+    with pytest.raises(BadRequest):
+        HELD_MESSAGES.check(offer, "approve", {"edits": {"text": "other"}})
+
+
+@pytest.mark.parametrize("wrong", ["a text", {"matter": "rumour"}, {"texts": [{"path": "x"}]}])
+def test_what_is_no_held_message_cannot_be_asked(wrong: Any) -> None:
+    body = held()
+    body["context"]["held_message"] = (
+        wrong if isinstance(wrong, str) else body["context"]["held_message"] | wrong
+    )
+    with pytest.raises(ValidationFailed):
+        HELD_MESSAGES.prepare(body["context"])
+
+
+def test_marks_cut_the_text_and_may_overlap() -> None:
+    excerpt = Excerpt(at=0, text="abcdefgh", marks=(mark(1, 5), mark(3, 7, "OTHER", "Others"), mark(6, 99)))
+    found = [(one.text, one.found) for one in segments(excerpt, None)]
+    assert [text for text, _ in found] == ["a", "bc", "de", "f", "g", "h"]
+    assert found[0][1] == ()
+    assert found[2][1] == ("US_SSN · SSNs", "OTHER · Others")
+    assert "".join(text for text, _ in found) == "abcdefgh"
+
+
+def test_the_page_marks_what_was_found_and_names_sender_receiver_and_policy() -> None:
+    page = rendered(review_view(offered(held())))
+    assert "<mark>536-22-8764<span" in page
+    for name in ("travel-planner", "bookings", "Review Messages with SSNs", "message.parts[1].file.bytes"):
+        assert name in page
+    assert "Note for the records" in page
+    assert 'value="edit"' not in page
+
+
+def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
+    page = rendered(review_view(offered(held(matter="input", policy=None))))
+    assert "Your answer to the agent" in page
+    assert "the agent asks for input" in page
+
+
+def test_hostile_text_stays_text() -> None:
+    evil = "<script>alert(1)</script>\u202egnp.exe"
+    texts = [
+        {
+            "path": "<b>",
+            "length": 99,
+            "excerpts": [{"at": 0, "text": evil, "marks": [{**mark_of(evil), "entity": "<i>"}]}],
+        }
+    ]
+    page = rendered(review_view(offered(held(texts=texts, sender="<img src=x>"))))
+    assert "<script>alert" not in page
+    assert "<img src=x>" not in page
+    assert "<i>" not in page
+    assert "characters of this text are not shown here" in page
+
+
+def mark_of(text: str) -> dict[str, Any]:
+    return {"start": 0, "end": len(text), "entity": "E", "policy": "P", "action": "MASK"}
