@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.holds.holding import decide, errand, holding_server, settled
 from tests.relay.push.receiver import Receiver, receiving
-from tests.relay.push.test_push import DONE, config
+from tests.relay.push.test_push import DONE, config, send
 from tests.relay.test_pass_through import BINDINGS, Errand
 from tests.server.running import RunningServer
 
@@ -93,3 +93,18 @@ def test_a_caller_is_told_of_the_rejection(server: RunningServer, receiver: Rece
     settled(server, decide(server, task_id, "reject"))
     told = receiver.wait_for("/rejected", "TASK_STATE_CANCELED")
     assert told.body["task"]["metadata"]["relay_reason"] == "HITL_REJECTED"
+
+
+def test_an_agent_that_asks_twice_at_once_is_heard_once(
+    server: RunningServer, agent: SdkAgent, receiver: Receiver
+) -> None:
+    async def ask() -> Any:
+        async with errand(server) as made:
+            return await send(made, "ask", config(receiver, "/asked"))
+
+    [shown] = asyncio.run(ask())
+    task_id = shown.task.id
+    assert MessageToDict(shown.task.metadata) == {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"}
+    settled(server, decide(server, task_id))
+    told = receiver.wait_for("/asked", "TASK_STATE_COMPLETED")
+    assert "which one?" not in str([one.body for one in receiver.at("/asked") if one is not told])

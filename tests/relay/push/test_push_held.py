@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from assent.ports.relay_store import AuditFilter, AuditRow
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import decide, pending, policy, settled
@@ -192,3 +193,26 @@ def test_a_message_that_was_held_before_its_agent_saw_it_keeps_its_webhook(
     last = receiver.wait_for("/held", "TASK_STATE_COMPLETED")
     assert last.body["statusUpdate"]["taskId"] == shown["id"]
     assert "theirs" not in json.dumps([one.body for one in receiver.at("/held")]).replace("c-theirs", "")
+
+
+def test_the_audit_tells_of_a_push_with_the_call_that_asked_for_it(
+    server: RunningServer, acme: httpx.Client, agent: RawAgent, receiver: Receiver
+) -> None:
+    acme.headers["X-Correlation-Id"] = "order-7"
+    asked = Asked(server, acme, agent, receiver)
+    del acme.headers["X-Correlation-Id"]
+    assert asked.push("WORKING", "a clover leaf") == 204
+    assert asked.push("COMPLETED", "a nettle") == 204
+
+    def events() -> list[AuditRow] | None:
+        wanted = AuditFilter(correlation_id="order-7", types=("COMMUNICATION_AUDIT",))
+        found, _ = server.run(server.parts.store.audit("default", wanted, page=0, size=9, order="oldest"))
+        return list(found) if len(found) == 3 else None
+
+    sent, masked, blocked = eventually(events)
+    assert [sent.action, masked.action, blocked.action] == ["LOG", "MASK", "BLOCK"]
+    assert {one.task_id for one in (sent, masked, blocked)} == {asked.task_id}
+    assert json.loads(masked.body)["payload"]["method"] == "PushNotification"
+    kept = sent.body + masked.body + blocked.body
+    for secret in (asked.pusher.token, "clover leaf", "a nettle", '"mine"'):
+        assert secret.encode() not in kept
