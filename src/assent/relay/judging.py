@@ -1,5 +1,6 @@
 """Applies a tenant's policies to its messages: lets them pass, masked or not, refuses them, has them held."""
 
+import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
 
@@ -35,6 +36,7 @@ from assent.relay.shelf import Shelf
 NOT_READY = "The relay's policies cannot be read, so nothing passes; try again later."
 HOLDABLE: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
 """What is about one task, or begins one: there is something to hold and to come back to."""
+WRITTEN_WITHIN_S = 5.0
 _RESPONSES = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
 
@@ -157,6 +159,9 @@ class Judge:
     async def _held(self, leg: Leg, exchange: Exchange, found: Evaluation) -> Verdict:
         if exchange.call.operation not in HOLDABLE:
             return Refused(_refusal(found))
+        # What led to a hold is on disk before the hold is: no person decides about what nobody can trace.
+        async with asyncio.timeout(WRITTEN_WITHIN_S):
+            await self._trail.flush()
         return await self._holder.hold(leg, exchange, found)
 
     async def _held_together(

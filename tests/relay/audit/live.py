@@ -65,7 +65,7 @@ class Live:
         self.auditor = auditor
         self._sent = 0
 
-    def say(self, text: str, agent: str = "echo", **message: Any) -> tuple[str, Any]:
+    def say(self, text: str, agent: str = "weather", **message: Any) -> tuple[str, Any]:
         """Send a message; returns the correlation id of the call and the answer."""
         self._sent += 1
         name = f"call-{self._sent}"
@@ -92,13 +92,13 @@ def live(folder: Path, **keeping: TenantSettings) -> Iterator[Live]:
     with raw_agent() as agent:
         agent.behave = repeat
         relay = RelaySettings(
-            agents={"echo": AgentSettings(url=agent.url)},
-            callers={"planner": CallerSettings(agents=("echo",))},
+            agents={"weather": AgentSettings(url=agent.url)},
+            callers={"trip-planner": CallerSettings(agents=("weather",))},
             groups={"auditors": GroupSettings(members=("ada",), permissions=SEES_ALL)},
             tenants=keeping,
             policies=str(file),
         )
         with running(folder, relay=relay) as server:
-            caller, auditor = (server.create_key(name) for name in ("planner", "ada"))
+            caller, auditor = (server.create_key(name) for name in ("trip-planner", "ada"))
             with server.client(caller) as speaks, server.client(auditor) as reads:
                 yield Live(server, speaks, reads)

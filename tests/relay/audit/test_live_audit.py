@@ -33,7 +33,7 @@ def test_a_call_is_one_event_with_what_was_asked_and_answered(relay: Live):
         "LOG",
         "JSONRPC",
     )
-    assert (event["sourceAgent"]["id"], event["sinkAgent"]["id"]) == ("planner", "echo")
+    assert (event["sourceAgent"]["id"], event["sinkAgent"]["id"]) == ("trip-planner", "weather")
     task = answer["result"]["task"]
     assert (event["taskId"], event["contextId"], event["taskState"]) == (task["id"], "c-1", "completed")
     payload = event["payload"]
@@ -82,9 +82,15 @@ def test_a_held_message_is_one_trace_from_the_first_look_to_the_resolution(relay
     relay.auditor.post(f"{address}/resolve", json={"action": "APPROVED"})
     eventually(lambda: relay.auditor.get(address).json()["completedAt"])
     trace = relay.auditor.get(f"/audit/v1/traces/{name}").json()
-    kinds = [step["auditType"] for step in trace["steps"]]
-    assert {"REGEX_DETECTION", "HITL", "HITL_GUARD", "HITL_RESOLUTION", "COMMUNICATION_AUDIT"} == set(kinds)
-    assert kinds.index("HITL") < kinds.index("HITL_GUARD") < kinds.index("HITL_RESOLUTION")
+    steps = [(step["auditType"], step["auditAction"]) for step in trace["steps"]]
+    assert steps == [
+        ("REGEX_DETECTION", "HUMAN_REVIEW_REQUIRED"),
+        ("HITL", "HUMAN_REVIEW_REQUIRED"),
+        ("HITL_GUARD", "HUMAN_REVIEW_REQUIRED"),
+        ("COMMUNICATION_AUDIT", "HUMAN_REVIEW_REQUIRED"),
+        ("HITL_RESOLUTION", "LOG"),
+        ("COMMUNICATION_AUDIT", "LOG"),
+    ]
     (resolution,) = relay.events(correlationId=name, auditType="HITL_RESOLUTION")
     assert resolution["metadata"]["resolution"] == "APPROVED"
     assert resolution["metadata"]["resolvedBy"] == "ada"

@@ -169,18 +169,18 @@ class Resuming:
     async def _left(self, hold: HoldRow, body: HoldBody, way: Way, reply: A2AReply) -> None:
         entry = await self.settling.entry(hold)
         if entry is None or entry.mask is None or entry.mask.hold_id != hold.id:
-            await self._leave(hold, [])
+            await self._leave(hold, [], reply)
             return
         theirs = way.handle.upstream_id or body.frame.upstream_task or entry.upstream_id
         ending = _ending(reply)
         if ending is None and theirs is None:
             ending = Ending(dialect=reply.dialect, failure=BROKEN)
         await self._know_conversation(hold, entry, reply)
-        await self._leave(hold, [replace(entry, mask=None, ending=ending, upstream_id=theirs)])
+        await self._leave(hold, [replace(entry, mask=None, ending=ending, upstream_id=theirs)], reply)
 
-    async def _leave(self, hold: HoldRow, entries: list[Entry]) -> None:
+    async def _leave(self, hold: HoldRow, entries: list[Entry], reply: A2AReply | None = None) -> None:
         current = await self.settling.store.hold(hold.id)
-        await self.settling.finish(current or hold, entries)
+        await self.settling.finish(current or hold, entries, reply)
 
     async def _failed(self, hold_id: str, words: str) -> None:
         current = await self.settling.store.hold(hold_id)

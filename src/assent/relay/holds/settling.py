@@ -14,6 +14,7 @@ from assent.ports.relay_store import AuditRow, HoldRow, TaskRow
 from assent.ports.store import Store
 from assent.protocol.poll import Status
 from assent.relay.a2a.dialects import State
+from assent.relay.a2a.reply import A2AReply
 from assent.relay.audit.trail import Trail
 from assent.relay.holds.body import HoldBody, Resolution, ResolutionAction, body_of
 from assent.relay.holds.holder import text_digest
@@ -59,11 +60,15 @@ class Settling:
                 hold = hold if again is None else again
         raise Unavailable()
 
-    async def finish(self, hold: HoldRow, entries: list[Entry]) -> HoldRow:
-        """All that follows from the decision was done: these are the tasks it leaves."""
+    async def finish(self, hold: HoldRow, entries: list[Entry], reply: A2AReply | None = None) -> HoldRow:
+        """All that follows from the decision was done: these are the tasks it leaves.
+
+        `reply` is what the caller is told of a message that went on.
+        """
         body = replace(body_of(hold), done_at=self._now())
         rows = [self._row(hold, entry) for entry in entries]
-        return await self._change(hold, body, rows, [], tell=True)
+        events = [] if reply is None else [self._passed(hold, body, reply)]
+        return await self._change(hold, body, rows, events, tell=True)
 
     async def fail(self, hold: HoldRow, words: str) -> HoldRow:
         """What was approved cannot be done; the caller and the audit are told so."""
@@ -144,11 +149,35 @@ class Settling:
     def _row(self, hold: HoldRow, entry: Entry) -> TaskRow:
         return row_of(hold.tenant, hold.sink, "task", entry, self._now())
 
+    def _passed(self, hold: HoldRow, body: HoldBody, reply: A2AReply) -> AuditRow:
+        """The message in the audit that went on, without its content: that stands where it was held."""
+        failed = reply.error is not None
+        released = body.frame.matter == "response"
+        return self._event(
+            hold,
+            body,
+            "ERROR" if failed else "LOG",
+            "The held answer was released." if released else "The held message was answered.",
+            reply.state,
+            {"detectionSource": hold.detection_source},
+            type="COMMUNICATION_AUDIT",
+            payload={"version": body.frame.dialect.version, "stage": "RESUMED"},
+        )
+
     def _event(
-        self, hold: HoldRow, body: HoldBody, action: str, words: str, state: State, more: dict[str, Any]
+        self,
+        hold: HoldRow,
+        body: HoldBody,
+        action: str,
+        words: str,
+        state: State | None,
+        more: dict[str, Any],
+        *,
+        type: str = "HITL_RESOLUTION",
+        payload: dict[str, Any] | None = None,
     ) -> AuditRow:
         return self._trail.row(
-            "HITL_RESOLUTION",
+            type,
             parties_of(hold, body),
             correlation_id=hold.correlation_id,
             action=action,
@@ -158,6 +187,7 @@ class Settling:
             context_id=body.context_id,
             message_id=body.message_id,
             task_state=state,
+            payload=payload,
             metadata={"approvalId": hold.id, "caseId": hold.case_id, "digest": body.digest, **more},
         )
 
