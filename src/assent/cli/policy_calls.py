@@ -75,7 +75,7 @@ def where_options(command: Callable[..., None]) -> Callable[..., None]:
 def at(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
     """Do the work where the flags say; `create` makes the file if it is not there."""
     if where["server"] is not None:
-        return asyncio.run(_on_server(where["server"], where["key"], where["tenant"], work))
+        return asyncio.run(on_server(where["server"], where["key"], where["tenant"], work))
     settings = loaded(where["config"], db=where["db"]).settings
     named = None if settings.relay is None else settings.relay.policies
     settled = [] if named is None else policies_in(named, now=clock.now())
@@ -88,7 +88,8 @@ def quoted(name: str) -> str:
     return quote(name, safe="")
 
 
-async def _on_server(server: str, key: str | None, tenant: str | None, work: Work[T]) -> T:
+async def on_server(server: str, key: str | None, tenant: str | None, work: Work[T]) -> T:
+    """Do the work on a server; raises SettingsError for an address or a key that cannot be used."""
     if not is_secure_or_loopback(server):
         raise SettingsError("The server's address must be https://… or on loopback: a key travels with it.")
     if not key:
@@ -115,6 +116,7 @@ async def _in_file(store: Store, tenant: str, settled: Sequence[Policy], work: W
     finally:
         await shelf.aclose()
         await trail.aclose()
+        await detectors.aclose()
 
 
 class _OnServer:

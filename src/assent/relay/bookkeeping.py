@@ -52,19 +52,13 @@ async def read_library(store: RelayStore, tenant: str) -> Library:
 
 
 class Bookkeeper:
-    """Keeps the books of all tenants. `changed` is told of each change, and waited for."""
+    """Keeps the books of all tenants."""
 
-    def __init__(
-        self,
-        store: RelayStore,
-        *,
-        trail: Trail,
-        now: Callable[[], datetime],
-        changed: Callable[[str], Awaitable[None]] | None = None,
-    ) -> None:
+    def __init__(self, store: RelayStore, *, trail: Trail, now: Callable[[], datetime]) -> None:
+        self.changed: Callable[[str], Awaitable[None]] | None = None
+        """Told of each change in a tenant, and waited for."""
         self._store = store
         self._trail = trail
-        self._changed = changed
         self._known: dict[str, Library] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.now = now
@@ -93,8 +87,8 @@ class Bookkeeper:
                 except RelayConflict:
                     continue
                 self._remember(tenant, result)
-                if self._changed is not None:
-                    await self._changed(tenant)
+                if self.changed is not None:
+                    await self.changed(tenant)
                 return change.gives
         raise RelayConflict("Others change the policies of this tenant all the time; try again.")
 

@@ -32,8 +32,8 @@ from assent.relay.policies.policy import Leg, Policy
 from assent.relay.trying import REQUEST_LEGS, inspector_of, look, pieces_of, strictest
 
 MESSAGES = "COMMUNICATION_AUDIT"
-BATCH = 20
-STINT_S = 0.002
+BATCH = 10
+STINT_S = 0.001
 """After so much work at a stretch it rests,"""
 RESTS = 3.0
 """so many times as long as it worked."""

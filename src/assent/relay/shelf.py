@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from assent.errors import AssentError, SettingsError, ValidationFailed
 from assent.ports.relay_store import RelayStore
@@ -26,10 +28,19 @@ AGAIN_AFTER_S = 5.0
 log = logging.getLogger("assent.relay")
 
 
+class _Ready(Struct, frozen=True, kw_only=True):
+    """What is in force for a tenant, and of which state of its records."""
+
+    rev: int
+    bound: Library
+    inspector: Inspector
+
+
 class Shelf:
     """Gives each tenant's inspector. While a new one is made ready, the old one goes on serving.
 
-    Raises SettingsError for policies of the settings that cannot be checked here.
+    `read` gives what a tenant keeps, where somebody has it at hand. Raises SettingsError for policies of the
+    settings that cannot be checked here.
     """
 
     def __init__(
@@ -39,12 +50,14 @@ class Shelf:
         *,
         now: Callable[[], datetime],
         of_settings: Sequence[Policy] = (),
+        read: Callable[[str], Awaitable[Library]] | None = None,
     ) -> None:
         self._store = store
+        self._read = read
         self._detectors = detectors
         self._now = now
         self._of_settings = tuple({one.policy_id: one for one in of_settings}.values())
-        self._ready: dict[str, tuple[int, Inspector]] = {}
+        self._ready: dict[str, _Ready] = {}
         self._failures: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
@@ -67,7 +80,7 @@ class Shelf:
     def find(self, tenant: str) -> Inspector | None:
         """The tenant's inspector; None if its policies are not ready, so that nothing may pass."""
         found = self._ready.get(tenant)
-        return None if found is None else found[1]
+        return None if found is None else found.inspector
 
     async def inspector(self, tenant: str) -> Inspector | None:
         """The same, read first if the tenant was never met before."""
@@ -102,11 +115,20 @@ class Shelf:
     async def _load(self, tenant: str) -> None:
         known = self._ready.get(tenant)
         rev = 0 if self._store is None else await book_rev(self._store, tenant)
-        if known is not None and known[0] == rev and tenant not in self._failures:
+        if known is not None and known.rev == rev and tenant not in self._failures:
             return
-        library = Library() if self._store is None else await read_library(self._store, tenant)
-        made = await asyncio.to_thread(self._make, tenant, library)
-        self._ready[tenant] = (library.rev, made)
+        library = await self._library(tenant)
+        bound = library.bound()
+        if known is None or known.bound != bound:
+            made = await asyncio.to_thread(self._make, tenant, library)
+        else:
+            made = known.inspector  # what changed is bound to nothing
+        self._ready[tenant] = _Ready(rev=library.rev, bound=bound, inspector=made)
+
+    async def _library(self, tenant: str) -> Library:
+        if self._store is None:
+            return Library()
+        return await (read_library(self._store, tenant) if self._read is None else self._read(tenant))
 
     def _make(self, tenant: str, library: Library) -> Inspector:
         policies = library.in_force()

@@ -101,14 +101,16 @@ class Relay:
         self.retention = Retention(world.store, self.keeping, now=world.now)
         self._beside: list[asyncio.Task[None]] = []
         self.detectors = installed()
+        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
         named = world.settings.policies
         self.shelf = Shelf(
             world.store,
             self.detectors,
             now=world.now,
             of_settings=[] if named is None else policies_in(named, now=world.now()),
+            read=self.books.library,
         )
-        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now, changed=self.shelf.reload)
+        self.books.changed = self.shelf.reload
         webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
         self.pushes = Pushes(webhooks, world.check_push)
         self.book = StoredTaskBook(world.store, now=world.now)
@@ -199,6 +201,7 @@ class Relay:
         await self.book.aclose()
         await self.trail.aclose()
         await self.shelf.aclose()
+        await self.detectors.aclose()
 
 
 def relay_app(

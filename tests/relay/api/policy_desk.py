@@ -33,8 +33,10 @@ class PolicyDesk:
         self.store = store
         self.clock = clock
         self.trail = StoredTrail(store, now=clock)
-        self.shelf = Shelf(store, detectors, now=clock)
-        self.books = Bookkeeper(store, trail=self.trail, now=clock, changed=self.shelf.reload)
+        self.detectors = detectors
+        self.books = Bookkeeper(store, trail=self.trail, now=clock)
+        self.shelf = Shelf(store, detectors, now=clock, read=self.books.library)
+        self.books.changed = self.shelf.reload
         self.routes: tuple[ApiRoute, ...] = (
             *EvaluationApi(self.books, detectors, self.shelf).routes(),
             *ReplayApi(self.books, store, make=installed, monotonic=time.monotonic).routes(),
@@ -93,3 +95,4 @@ async def policy_desk(store: RelayStore | None = None) -> AsyncIterator[PolicyDe
     finally:
         await desk.trail.aclose()
         await desk.shelf.aclose()
+        await desk.detectors.aclose()

@@ -191,3 +191,14 @@ async def test_the_audit_tells_of_bindings(desk: PolicyDesk):
     assert [event["metadata"]["operation"] for event in told] == ["CREATED", "REORDERED", "DELETED"]
     assert told[0]["metadata"]["agentId"] == "b"
     assert told[0]["message"] == "olga bound the policy group secret at AGENT level."
+
+
+async def test_what_is_bound_to_nothing_leaves_what_is_in_force_as_it_is(desk: PolicyDesk):
+    bound_group = await group(desk, "secret")
+    await bound(desk, bound_group)
+    before = desk.shelf.find("default")
+    await group(desk, "unbound")
+    assert desk.shelf.find("default") is before
+    policy = (await desk.ask("GET", f"/policy-groups/{bound_group}"))["policies"][0]["policy"]["policyId"]
+    await desk.ask("PUT", f"/policies/{policy}", regex_draft("other"))
+    assert desk.shelf.find("default") is not before

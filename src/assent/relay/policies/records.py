@@ -68,6 +68,17 @@ class Library(Struct, frozen=True, kw_only=True):
             for one in versions
         )
 
+    def bound(self) -> "Library":
+        """Only what messages can meet: the bindings, their groups, and the policies of those."""
+        named = {one.value.group_id for one in self.bindings.values()}
+        groups = {group_id: self.groups[group_id] for group_id in sorted(named) if group_id in self.groups}
+        policies = {entry.policy.policy_id for one in groups.values() for entry in one.value.policies}
+        return Library(
+            policies={one: self.policies[one] for one in sorted(policies) if one in self.policies},
+            groups=groups,
+            bindings=self.bindings,
+        )
+
     def book(self) -> PolicyBook:
         """What applies when; raises `ValidationFailed` if a group or a binding names what is not there."""
         return PolicyBook(
