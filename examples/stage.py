@@ -38,14 +38,14 @@ def assent_server() -> Iterator[tuple[str, str]]:
             stderr=subprocess.PIPE,
         )
         try:
-            yield _told(server)
+            yield first_words(server)
         finally:
             server.terminate()
             server.communicate(timeout=PATIENCE_S)
 
 
-def _told(server: "subprocess.Popen[str]") -> tuple[str, str]:
-    """What a first start prints: the admin key on standard output, the address on standard error."""
+def first_words(server: "subprocess.Popen[str]") -> tuple[str, str]:
+    """The address, from standard error, and the admin key that a first start prints on standard output."""
     if server.stdout is None or server.stderr is None:
         raise RuntimeError("the server's output is not read")
     key = server.stdout.readline().strip()

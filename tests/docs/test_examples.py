@@ -15,6 +15,7 @@ BESIDE = ["multi_round", "callback_receiver", "flask_app", "django_app"]
 ALONE = ["service_fastapi", "tool_approval"]
 FLOWS = ["flow_job_search", "flow_deployment", "flow_edit_cycle", "flow_inline_confirmation"]
 WITH_A_URL = ["agent_polling"]
+RELAYED = ["relay_ssn"]
 SHARED = ["stage"]
 
 
@@ -24,7 +25,7 @@ def command(example: str, *arguments: str) -> list[str]:
 
 def test_every_example_is_run():
     found = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert found == {*BESIDE, *ALONE, *FLOWS, *WITH_A_URL, *SHARED}
+    assert found == {*BESIDE, *ALONE, *FLOWS, *WITH_A_URL, *RELAYED, *SHARED}
 
 
 @pytest.mark.parametrize("example", [*BESIDE, *ALONE])
@@ -69,6 +70,12 @@ def test_a_flow_goes_the_same_way_where_no_browser_is(flow: str):
     told = played(flow, CHROMIUM="", PATH="")
     assert "browser without scripts" in told
     assert any(text in told for text in blocks(ROOT / "docs" / "howto" / "flows.md", "text"))
+
+
+@pytest.mark.parametrize("example", RELAYED)
+def test_the_relay_holds_a_message_until_a_person_has_decided(example: str):
+    (told,) = blocks(ROOT / "docs" / "howto" / "relay-policies.md", "text")
+    assert played(example) == told
 
 
 @pytest.fixture

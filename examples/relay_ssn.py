@@ -1,0 +1,257 @@
+"""A message with a Social Security number, held by the relay until a person has decided.
+
+Between an app and an agent of the official A2A SDK stands the relay, with one policy: Presidio looks for
+US_SSN on all four legs, and what scores 0.7 or more waits for a person. One message is approved and reaches
+the agent; one is rejected and never does.
+
+python -m examples.relay_ssn
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from a2a.helpers.proto_helpers import get_message_text, new_task_from_user_message, new_text_part
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandlerV2
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from starlette.applications import Starlette
+
+from examples.stage import first_words, free_port, serving, wait_until
+
+SSN = "My SSN is 536-22-8764, please file it."
+POLICY = {
+    "name": "Review Messages with SSNs",
+    "config": {
+        "type": "PRESIDIO_DETECTION",
+        "enabledLegs": {
+            "requestFromSource": True,
+            "requestToSink": True,
+            "responseFromSink": True,
+            "responseToSource": True,
+        },
+        "entity": {"type": "US_SSN", "scoreThreshold": 0.7, "action": "HUMAN_REVIEW_REQUIRED"},
+    },
+}
+
+
+class Clerk(AgentExecutor):
+    """An agent that files whatever it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Take a message in, and say that it is filed."""
+        assert context.message is not None
+        self.told.append(get_message_text(context.message))
+        task = context.current_task or new_task_from_user_message(context.message)
+        await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await updater.add_artifact([new_text_part("It is filed.")])
+        await updater.complete()
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Nothing to do."""
+
+
+def clerk_app(url: str, clerk: Clerk) -> Starlette:
+    """The agent as the SDK serves it."""
+    card = AgentCard(
+        name="Clerk",
+        description="Files what it is told",
+        version="1",
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
+        capabilities=AgentCapabilities(streaming=True),
+        supported_interfaces=[
+            AgentInterface(url=f"{url}/rpc", protocol_binding="JSONRPC", protocol_version="1.0")
+        ],
+        skills=[AgentSkill(id="file", name="File", description="Files a note", tags=["office"])],
+    )
+    handler = DefaultRequestHandlerV2(agent_executor=clerk, task_store=InMemoryTaskStore(), agent_card=card)
+    return Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/rpc")])
+
+
+@contextmanager
+def relay(agent_url: str) -> Iterator[tuple[str, str, str]]:
+    """A server with the relay before one agent: its address, the operator's key and the app's."""
+    assent = str(Path(sys.executable).with_name("assent"))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "assent.toml").write_text(
+            f'allow_loopback = true\ndb = "assent.db"\n[relay.agents.clerk]\nurl = "{agent_url}"\n'
+            '[relay.callers.app]\nagents = ["clerk"]\n'
+        )
+        server = subprocess.Popen(
+            [assent, "serve", "--port", "0", "--config", "assent.toml"],
+            cwd=folder,
+            env=environ,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            url, operator = first_words(server)
+            command = [assent, "key", "create", "app", "--config", "assent.toml"]
+            made = subprocess.run(
+                command, check=True, cwd=folder, env=environ, text=True, capture_output=True
+            )
+            yield url, operator, made.stdout.strip()
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+class App:
+    """Calls the agent through the relay, as any A2A client does."""
+
+    def __init__(self, url: str, key: str) -> None:
+        headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=60)
+
+    def send(self, text: str) -> dict[str, Any]:
+        """Send a message; returns the task."""
+        message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
+        task: dict[str, Any] = self._call("SendMessage", {"message": message})["task"]
+        return task
+
+    def task(self, task_id: str) -> dict[str, Any]:
+        """Look at a task again."""
+        return self._call("GetTask", {"id": task_id})
+
+    def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = self._http.post("/relay/v1/agents/clerk", json=call).json()
+        assert "result" in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+
+class Operator:
+    """Writes policies, and decides about what they hold."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60)
+
+    def bind(self, policy: dict[str, Any]) -> dict[str, Any]:
+        """Write a policy and have it apply to every message."""
+        saved = self._ask("POST", "/relay/v1/policies", policy)
+        entries = [{"orderIndex": 0, "policy": {"policyId": saved["policyId"]}}]
+        group = self._ask("POST", "/relay/v1/policy-groups", {"name": "SSNs", "policies": entries})
+        self._ask("POST", "/relay/v1/policy-bindings", {"groupId": group["id"], "bindingLevel": "TENANT"})
+        return saved
+
+    def would(self, text: str) -> str:
+        """What would become of a message."""
+        asked = {"text": text, "sourceAgentId": "app", "sinkAgentId": "clerk"}
+        outcome: str = self._ask("POST", "/relay/v1/policies/evaluate", asked)["outcome"]
+        return outcome
+
+    def pending(self) -> list[dict[str, Any]]:
+        """What waits for a person."""
+        found: list[dict[str, Any]] = self._ask("GET", "/relay/v1/approvals?status=PENDING")["content"]
+        return found
+
+    def resolve(self, approval: dict[str, Any], action: str, message: str) -> dict[str, Any]:
+        """Decide."""
+        body = {"action": action, "message": message}
+        return self._ask("POST", f"/relay/v1/approvals/{approval['id']}/resolve", body)
+
+    def audited(self, correlation_id: str) -> list[str]:
+        """What the audit says about one call."""
+        events = self._ask("GET", f"/audit/v1/events?correlationId={correlation_id}&size=100")["content"]
+        return [event["auditType"] for event in events]
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        answer = self._http.request(method, path, json=body)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
+        told: dict[str, Any] = answer.json()
+        return told
+
+
+def tell(what: str, task: dict[str, Any]) -> None:
+    """What the app sees of a task."""
+    reasons = ", ".join(task.get("metadata", {}).values())
+    parts = [part["text"] for artifact in task.get("artifacts", []) for part in artifact["parts"]]
+    print(f"{what}: {task['status']['state']}: {reasons or ' '.join(parts)}")
+
+
+def held(app: App, operator: Operator) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send the number, and find it held; returns the task and the approval."""
+    task = app.send(SSN)
+    tell("held", task)
+    assert task["status"]["state"] == "TASK_STATE_WORKING"
+    assert task["metadata"] == {
+        "relay_reason": "HITL_HELD",
+        "policy_name": POLICY["name"],
+        "policy_version": "1",
+        "policy_level": "TENANT",
+    }
+    assert app.task(task["id"])["metadata"] == task["metadata"]
+    (approval,) = operator.pending()
+    assert approval["taskId"] == task["id"]
+    assert approval["detectionSource"] == "POLICY_ESCALATION"
+    assert approval["agentMessageText"] == SSN
+    assert approval["matchedContent"] == "536-22-8764"
+    assert (approval["policyName"], approval["resolution"]) == (POLICY["name"], None)
+    return task, approval
+
+
+def approved(app: App, operator: Operator, clerk: Clerk) -> None:
+    """Held, approved, completed."""
+    task, approval = held(app, operator)
+    assert clerk.told == []
+    resolved = operator.resolve(approval, "APPROVED", "Checked with the customer.")
+    assert resolved["resolution"]["action"] == "APPROVED"
+    wait_until(lambda: app.task(task["id"])["status"]["state"] == "TASK_STATE_COMPLETED")
+    done = app.task(task["id"])
+    tell("approved", done)
+    assert "relay_reason" not in done.get("metadata", {})
+    assert done["artifacts"][0]["parts"][0]["text"] == "It is filed."
+    assert clerk.told == [SSN]
+    assert {"HITL", "HITL_GUARD", "HITL_RESOLUTION"} <= set(operator.audited(approval["correlationId"]))
+
+
+def rejected(app: App, operator: Operator, clerk: Clerk) -> None:
+    """Held, rejected, canceled."""
+    clerk.told.clear()
+    task, approval = held(app, operator)
+    operator.resolve(approval, "REJECTED", "Not by message.")
+    wait_until(lambda: app.task(task["id"])["status"]["state"] == "TASK_STATE_CANCELED")
+    done = app.task(task["id"])
+    tell("rejected", done)
+    assert done["metadata"] == {**task["metadata"], "relay_reason": "HITL_REJECTED"}
+    assert clerk.told == []
+    assert operator.pending() == []
+
+
+def main() -> None:
+    """Write the policy, and send the number twice."""
+    clerk, port = Clerk(), free_port()
+    agent_url = f"http://127.0.0.1:{port}"
+    with serving(clerk_app(agent_url, clerk), port), relay(agent_url) as (url, operator_key, app_key):
+        app, operator = App(url, app_key), Operator(url, operator_key)
+        operator.bind(POLICY)
+        # Presidio loads for some seconds, and what cannot be checked meanwhile is held.
+        wait_until(lambda: operator.would("Good morning.") == "PASS")
+        assert operator.would(SSN) == "HOLD"
+        task = app.send("Good morning.")
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        clerk.told.clear()
+        approved(app, operator, clerk)
+        rejected(app, operator, clerk)
+
+
+if __name__ == "__main__":
+    main()
