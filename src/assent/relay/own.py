@@ -11,7 +11,6 @@ from assent.relay.a2a.dialects import Operation
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.access import NO_SUCH_TASK
 from assent.relay.faces import face_of
 from assent.relay.inspection import Answered, Exchange, Refused
 from assent.relay.registry import Subscription
@@ -91,26 +90,20 @@ class OwnTasks:
         """The task as the book has it."""
         return await self._book.find(subscription.tenant, subscription.sink.id, "task", task_id)
 
-    async def changed(self, subscription: Subscription, task_id: str, *, within: float) -> Entry:
-        """The task once the relay no longer holds it, or as it stands when the time is over."""
+    async def let_go(self, subscription: Subscription, task_id: str) -> Entry | None:
+        """The task once the relay no longer holds it; None if there is no such task."""
         key = (subscription.tenant, subscription.sink.id, task_id)
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
-            entry = await self.now(subscription, task_id)
-            if entry is not None and entry.mask is not None:
-                async with asyncio.timeout(within):
-                    await event.wait()
-        except TimeoutError:
-            pass
+            while (entry := await self.now(subscription, task_id)) is not None and entry.mask is not None:
+                await event.wait()
+                event.clear()
+            return entry
         finally:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
                 del self._waiting[key]
-        entry = await self.now(subscription, task_id)
-        if entry is None:
-            raise A2AProblem("task_not_found", NO_SUCH_TASK)
-        return entry
 
     def tell(self, tenant: str, agent: str, task_id: str) -> None:
         """Wake whoever waits: the relay has let go of the task."""

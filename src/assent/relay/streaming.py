@@ -13,7 +13,6 @@ from assent.relay.a2a.problems import A2AProblem, error_body
 from assent.relay.a2a.reply import read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.calls import Calls
-from assent.relay.faces import face_of
 from assent.relay.own import may_ask
 from assent.relay.reasons import Timeout, as_metadata
 from assent.relay.taskbook import Entry
@@ -54,7 +53,8 @@ class Streams:
             url = await calls.url_for(way, call)
             response = await self._begin(way, call, url)
         except Taken as taken:
-            return await self._own(way, taken, receive, write)
+            await self._own(way, taken, receive, write)
+            return None
         goes_on = False
         try:
             if kind_of(response) != EVENTS_TYPE or response.status != 200:
@@ -101,8 +101,8 @@ class Streams:
 
     async def _pump(self, way: Way, response: aiohttp.ClientResponse, receive: Receive, write: Write) -> None:
         """Read and write until one side ends."""
-        limits = self._calls.limits
-        pass_on = _EventPasser(self._calls, way)
+        calls, limits = self._calls, self._calls.limits
+        pass_on = _EventPasser(calls, way)
         watch = self._watch(receive, response.close)
         try:
             async with asyncio.timeout(limits.stream_for.total_seconds()):
@@ -113,7 +113,7 @@ class Streams:
                         await _write_within(write, ready, limits.read_for.total_seconds())
                     pass_on.check()
         except Taken as taken:
-            await write(_event((await self._calls.taken(way, taken)).body))
+            await self._until_decided(way, await calls.taken(way, taken), write, watch)
         except (A2AProblem, TimeoutError) as failure:
             if not watch.done():
                 await write(_last_words(_problem(failure), way.call))
@@ -141,7 +141,7 @@ class Streams:
                 goes_on = True
                 await write(_event((await self._go_on_without(way, stream, job, response)).body))
         except Taken as taken:
-            await write(_event((await self._calls.taken(way, taken)).body))
+            await self._until_decided(way, await self._calls.taken(way, taken), write, watch)
         except A2AProblem as problem:
             await write(_last_words(problem, way.call))
         except CallerLeft:
@@ -213,37 +213,56 @@ class Streams:
 
     # Tasks that the relay speaks for
 
-    async def _own(self, way: Way, taken: Taken, receive: Receive, write: Write) -> Answer | None:
-        """A task the relay knows by itself: told at once, and again when its call has ended."""
-        calls, call = self._calls, way.call
-        answer = await calls.taken(way, taken)
-        task_id = call.task_id
-        if answer.reply is None or answer.reply.final or task_id is None:
-            await write(_event(answer.body))
-            return None
-        ended = asyncio.ensure_future(calls.overdue.wait(way.subscription, task_id))
-        watch = self._watch(receive, ended.cancel)
+    async def _own(self, way: Way, taken: Taken, receive: Receive, write: Write) -> None:
+        """A task the relay knows by itself: told at once, and again when something has become of it."""
+        answer = await self._calls.taken(way, taken)
+        gone = asyncio.Event()
+        watch = self._watch(receive, gone.set)
         try:
-            await write(_event(answer.body))
-            async with asyncio.timeout(calls.limits.stream_for.total_seconds()):
-                await ended
-            await write(await self._ended(way, task_id))
-        except (asyncio.CancelledError, TimeoutError):
-            if not watch.done():
-                raise
+            await self._until_decided(way, answer, write, watch)
+        except CallerLeft:
+            pass
         finally:
             watch.cancel()
-            ended.cancel()
-        return None
 
-    async def _ended(self, way: Way, task_id: str) -> bytes:
-        calls, call = self._calls, way.call
-        tenant, agent = way.subscription.tenant, way.subscription.sink.id
-        entry: Entry | None = await calls.overdue.book.find(tenant, agent, "task", task_id)
-        if entry is None or entry.upstream_id is not None:
-            return b""  # the agent knows it by now: whoever asks again is told by the agent
-        face = face_of(entry, call.dialect, calls.overdue.now())
-        return frame(task_reply(face, call.operation, call.dialect, call.rpc_id))
+    async def _until_decided(
+        self, way: Way, answer: Answer, write: Write, watch: "asyncio.Task[None]"
+    ) -> None:
+        """Tell of a task that waits for a person or its agent, and keep the stream open for what comes of it.
+
+        Whoever sent a message waits no longer than for any other answer; whoever subscribed, to the end.
+        """
+        calls, limits, reply = self._calls, self._calls.limits, answer.reply
+        await write(_event(answer.body))
+        task_id = None if reply is None or reply.final else reply.task_id
+        if task_id is None:
+            return
+        within = limits.stream_for if way.call.operation == "subscribe" else limits.early_return_for
+        until = asyncio.get_running_loop().time() + within.total_seconds()
+        decided = asyncio.ensure_future(self._decided(way, task_id))
+        try:
+            while not decided.done() and not watch.done():
+                left_s = until - asyncio.get_running_loop().time()
+                if left_s <= 0:
+                    return
+                beat_s = min(left_s, limits.heartbeat_for.total_seconds())
+                await asyncio.wait({decided, watch}, timeout=beat_s, return_when=asyncio.FIRST_COMPLETED)
+                if not decided.done() and not watch.done():
+                    await _write_within(write, HEARTBEAT, limits.read_for.total_seconds())
+            entry = None if watch.done() else decided.result()
+            if entry is not None:
+                await _write_within(
+                    write, frame(calls.own.told(way.call, entry)), limits.read_for.total_seconds()
+                )
+        finally:
+            decided.cancel()
+
+    async def _decided(self, way: Way, task_id: str) -> Entry | None:
+        """The task as it ended; None if the agent goes on with it, and is the one to be asked."""
+        calls = self._calls
+        await calls.overdue.wait(way.subscription, task_id)
+        entry = await calls.own.let_go(way.subscription, task_id)
+        return None if entry is None or (entry.upstream_id is not None and entry.ending is None) else entry
 
     def _watch(self, receive: Receive, left: Callable[[], object]) -> "asyncio.Task[None]":
         """Notice a caller that leaves; a server that stops makes all of them leave."""
