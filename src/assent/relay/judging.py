@@ -63,8 +63,8 @@ class Judge:
         message: A2ACall | A2AReply = exchange.call
         if leg in _RESPONSES and exchange.reply is not None:
             message = exchange.reply
-        pieces = [Scannable(one.path, one.text) for one in message.pieces()]
-        members = [part_of(one.path) for one in pieces] if len(pieces) > 1 else [None] * len(pieces)
+        pieces = message.pieces()
+        members = [part_of(one.path) for one in pieces] if len(pieces) > 1 else []
         found = await self._evaluate(leg, exchange, pieces, members, message.opaque())
         if found.outcome is Outcome.PASS:
             return PASSED
@@ -81,7 +81,7 @@ class Judge:
         self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
         """All events at once; to be held, they become the one answer that a person can decide about."""
-        pieces = [[Scannable(one.path, one.text) for one in reply.pieces()] for reply in replies]
+        pieces = [reply.pieces() for reply in replies]
         every = [piece for own in pieces for piece in own]
         opaque = [path for reply in replies for path in reply.opaque()]
         about = replace(exchange, reply=next((one for one in replies if one.task_id is not None), None))
@@ -114,7 +114,7 @@ class Judge:
         self,
         leg: Leg,
         exchange: Exchange,
-        pieces: list[Scannable],
+        pieces: Sequence[Scannable],
         members: Sequence[Member | None],
         opaque: Sequence[str],
     ) -> Evaluation:
@@ -135,7 +135,7 @@ class Judge:
         inspector: PolicyInspector,
         leg: Leg,
         exchange: Exchange,
-        pieces: list[Scannable],
+        pieces: Sequence[Scannable],
         joined: Joined,
     ) -> Evaluation:
         way = exchange.subscription
@@ -148,7 +148,7 @@ class Judge:
             found = told_of_each(found, joined, pieces)
         return await self._spared(exchange, pieces, found) if found.outcome is Outcome.HOLD else found
 
-    async def _spared(self, exchange: Exchange, pieces: list[Scannable], found: Evaluation) -> Evaluation:
+    async def _spared(self, exchange: Exchange, pieces: Sequence[Scannable], found: Evaluation) -> Evaluation:
         """What a person has let pass before is not held again."""
         approved = await self._holder.approved(exchange)
         if not approved:

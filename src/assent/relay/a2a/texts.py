@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct
-
+from assent.ports.detector import Scannable
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
 
@@ -22,11 +21,9 @@ OPAQUE = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
 FREE = frozenset({"data", "metadata"})
 
 
-class Piece(Struct, frozen=True):
+class Piece(Scannable, frozen=True):
     """One text of a message, where it stands, and whether it is a value or the name of one."""
 
-    path: str
-    text: str
     role: Literal["value", "key"] = "value"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -25,6 +25,8 @@ class _Bundle(Struct, frozen=True, kw_only=True):
     kind: str
     detector: Detector | None
     prepared: PreparedRules | None
+    at_once: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
+    """How a message is scanned without waiting, if the detector knows how: `scan_now` of what it prepared."""
     numbers: Mapping[tuple[str, str], int]
 
 
@@ -114,8 +116,10 @@ async def _scan(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     if bundle.detector is None or bundle.prepared is None:
         return _failed(step, f"no detector for {bundle.kind} is ready here")
     try:
-        async with asyncio.timeout(bundle.detector.within.total_seconds()):
-            scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
+        scan = None if bundle.at_once is None else bundle.at_once(pieces, step.wanted)
+        if scan is None:
+            async with asyncio.timeout(bundle.detector.within.total_seconds()):
+                scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
     except TimeoutError:
         return _failed(step, f"{bundle.kind} took too long")
     except Exception as error:  # whatever a plug-in raises
@@ -163,7 +167,8 @@ def _bundle(kind: str, policies: Sequence[Policy], detector: Detector | None) ->
     except Exception:
         logger.exception("The rules for %s cannot be made ready; their messages are held.", kind)
     numbers = {_key(policy): number for number, policy in enumerate(policies)}
-    return _Bundle(kind=kind, detector=detector, prepared=prepared, numbers=numbers)
+    at_once = getattr(prepared, "scan_now", None)
+    return _Bundle(kind=kind, detector=detector, prepared=prepared, at_once=at_once, numbers=numbers)
 
 
 def _step(bundle: _Bundle, places: Mapping[tuple[str, str], int]) -> _Step:

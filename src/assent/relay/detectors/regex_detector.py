@@ -82,16 +82,28 @@ class PreparedPatterns:
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Short messages are scanned at once; long ones, and patterns that backtrack, in a thread."""
-        timed = [number for number in self._timed if wanted is None or number in wanted]
-        started = time.monotonic()
-        deadline = started + self._within_s * 0.8  # to hand over what was found before nobody waits for it
-        if timed or not self._is_short(pieces):
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, self._scan, pieces, wanted, timed, deadline)
-        found = self._scan(pieces, wanted, timed, deadline)
-        if time.monotonic() - started > INLINE_WITHIN_S:
+        found = self.scan_now(pieces, wanted)
+        if found is not None:
+            return found
+        timed = self._timed_of(wanted)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._scan, pieces, wanted, timed, self._deadline())
+
+    def scan_now(self, pieces: Sequence[Scannable], wanted: frozenset[int] | None = None) -> Scan | None:
+        """What comes of a short message that needs no thread; None for any other."""
+        if self._timed_of(wanted) or not self._is_short(pieces):
+            return None
+        started = time.thread_time()  # what others take of a busy machine says nothing about the patterns
+        found = self._scan(pieces, wanted, [], self._deadline())
+        if time.thread_time() - started > INLINE_WITHIN_S:
             self._inline = 0
         return found
+
+    def _timed_of(self, wanted: frozenset[int] | None) -> list[int]:
+        return self._timed if wanted is None else [number for number in self._timed if number in wanted]
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._within_s * 0.8  # to hand over what was found before nobody waits
 
     def _is_short(self, pieces: Sequence[Scannable]) -> bool:
         """Whether to scan at once. After a scan that took long, longer and longer texts are tried again."""

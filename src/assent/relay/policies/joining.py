@@ -28,8 +28,8 @@ class Member(Struct, frozen=True):
 class Joined(Struct, frozen=True, kw_only=True):
     """What detectors are to look at."""
 
-    scannables: list[Scannable]
-    numbers: list[int]
+    scannables: Sequence[Scannable]
+    numbers: Sequence[int]
     """For each scannable that is one text, which; -1 - i for the i-th of the joined ones."""
     spans: list[tuple[list[int], list[int]]]
     """For each joined text, its members and where each begins."""
@@ -43,11 +43,15 @@ def part_of(path: str) -> Member | None:
 
 def join(pieces: Sequence[Scannable], members: Sequence[Member | None]) -> Joined:
     """The texts to look at: single ones, and joined ones wherever several belong together."""
+    if not any(members):
+        return Joined(scannables=pieces, numbers=range(len(pieces)), spans=[])
     groups: dict[Hashable, list[int]] = {}
     for number, member in enumerate(members):
         if member is not None:
             groups.setdefault(member.of, []).append(number)
     several = [group for group in groups.values() if len(group) > 1]
+    if not several:
+        return Joined(scannables=pieces, numbers=range(len(pieces)), spans=[])
     left_out = {
         number
         for group in several
