@@ -52,6 +52,7 @@ class Errands(AgentExecutor):
         self.go_on = threading.Event()
         self.texts: list[str] = []
         """What it was told."""
+        self.canceled = 0
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
@@ -69,7 +70,10 @@ class Errands(AgentExecutor):
             task = new_task_from_user_message(context.message)
             await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
-        if text.startswith("ask"):
+        if text.startswith("late ask"):
+            await updater.start_work()
+            await self._told_to_go_on()
+        if text.startswith(("ask", "late ask")):
             await updater.requires_input(updater.new_agent_message([new_text_part("which one?")]))
             return
         await updater.start_work()
@@ -87,6 +91,7 @@ class Errands(AgentExecutor):
         await updater.complete(updater.new_agent_message([new_text_part("done")]))
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        self.canceled += 1
         await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
 
     async def _spell(self, updater: TaskUpdater, text: str) -> None:

@@ -1,11 +1,10 @@
 """A message is held before it reaches the agent: what its caller sees, and what becomes of it."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
-from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,
     DONE,
@@ -13,7 +12,6 @@ from tests.relay.holds.holding import (
     WORKING,
     decide,
     errand,
-    holding_server,
     pending,
     reason,
     settled,
@@ -22,19 +20,6 @@ from tests.relay.holds.holding import (
 )
 from tests.relay.test_pass_through import BINDINGS
 from tests.server.running import RunningServer
-
-
-@pytest.fixture(scope="module")
-def agent() -> Iterator[SdkAgent]:
-    with running_agent() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with holding_server(tmp_path_factory.mktemp("relay"), {"errands": agent.url}) as found:
-        yield found
-
 
 HELD = {
     "relay_reason": "HITL_HELD",

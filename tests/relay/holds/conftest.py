@@ -1,0 +1,21 @@
+"""One agent and one server for each file."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.relay.holds.holding import holding_server
+from tests.server.running import RunningServer
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[SdkAgent]:
+    with running_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with holding_server(tmp_path_factory.mktemp("relay"), {"errands": agent.url}) as found:
+        yield found

@@ -1,0 +1,124 @@
+"""A held message that was streamed: told as waiting, kept open, and ended with what a person decided."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from a2a.helpers.proto_helpers import new_text_message
+from a2a.types.a2a_pb2 import Role, SendMessageRequest, SubscribeToTaskRequest, Task
+
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.holds.holding import (
+    CANCELED,
+    DONE,
+    WORKING,
+    decide,
+    errand,
+    holding_server,
+    reason,
+    settled,
+    task_of,
+    texts,
+)
+from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.server.running import RunningServer
+
+PATIENCE_S = 15
+
+
+class Stream:
+    """The events of a stream, one by one."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = aiter(events)
+
+    async def next(self) -> Any:
+        return await asyncio.wait_for(anext(self._events), PATIENCE_S)
+
+    async def rest(self) -> list[Any]:
+        async def all_of_them() -> list[Any]:
+            return [event async for event in self._events]
+
+        return await asyncio.wait_for(all_of_them(), PATIENCE_S)
+
+
+async def begun(made: Errand, text: str) -> tuple[Stream, list[Any]]:
+    """A stream with its events up to the one that says why it waits."""
+    request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER))
+    stream = Stream(made.streaming.send_message(request))
+    seen = [await stream.next()]
+    while not (seen[-1].HasField("task") and reason(seen[-1].task)):
+        seen.append(await stream.next())
+    return stream, seen
+
+
+def last_task(events: list[Any]) -> Task:
+    return [event.task for event in events if event.HasField("task")][-1]
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+@pytest.mark.parametrize("flower", ["tulip", "marigold"])
+def test_a_held_stream_ends_with_the_answer_once_it_is_approved(
+    server: RunningServer, binding: str, version: str, flower: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            stream, seen = await begun(made, f"echo {flower}")
+            held = last_task(seen)
+            assert held.status.state == WORKING
+            assert reason(held)["policy_name"] == f"No {flower}"
+            assert not any(event.HasField("artifact_update") for event in seen)
+            decide(server, held.id)
+            answered = last_task(await stream.rest())
+            assert answered.id == held.id
+            assert answered.status.state == DONE
+            assert texts(answered) == [f"echo {flower} {number}" for number in range(3)]
+            assert reason(answered) == {}
+
+    asyncio.run(run())
+
+
+def test_a_held_stream_ends_with_the_refusal(agent: SdkAgent, server: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(server) as made:
+            stream, seen = await begun(made, "stream tulip")
+            decide(server, last_task(seen).id, "reject")
+            ended = last_task(await stream.rest())
+            assert ended.status.state == CANCELED
+            assert reason(ended)["relay_reason"] == "HITL_REJECTED"
+            assert "stream tulip" not in agent.executor.texts
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_whoever_subscribes_to_a_held_task_is_told_what_became_of_it(
+    server: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            [sent] = await made.send("echo tulip")
+            stream = Stream(made.streaming.subscribe(SubscribeToTaskRequest(id=sent.task.id)))
+            assert reason((await stream.next()).task)["relay_reason"] == "HITL_HELD"
+            decide(server, sent.task.id)
+            answered = last_task(await stream.rest())
+            assert texts(answered) == ["echo tulip 0", "echo tulip 1", "echo tulip 2"]
+
+    asyncio.run(run())
+
+
+def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(
+    agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("impatient")
+    with holding_server(folder, {"errands": agent.url}, early_return="1s") as server:
+
+        async def run() -> None:
+            async with errand(server) as made:
+                stream, seen = await begun(made, "echo tulip")
+                assert await stream.rest() == []
+                task_id = last_task(seen).id
+                settled(server, decide(server, task_id))
+                assert (await task_of(made, task_id)).status.state == DONE
+
+        asyncio.run(run())

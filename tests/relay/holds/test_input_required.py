@@ -1,0 +1,167 @@
+"""An agent asks for input: a person is asked, not the caller, and the person's answer goes to the agent."""
+
+import asyncio
+
+import msgspec
+import pytest
+from a2a.types.a2a_pb2 import SubscribeToTaskRequest, TaskState
+
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.holds.holding import (
+    CANCELED,
+    DONE,
+    WORKING,
+    decide,
+    errand,
+    pending,
+    reason,
+    settled,
+    task_of,
+    texts,
+)
+from tests.relay.holds.test_held_streams import PATIENCE_S, Stream, begun, last_task
+from tests.relay.test_pass_through import BINDINGS
+from tests.server.running import RunningServer
+
+HELD = {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"}
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_the_reviewers_answer_goes_to_the_agent_on_the_same_task(
+    agent: SdkAgent, server: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            [sent] = await made.send("ask")
+            assert sent.task.status.state == WORKING
+            assert reason(sent.task) == HELD
+            assert not sent.task.status.HasField("message")
+            hold = pending(server, sent.task.id)
+            assert hold.detection_source == "AGENT_INPUT_REQUIRED"
+            assert hold.policy_name is None
+            assert b"which one?" in hold.body
+            settled(server, decide(server, sent.task.id, message=f"the red one, {binding} {version}"))
+            answered = await task_of(made, sent.task.id)
+            assert answered.status.state == DONE
+            assert answered.id == sent.task.id
+            assert texts(answered)[0] == f"the red one, {binding} {version} 0"
+            assert reason(answered) == {}
+            assert agent.executor.texts[-1] == f"the red one, {binding} {version}"
+
+    asyncio.run(run())
+
+
+def test_without_a_message_the_agent_is_told_that_it_is_approved(
+    agent: SdkAgent, server: RunningServer
+) -> None:
+    async def run() -> None:
+        async with errand(server) as made:
+            [sent] = await made.send("ask")
+            settled(server, decide(server, sent.task.id))
+            assert agent.executor.texts[-1] == "Approved"
+            assert (await task_of(made, sent.task.id)).status.state == DONE
+
+    asyncio.run(run())
+
+
+def test_an_agent_may_ask_again(server: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(server) as made:
+            [sent] = await made.send("ask")
+            first = decide(server, sent.task.id, message="ask me another")
+            settled(server, first)
+            assert reason(await task_of(made, sent.task.id)) == HELD
+            assert pending(server, sent.task.id).id != first.id
+            settled(server, decide(server, sent.task.id, message="now do it"))
+            assert texts(await task_of(made, sent.task.id))[0] == "now do it 0"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_refusal_cancels_the_task_with_the_agent_too(
+    agent: SdkAgent, server: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            [sent] = await made.send("ask")
+            before = agent.executor.canceled
+            settled(server, decide(server, sent.task.id, "reject"))
+            ended = await task_of(made, sent.task.id)
+            assert ended.status.state == CANCELED
+            nobody = dict.fromkeys(("policy_name", "policy_version", "policy_level"))
+            assert reason(ended) == {"relay_reason": "HITL_REJECTED", **nobody}
+            assert agent.executor.canceled == before + 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_question_in_a_stream_is_held_and_its_answer_told_there(
+    server: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            stream, seen = await begun(made, "ask")
+            assert reason(last_task(seen)) == HELD
+            assert "which one?" not in str(seen)
+            decide(server, last_task(seen).id, message="that one")
+            answered = last_task(await stream.rest())
+            assert texts(answered)[0] == "that one 0"
+
+    asyncio.run(run())
+
+
+def test_a_question_that_a_later_get_meets_is_held_once(agent: SdkAgent, server: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(server) as made:
+            agent.executor.go_on.clear()
+            [sent] = await made.send("late ask", return_immediately=True)
+            assert reason(sent.task) == {}
+            agent.executor.go_on.set()
+            async with asyncio.timeout(PATIENCE_S):
+                while not reason(met := await task_of(made, sent.task.id)):
+                    assert met.status.state != TaskState.TASK_STATE_INPUT_REQUIRED
+            assert reason(met) == HELD
+            again = await asyncio.gather(*(task_of(made, sent.task.id) for _ in range(5)))
+            assert [reason(one) for one in again] == [HELD] * 5
+            settled(server, decide(server, sent.task.id, message="fine"))
+            assert texts(await task_of(made, sent.task.id))[0] == "fine 0"
+
+    asyncio.run(run())
+
+
+def test_a_question_in_a_subscription_is_held(agent: SdkAgent, server: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(server) as made:
+            agent.executor.go_on.clear()
+            [sent] = await made.send("late ask", return_immediately=True)
+            stream = Stream(made.streaming.subscribe(SubscribeToTaskRequest(id=sent.task.id)))
+            await stream.next()
+            agent.executor.go_on.set()
+            event = await stream.next()
+            while not (event.HasField("task") and reason(event.task)):
+                assert "which one?" not in str(event)
+                event = await stream.next()
+            assert reason(event.task) == HELD
+            decide(server, sent.task.id, message="well")
+            assert texts(last_task(await stream.rest()))[0] == "well 0"
+
+    asyncio.run(run())
+
+
+def test_the_reviewer_sees_the_question_and_both_sides(server: RunningServer) -> None:
+    async def run() -> str:
+        async with errand(server) as made:
+            [sent] = await made.send("ask")
+            return pending(server, sent.task.id).case_id
+
+    found = server.run(server.parts.store.case_and_offer(asyncio.run(run())))
+    assert found is not None
+    case, offer = found
+    held = offer.context["held_message"]
+    assert (held["matter"], held["sender"], held["receiver"]) == ("input", "errands", "acme")
+    assert held["texts"][0]["excerpts"][0]["text"] == "which one?"
+    assert case.subject.door == "relay"
+    assert case.owner == "relay:default"
+    assert b"held_message" in msgspec.json.encode(offer.context)
