@@ -146,6 +146,8 @@ def bind(
         return
     click.echo(made["id"])
     click.echo(f"Bound at {made['bindingLevel']} level, through the group {made['groupId']}.", err=True)
+    for name in made["unregistered"]:
+        click.echo(f"Nobody is registered as {visible(name)}; until then this applies to nothing.", err=True)
 
 
 @click.command()

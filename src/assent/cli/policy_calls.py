@@ -1,6 +1,7 @@
 """Where `assent policy` does its work: on a server, or in the file that a server keeps."""
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -13,7 +14,7 @@ import msgspec
 from assent.cli.options import config_option, db_option, loaded, with_store
 from assent.client import ServerRefused
 from assent.desk import clock
-from assent.errors import CaseNotFound, SettingsError, Unavailable
+from assent.errors import CaseNotFound, SettingsError, Unavailable, ValidationFailed
 from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.protocol.addresses import is_secure_or_loopback
@@ -25,9 +26,11 @@ from assent.relay.api.route import ApiRequest, ApiRoute
 from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.bookkeeping import Bookkeeper
-from assent.relay.policies.policy import Policy
+from assent.relay.members import Members
+from assent.relay.registered import TENANT, RelaySettings
 from assent.relay.registry import DEFAULT_TENANT
 from assent.relay.replay import detectors_beside
+from assent.relay.roster import roster_of
 from assent.relay.shelf import Shelf, policies_in
 from assent.relay.tenancy import PERMISSIONS, Membership
 
@@ -77,10 +80,11 @@ def at(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
     if where["server"] is not None:
         return asyncio.run(on_server(where["server"], where["key"], where["tenant"], work))
     settings = loaded(where["config"], db=where["db"]).settings
-    named = None if settings.relay is None else settings.relay.policies
-    settled = [] if named is None else policies_in(named, now=clock.now())
     tenant = where["tenant"] or DEFAULT_TENANT
-    return with_store(settings.db, lambda store: _in_file(store, tenant, settled, work), create=create)
+    if not TENANT.fullmatch(tenant):
+        raise ValidationFailed("A tenant is named by at most 63 of a-z, 0-9 and -.")
+    relay = settings.relay or RelaySettings()
+    return with_store(settings.db, lambda store: _in_file(store, tenant, relay, work), create=create)
 
 
 def quoted(name: str) -> str:
@@ -99,18 +103,20 @@ async def on_server(server: str, key: str | None, tenant: str | None, work: Work
         return await work(_OnServer(http, server.rstrip("/"), tenant))
 
 
-async def _in_file(store: Store, tenant: str, settled: Sequence[Policy], work: Work[T]) -> T:
+async def _in_file(store: Store, tenant: str, relay: RelaySettings, work: Work[T]) -> T:
+    settled = [] if relay.policies is None else policies_in(relay.policies, now=clock.now())
     trail = StoredTrail(store, now=clock.now)
+    books = Bookkeeper(store, trail=trail, now=clock.now)
+    members = Members(roster_of(relay, os.environ), store=store)
     detectors = detectors_beside()
     shelf = Shelf(store, detectors, now=clock.now, of_settings=settled)
     try:
-        books = Bookkeeper(store, trail=trail, now=clock.now)
         routes = (
             *EvaluationApi(books, detectors, shelf).routes(),
             *ReplayApi(books, store, make=detectors_beside, monotonic=clock.monotonic).routes(),
             *PolicyApi(books, detectors).routes(),
             *PolicyGroupApi(books).routes(),
-            *BindingApi(books).routes(),
+            *BindingApi(books, members).routes(),
         )
         return await work(_InFile(routes, tenant))
     finally:

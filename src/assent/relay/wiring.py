@@ -175,7 +175,7 @@ class Relay:
             *ReplayApi(self.books, world.store, make=detectors_beside, monotonic=world.monotonic).routes(),
             *PolicyApi(self.books, self.detectors).routes(),
             *PolicyGroupApi(self.books).routes(),
-            *BindingApi(self.books).routes(),
+            *BindingApi(self.books, self.members).routes(),
             *AuditApi(world.store, self.trail, now=world.now).routes(),
             *TenantApi(self.keeping, self.trail).routes(),
         ]

@@ -20,6 +20,9 @@ from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.registry import Detectors, installed
+from assent.relay.members import Members
+from assent.relay.registered import AgentSettings, RelaySettings
+from assent.relay.roster import roster_of
 from assent.relay.shelf import Shelf
 from assent.relay.tenancy import PERMISSIONS, Membership, require
 from assent.stores.memory import MemoryStore
@@ -37,12 +40,13 @@ class PolicyDesk:
         self.books = Bookkeeper(store, trail=self.trail, now=clock)
         self.shelf = Shelf(store, detectors, now=clock, read=self.books.library)
         self.books.changed = self.shelf.reload
+        roster = roster_of(RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {})
         self.routes: tuple[ApiRoute, ...] = (
             *EvaluationApi(self.books, detectors, self.shelf).routes(),
             *ReplayApi(self.books, store, make=installed, monotonic=time.monotonic).routes(),
             *PolicyApi(self.books, detectors).routes(),
             *PolicyGroupApi(self.books).routes(),
-            *BindingApi(self.books).routes(),
+            *BindingApi(self.books, Members(roster)).routes(),
         )
 
     async def ask(

@@ -51,8 +51,10 @@ async def test_a_binding_is_written_and_read(desk: PolicyDesk):
         "validTo": None,
         "createdAt": "2026-01-01T06:00:00Z",
         "rev": 1,
+        "unregistered": ["travel", "hotel"],
     }
     assert await desk.ask("GET", f"/policy-bindings/{made['id']}") == made
+    assert (await desk.ask("GET", "/policy-bindings"))["content"] == [made]
 
 
 REFUSED = [
@@ -202,3 +204,13 @@ async def test_what_is_bound_to_nothing_leaves_what_is_in_force_as_it_is(desk: P
     policy = (await desk.ask("GET", f"/policy-groups/{bound_group}"))["policies"][0]["policy"]["policyId"]
     await desk.ask("PUT", f"/policies/{policy}", regex_draft("other"))
     assert desk.shelf.find("default") is not before
+
+
+async def test_a_name_that_nobody_has_is_told(desk: PolicyDesk):
+    group_id = await group(desk)
+    assert (await bound(desk, group_id, "AGENT", agentId="b"))["unregistered"] == []
+    wrong = await bound(desk, group_id, "AGENT", agentId="bb")
+    assert wrong["unregistered"] == ["bb"]
+    assert (await bound(desk, group_id))["unregistered"] == []
+    body = {"groupId": group_id, "bindingLevel": "AGENT", "agentId": "b"}
+    assert (await desk.ask("PUT", f"/policy-bindings/{wrong['id']}", body))["unregistered"] == []

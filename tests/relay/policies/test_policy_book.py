@@ -77,6 +77,7 @@ def test_bound_policies_are_in_force(book: Book):
     assert book.run("test", "--text", "a secret").exit_code == 0
     bound = book.run("bind", first, second, "--agent", "hotel", "--priority", "3")
     assert "Bound at AGENT level" in bound.stderr
+    assert "Nobody is registered as hotel; until then this applies to nothing." in bound.stderr
     assert book.run("test", "--text", "a secret").exit_code == 0
     held = book.run("test", "--text", "a secret", "--source", "me", "--sink", "hotel")
     assert held.exit_code == 12
@@ -143,6 +144,8 @@ def test_tenants_are_kept_apart(book: Book):
     book.run("add", "one.json", "--tenant", "acme")
     assert book.json("list") == []
     assert len(book.json("list", "--tenant", "acme")) == 1
+    with pytest.raises(ValidationFailed, match="A tenant is named by"):
+        book.run("list", "--tenant", "../acme")
 
 
 def test_a_server_is_not_asked_without_a_key_or_in_the_clear(book: Book):

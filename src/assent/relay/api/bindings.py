@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from assent.desk import minting
 from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
@@ -13,6 +14,7 @@ from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.preconditions import check_match
 from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
 from assent.relay.bookkeeping import Bookkeeper, Change
+from assent.relay.members import Members
 from assent.relay.policies.binding import (
     Binding,
     BindingDraft,
@@ -44,6 +46,10 @@ class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
     valid_to: Moment | None
     created_at: Moment
     rev: int
+    unregistered: Annotated[
+        tuple[str, ...],
+        Meta(description="Those of its names that nobody has: until somebody does, it applies to nothing."),
+    ] = ()
 
 
 class BindingList(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -65,8 +71,9 @@ class BindingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_
 class BindingApi:
     """What is answered there."""
 
-    def __init__(self, books: Bookkeeper) -> None:
+    def __init__(self, books: Bookkeeper, members: Members | None = None) -> None:
         self._books = books
+        self._members = members
 
     def routes(self) -> tuple[ApiRoute, ...]:
         """Every address of it."""
@@ -123,18 +130,20 @@ class BindingApi:
             binding = file_binding(draft, binding_id=minting.record_id("binding", now), now=now)
             return self._saving(request, library, binding, rev=1, what="CREATED")
 
-        return await self._books.change(request.member, plan)
+        return await self._checked(request, await self._books.change(request.member, plan))
 
     async def listed(self, request: ApiRequest) -> Page[BindingView]:
         """List bindings in the order in which they are looked at: wide levels first, then low priority."""
         asked = read_query(request, BindingQuery)
         library = await self._books.library(request.member.tenant)
         found = [held for held in library.bindings.values() if _fits(held.value, asked)]
-        return asked.cut([view_of(held) for held in sorted(found, key=lambda held: held.value.order)])
+        page = asked.cut([view_of(held) for held in sorted(found, key=lambda held: held.value.order)])
+        return replace(page, content=tuple([await self._checked(request, view) for view in page.content]))
 
     async def one(self, request: ApiRequest) -> BindingView:
         """Look at a binding."""
-        return view_of(_found(await self._books.library(request.member.tenant), request))
+        found = _found(await self._books.library(request.member.tenant), request)
+        return await self._checked(request, view_of(found))
 
     async def update(self, request: ApiRequest) -> BindingView:
         """Put another binding in the place of this one, at once."""
@@ -146,7 +155,7 @@ class BindingApi:
             binding = file_binding(draft, binding_id=held.value.id, now=held.value.created_at)
             return self._saving(request, library, binding, rev=held.rev + 1, what="UPDATED")
 
-        return await self._books.change(request.member, plan)
+        return await self._checked(request, await self._books.change(request.member, plan))
 
     async def remove(self, request: ApiRequest) -> None:
         """Delete a binding: what it brought does not apply any more."""
@@ -181,6 +190,19 @@ class BindingApi:
             )
 
         return await self._books.change(member, plan)
+
+    async def _checked(self, request: ApiRequest, view: BindingView) -> BindingView:
+        """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
+        named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
+        if self._members is None or view.binding_level is BindingLevel.TENANT:
+            return view
+        roster, tenant = await self._members.current(), request.member.tenant
+        missing = [
+            one
+            for one in named
+            if one is not None and (tenant, one) not in roster.agents and (tenant, one) not in roster.callers
+        ]
+        return replace(view, unregistered=tuple(missing))
 
     def _saving(
         self, request: ApiRequest, library: Library, binding: Binding, *, rev: int, what: str
