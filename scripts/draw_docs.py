@@ -6,6 +6,7 @@ from pathlib import Path
 
 from scripts import (
     draw_api,
+    draw_audit,
     draw_commands,
     draw_errors,
     draw_ledger,
@@ -13,6 +14,7 @@ from scripts import (
     draw_machine,
     draw_protocol,
     draw_python,
+    draw_relay_api,
     draw_settings,
     draw_tree,
 )
@@ -20,12 +22,19 @@ from scripts.drawing import ROOT, part_names, redrawn
 
 DRAWINGS: Mapping[str, Callable[[], str]] = {
     "settings": draw_settings.draw,
+    "relay-settings": draw_settings.draw_relay,
+    "relay-routes": draw_relay_api.draw_routes,
+    "relay-shapes": draw_relay_api.draw_shapes,
     "wire-errors": draw_errors.draw_wire,
     "local-errors": draw_errors.draw_local,
     "commands": draw_commands.draw,
     "routes": draw_api.draw_routes,
     "shapes": draw_api.draw_shapes,
     "limits": draw_limits.draw,
+    "audit-types": draw_audit.draw_types,
+    "audit-outcomes": draw_audit.draw_actions,
+    "audit-fields": draw_audit.draw_fields,
+    "audit-payload": draw_audit.draw_payload,
     "windows": draw_protocol.draw_windows,
     "schedule": draw_protocol.draw_schedule,
     "field-problems": draw_protocol.draw_field_problems,

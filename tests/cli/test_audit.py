@@ -96,7 +96,10 @@ def test_flags_say_which_events(where):
 def test_a_call_is_followed_step_by_step(where):
     lines = run(where, "trace", "call-1").splitlines()
     assert lines[0].startswith("call-1: 2 steps in ")
-    assert [line.split()[1] for line in lines[2:]] == ["COMMUNICATION_AUDIT", "REGEX_DETECTION"]
+    assert [line.split()[1:3] for line in lines[2:]] == [
+        ["1.000", "REGEX_DETECTION"],
+        ["-", "COMMUNICATION_AUDIT"],
+    ]
 
 
 def test_all_of_it_is_exported(where, tmp_path):

@@ -99,6 +99,7 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
     rows = [
         (
             f"+{one['offsetMicros'] / 1000:,.3f}",
+            "-" if one["durationMicros"] is None else f"{one['durationMicros'] / 1000:,.3f}",
             one["auditType"],
             one["auditAction"],
             _way(one),
@@ -106,7 +107,7 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
         )
         for one in found["steps"]
     ]
-    print_table(("ms", "type", "action", "way", "message"), rows, empty="There are no steps.")
+    print_table(("ms", "took", "type", "action", "way", "message"), rows, empty="There are no steps.")
 
 
 @audit.command()

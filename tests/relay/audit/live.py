@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,12 @@ class Live:
 
 
 @contextmanager
-def live(folder: Path, **keeping: TenantSettings) -> Iterator[Live]:
+def live(
+    folder: Path, policies: Sequence[dict[str, Any]] = POLICIES, **keeping: TenantSettings
+) -> Iterator[Live]:
     """All of it, for the tenant `default` unless it is told what to keep."""
     file = folder / "policies.json"
-    file.write_text(json.dumps(POLICIES))
+    file.write_text(json.dumps(policies))
     with raw_agent() as agent:
         agent.behave = repeat
         relay = RelaySettings(

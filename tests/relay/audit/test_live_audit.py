@@ -84,10 +84,10 @@ def test_a_held_message_is_one_trace_from_the_first_look_to_the_resolution(relay
     trace = relay.auditor.get(f"/audit/v1/traces/{name}").json()
     steps = [(step["auditType"], step["auditAction"]) for step in trace["steps"]]
     assert steps == [
+        ("COMMUNICATION_AUDIT", "HUMAN_REVIEW_REQUIRED"),
         ("REGEX_DETECTION", "HUMAN_REVIEW_REQUIRED"),
         ("HITL", "HUMAN_REVIEW_REQUIRED"),
         ("HITL_GUARD", "HUMAN_REVIEW_REQUIRED"),
-        ("COMMUNICATION_AUDIT", "HUMAN_REVIEW_REQUIRED"),
         ("HITL_RESOLUTION", "LOG"),
         ("COMMUNICATION_AUDIT", "LOG"),
     ]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from assent.errors import CaseNotFound, ValidationFailed
-from assent.ports.relay_store import AuditFilter, AuditRow, RelayStore, Trace
+from assent.ports.relay_store import AuditFilter, RelayStore, Trace
 from assent.protocol.moment import Moment
 from assent.protocol.shape import quote
 from assent.relay.api.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
@@ -101,9 +101,10 @@ class TraceView(Struct, frozen=True, kw_only=True, rename="camel"):
     """All that belongs to one call, in numbers."""
 
     correlation_id: str
-    start_time: Moment
-    """When the first event was made."""
-    end_time: Moment
+    start_time: Annotated[
+        Moment, Meta(description="In a list when the first event was made, of one trace when it began.")
+    ]
+    end_time: Annotated[Moment, Meta(description="When the last event was made.")]
     total_duration_micros: int
     step_count: int
 
@@ -114,8 +115,8 @@ class Step(Struct, frozen=True, kw_only=True, rename="camel"):
     event_id: str
     audit_type: str
     audit_action: str | None
-    offset_micros: Annotated[int, Meta(description="How long after the first event it was made.")]
-    duration_micros: Annotated[int | None, Meta(description="How long it took until then.")]
+    offset_micros: Annotated[int, Meta(description="How long after the beginning of the call it began.")]
+    duration_micros: Annotated[int | None, Meta(description="How long it took.")]
     message: str
     source_agent: Party | None
     source_user: Party | None
@@ -127,7 +128,7 @@ class Step(Struct, frozen=True, kw_only=True, rename="camel"):
 class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
     """All that belongs to one call, step by step."""
 
-    steps: Annotated[tuple[Step, ...], Meta(description=f"The first {MOST_STEPS}, in order.")]
+    steps: Annotated[tuple[Step, ...], Meta(description=f"The first {MOST_STEPS}, as they began.")]
 
 
 _decode_event = msgspec.json.Decoder(AuditEvent).decode
@@ -238,14 +239,15 @@ class AuditApi:
         found, total = await self._store.audit(tenant, asked, page=0, size=MOST_STEPS, order="oldest")
         if not found:
             raise CaseNotFound("There is no such trace.")
-        began, ended = found[0].at, found[-1].at
+        events = sorted((_decode_event(row.body) for row in found), key=_beginning)
+        began, ended = events[0].sent_at, found[-1].at
         return TraceDetail(
             correlation_id=found[0].correlation_id,
             start_time=began,
             end_time=ended,
             total_duration_micros=_micros(began, ended),
             step_count=total,
-            steps=tuple(_step(row, began) for row in found),
+            steps=tuple(_step(event, began) for event in events),
         )
 
     async def export(self, request: ApiRequest) -> ApiStream:
@@ -284,13 +286,16 @@ def _trace_view(trace: Trace) -> TraceView:
     )
 
 
-def _step(row: AuditRow, began: datetime) -> Step:
-    event = _decode_event(row.body)
+def _beginning(event: AuditEvent) -> tuple[datetime, str]:
+    return event.sent_at, event.event_id
+
+
+def _step(event: AuditEvent, began: datetime) -> Step:
     return Step(
         event_id=event.event_id,
         audit_type=event.audit_type,
         audit_action=event.audit_action,
-        offset_micros=_micros(began, event.created_at),
+        offset_micros=_micros(began, event.sent_at),
         duration_micros=event.duration_micros,
         message=event.message,
         source_agent=event.source_agent,

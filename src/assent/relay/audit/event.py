@@ -17,12 +17,12 @@ AUDIT_TYPES: Mapping[str, str] = {
     "REGEX_DETECTION": "A policy with a pattern found something.",
     "PRESIDIO_DETECTION": "A policy with a Presidio entity found something.",
     "COMPREHEND_DETECTION": "A policy with a Comprehend entity found something.",
-    "RATE_LIMIT": "A caller was told to slow down.",
-    "SKILL_RESTRICTION": "A skill was not for this caller.",
+    "RATE_LIMIT": "Reserved for a kind of policy that the relay does not have yet.",
+    "SKILL_RESTRICTION": "Reserved for a kind of policy that the relay does not have yet.",
     "HITL": "A person is needed: a policy escalated the message, or the agent asked.",
     "HITL_GUARD": "The message is held and its task guarded until a person has decided.",
     "HITL_RESOLUTION": "The hold was resolved.",
-    "POLICY_LIFECYCLE": "A policy, a group of policies or a binding was created, changed or removed.",
+    "POLICY_LIFECYCLE": "A policy, a group of them, a binding or what is kept of the audit was changed.",
     "REGISTRY_LIFECYCLE": "An agent, a caller or a group of members was registered, changed or removed.",
 }
 """What an event may be about; plug-in detectors add `…_DETECTION` of their own."""
@@ -50,43 +50,68 @@ class Payload(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     version: str | None = None
     """The version of A2A."""
     method: str | None = None
-    """The operation, such as `SendMessage`."""
+    """The operation by its name in that version, such as `SendMessage`."""
     stage: str | None = None
-    """The leg on which the message was looked at."""
+    """`RESUMED` for a held message that went on."""
     http_status: int | None = None
+    """What the caller got."""
     error_message: str | None = None
+    """Why it failed."""
     error_code: int | str | None = None
+    """The same as JSON-RPC numbers it."""
     request_body: Any = None
+    """What was asked, masked or whole as the tenant wants it."""
     request_headers: dict[str, str] | None = None
+    """Headers of the request; kept by no part of the relay today."""
     response_body: Any = None
+    """What the caller was answered; a stream as the one answer its events come to."""
     response_headers: dict[str, str] | None = None
+    """Headers of the answer; kept by no part of the relay today."""
     task_state: str | None = None
+    """Where the task stood then."""
 
 
 class AuditEvent(Struct, frozen=True, kw_only=True, rename="camel"):
     """One event; null where something does not apply."""
 
     event_id: str
+    """Unlike any other; ids rise with the time."""
     tenant_id: str
+    """Whose event it is."""
     audit_type: str
+    """What it is about: one of the types."""
     transport: Transport | None = None
+    """How the call travelled: `JSONRPC`, `REST` or `GRPC`."""
     audit_action: str | None = None
+    """What it came to: one of the outcomes."""
     sent_at: datetime
-    """When the message began its way; `createdAt` is when the event was made."""
+    """When it began."""
     created_at: datetime
+    """When the event was made, which is when it ended."""
     duration_micros: int | None = None
+    """How long it took, in millionths of a second."""
     message: str = ""
     """What happened, in a sentence that shows nothing of the message."""
     correlation_id: str
+    """The call it belongs to: the caller's `X-Correlation-Id`, or one that the relay made."""
     source_agent: Party | None = None
+    """The calling agent, `id` and `name`."""
     source_user: Party | None = None
+    """The calling user, or the member who changed something."""
     sink_agent: Party | None = None
+    """The agent that was called."""
     payload: Payload | None = None
+    """The message itself, see below."""
     metadata: dict[str, Any] | None = None
+    """What else there is to say about an event of this type."""
     context_id: str | None = None
+    """The conversation, as the caller names it."""
     task_id: str | None = None
+    """The task, as the caller names it."""
     message_id: str | None = None
+    """The message, as its sender names it."""
     task_state: str | None = None
+    """Where the task stood then."""
 
 
 def transport_of(dialect: Dialect) -> Transport:

@@ -1,0 +1,97 @@
+"""The events and commands that the pages about the audit show are those that really come out."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from assent.cli.main import cli
+from tests.docs.markdown import ROOT, blocks
+from tests.relay.audit.live import SSN, Live, live, policy
+from tests.waiting import eventually
+
+HOWTO = ROOT / "docs" / "howto" / "audit.md"
+REFERENCE = ROOT / "docs" / "reference" / "audit.md"
+POLICIES = [
+    policy("Mask card numbers", r"\d{4} \d{4} \d{4} \d{4}", "MASK", requestFromSource=True),
+    policy("Review Messages with SSNs", r"\d{3}-\d{2}-\d{4}", "HUMAN_REVIEW_REQUIRED", requestToSink=True),
+]
+OTHER_EACH_TIME = frozenset(
+    {"eventId", "sentAt", "startTime", "durationMicros", "totalDurationMicros", "offsetMicros"}
+    | {"taskId", "contextId", "policyId", "approvalId", "caseId", "digest"}
+)
+
+
+@pytest.fixture(scope="module")
+def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """After one call that was masked, and one that was held, approved and answered."""
+    with live(tmp_path_factory.mktemp("audit"), POLICIES) as relay:
+        relay.say("Will it rain? My card is 4111 1111 1111 1111.")
+        relay.say(f"My SSN is {SSN}.")
+        (held,) = relay.auditor.get("/relay/v1/approvals").json()["content"]
+        relay.server.advance(seconds=40)
+        address = f"/relay/v1/approvals/{held['id']}"
+        relay.auditor.post(f"{address}/resolve", json={"action": "APPROVED", "message": "She may."})
+        eventually(lambda: relay.auditor.get(address).json()["completedAt"])
+        yield relay
+
+
+def fixed(value: Any, shown: Any) -> Any:
+    """The value with what is another each time as it is shown; its names and kinds must be the same."""
+    if isinstance(value, dict) and isinstance(shown, dict):
+        return {
+            name: shown[name] if name in OTHER_EACH_TIME and name in shown else fixed(one, shown.get(name))
+            for name, one in value.items()
+        }
+    if isinstance(value, list) and isinstance(shown, list) and len(value) == len(shown):
+        return [fixed(one, other) for one, other in zip(value, shown, strict=True)]
+    return value
+
+
+def real(relay: Live) -> list[Any]:
+    """What the reference shows, in its order."""
+    match, call = relay.events(correlationId="call-1")
+    (resolution,) = relay.events(auditType="HITL_RESOLUTION")
+    return [call, match, resolution, relay.auditor.get("/audit/v1/traces/call-1").json()]
+
+
+@pytest.mark.parametrize("place", range(4), ids=["call", "match", "resolution", "trace"])
+def test_the_reference_shows_events_that_really_come_out(relay: Live, place: int):
+    shown = json.loads(blocks(REFERENCE, "json")[place])
+    assert fixed(real(relay)[place], shown) == shown
+
+
+def told(output: str) -> list[list[str]]:
+    """The words of some lines, whatever the time was."""
+    return [re.sub(r"[\d,]+\.\d{3}", "#", line).split() for line in output.splitlines()]
+
+
+def test_a_trace_looks_as_the_page_shows_it(relay: Live):
+    shown = next(text for text in blocks(HOWTO, "text") if "audit trace" in text)
+    command, _, output = shown.partition("\n")
+    env = {"ASSENT_DB": relay.server.parts.settings.db}
+    done = CliRunner().invoke(cli, command.removeprefix("$ assent ").split(), env=env)
+    assert told(done.stdout) == told(output)
+
+
+def test_every_command_of_the_page_can_be_called(relay: Live, tmp_path):
+    env = {"ASSENT_DB": relay.server.parts.settings.db}
+    for text in blocks(HOWTO, "shell"):
+        for line in text.splitlines():
+            if line.startswith("assent "):
+                words = line.replace("events.jsonl", str(tmp_path / "events.jsonl")).split()[1:]
+                assert CliRunner().invoke(cli, words, env=env).exit_code == 0, line
+
+
+def test_every_address_of_the_page_can_be_asked(relay: Live):
+    for address in re.findall(r"https://assent\.example(/audit[^\s\"]+)", HOWTO.read_text("utf-8")):
+        assert relay.auditor.get(address).status_code == 200, address
+
+
+def test_what_is_kept_can_be_said_as_the_page_says_it(relay: Live):
+    (body,) = blocks(HOWTO, "json")
+    with relay.server.client(relay.server.create_key("root", "admin")) as root:
+        assert root.put("/relay/v1/tenant", json=json.loads(body)).status_code == 200
