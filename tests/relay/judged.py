@@ -51,7 +51,9 @@ from tests.relay.test_pass_through import BINDINGS, Errand
 T = TypeVar("T")
 
 
-async def put_in_force(store: RelayStore, drafts: dict[str, dict[str, Any]], sink: str) -> None:
+async def put_in_force(
+    store: RelayStore, drafts: dict[str, dict[str, Any]], sink: str, *, rev: int = 1
+) -> None:
     """A policy for each caller, bound to its subscription."""
     now = clock.now()
     for name, draft in drafts.items():
@@ -61,7 +63,7 @@ async def put_in_force(store: RelayStore, drafts: dict[str, dict[str, Any]], sin
         await store.save_record(policy_record("default", kept, rev=1, now=now))
         await store.save_record(group_record("default", group(name, name), rev=1, now=now))
         await store.save_record(binding_record("default", bound, rev=1, now=now))
-    await store.save_record(book_record("default", rev=1, now=now))
+    await store.save_record(book_record("default", rev=rev, now=now))
 
 
 class MemoryTrail:

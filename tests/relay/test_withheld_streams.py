@@ -82,13 +82,18 @@ class Gate:
 
 
 @pytest.fixture(scope="module")
-def parts() -> Iterator[tuple[Judged, RawAgent]]:
-    store = MemoryStore()
-    asyncio.run(put_in_force(store, DRAFTS, "raw"))
+def store() -> MemoryStore:
+    found = MemoryStore()
+    asyncio.run(put_in_force(found, DRAFTS, "raw"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def parts(store: MemoryStore) -> Iterator[tuple[Judged, RawAgent]]:
     with raw_agent() as agent:
         settings = RelaySettings(
             agents={"raw": AgentSettings(url=agent.url)},
-            callers={name: CallerSettings(agents=("raw",)) for name in DRAFTS},
+            callers={name: CallerSettings(agents=("raw",)) for name in (*DRAFTS, "later")},
         )
         limits = {
             "early_return_for": timedelta(seconds=0.4),
@@ -175,6 +180,28 @@ def test_a_stream_that_is_only_logged_passes_as_it_comes(agent: RawAgent, client
             if "first" in line:
                 gate.open.set()
     assert gate.open.is_set()
+
+
+def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
+    parts: tuple[Judged, RawAgent], store: MemoryStore, agent: RawAgent, client: httpx.Client
+) -> None:
+    first = framed(begun("t13"), chunk("t13", "first SECRET", append=False))
+    gate = Gate(first, framed(chunk("t13", "then SECRET"), status("t13", "COMPLETED")))
+    agent.behave = gate
+
+    async def change() -> None:
+        await put_in_force(store, {"later": DRAFTS["masked"]}, "raw", rev=2)
+        await parts[0].shelf.reload("default")
+
+    lines = []
+    with client.stream("POST", "", json=CALL, headers={"Authorization": "Bearer later"}) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            if "first" in line:
+                parts[0].in_loop(change())
+                gate.open.set()
+    assert any("first SECRET" in line for line in lines)
+    assert any("then [MASKED:REGEX]" in line for line in lines)
 
 
 def test_a_caller_hears_of_its_task_at_once_and_of_the_waiting_after_a_while(

@@ -291,12 +291,13 @@ class _EventPasser:
         self._calls = calls
         self._way = way
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
-        self._read_all = calls.watched(way)
+        self._read_all = False
         self._known = False
 
     async def __call__(self, chunk: bytes) -> bytes:
         """What can be passed on by now; raises A2AProblem for what cannot be read."""
-        if not self._known or self._read_all:
+        # A stream may last for hours, and a policy may come into force meanwhile.
+        if not self._known or self._read_all or self._calls.watched(self._way):
             return b"".join([await self._pass(event) for event in self._splitter.feed(chunk)])
         whole = self._splitter.feed_whole(chunk)
         if self._calls.own.guard is None or not may_ask(whole):
