@@ -108,6 +108,11 @@ class Errand:
         client = self.streaming if stream else self.unary
         return [event async for event in client.send_message(request)]
 
+    async def send_as(self, text: str, message_id: str) -> list[Any]:
+        message = new_text_message(text, role=Role.ROLE_USER)
+        message.message_id = message_id
+        return [event async for event in self.unary.send_message(SendMessageRequest(message=message))]
+
 
 async def send(errand: Errand) -> Any:
     return await errand.send("echo")

@@ -26,6 +26,7 @@ from assent.relay.inspection import (
     Released,
 )
 from assent.relay.limits import RelayLimits
+from assent.relay.listing import listed
 from assent.relay.overdue import OverdueCalls
 from assent.relay.own import OwnTasks, asks_for_input
 from assent.relay.policies.policy import Leg
@@ -235,6 +236,8 @@ class Calls:
             return await self._about_configs(way, noted)
         if way.webhook is not None and reply.task_id is not None and noted.task_id is not None:
             await self._pushes.bind(way.webhook, task=reply.task_id, shown=noted.task_id)
+        if noted.operation == "list":
+            return await listed(self.own, way.subscription, way.call, noted)
         return self._own_card(way, noted) if noted.operation == "extended_card" else noted
 
     async def _join(self, way: Way, reply: A2AReply) -> None:

@@ -1,13 +1,13 @@
 """Tasks that the relay speaks for itself: held, taken over, or ended here."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import Operation
+from assent.relay.a2a.dialects import Dialect, Operation
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
 from assent.relay.a2a.reply import A2AReply
@@ -47,6 +47,10 @@ class Guard(Protocol):
         """End a task that waits for a person; raises A2AProblem if a person was faster."""
         ...
 
+    async def waiting(self, subscription: Subscription) -> Sequence[Entry]:
+        """Some of the caller's tasks that wait for a person and of which the agent knows nothing."""
+        ...
+
 
 class OwnTasks:
     """Tells of them, and lets callers wait for what becomes of them."""
@@ -76,8 +80,11 @@ class OwnTasks:
 
     def told(self, call: A2ACall, entry: Entry) -> Json:
         """The task as it stands, as an answer to this call."""
-        face = face_of(entry, call.dialect, self._now())
-        return task_reply(face, call.operation, call.dialect, call.rpc_id)
+        return task_reply(self.face(call.dialect, entry), call.operation, call.dialect, call.rpc_id)
+
+    def face(self, dialect: Dialect, entry: Entry) -> Json:
+        """The task as it stands."""
+        return face_of(entry, dialect, self._now())
 
     async def _canceled(self, subscription: Subscription, entry: Entry) -> Entry:
         if entry.ending is not None:

@@ -1,8 +1,10 @@
 """What callers and agents do to tasks that wait for people: agents ask for input, callers withdraw."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from assent.errors import AlreadyClosed, CaseExpired
+from assent.ports.relay_store import HoldFilter
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.holds.holds import Holds, owner_of
 from assent.relay.holds.settling import Settling
@@ -12,6 +14,7 @@ from assent.relay.taskbook import Entry
 
 DECIDED = "A decision has just been made; ask for the task again."
 WITHDRAWN = "Its caller canceled the task."
+MOST_LISTED = 50
 
 
 class TaskGuard:
@@ -37,3 +40,10 @@ class TaskGuard:
         if hold.status != "WITHDRAWN" or ended is None:
             raise A2AProblem("not_cancelable", DECIDED)
         return ended
+
+    async def waiting(self, subscription: Subscription) -> Sequence[Entry]:
+        """See `Guard`; the newest."""
+        asked = HoldFilter(status="PENDING", source=subscription.source.name, sink=subscription.sink.id)
+        holds, _ = await self._holds.store.holds(subscription.tenant, asked, page=0, size=MOST_LISTED)
+        found = [await self._settling.entry(hold) for hold in holds]
+        return [one for one in found if one is not None and one.upstream_id is None]

@@ -68,6 +68,14 @@ class Taking(Struct, frozen=True, kw_only=True):
     place: Place
     reply: A2AReply | None = None
 
+    @property
+    def content(self) -> str:
+        """What is said, by its digest: the same again if the same is said in another call."""
+        said: object = self.exchange.call.message if self.reply is None else self.reply.document
+        if self.reply is not None and self.reply.dialect.rpc:
+            said = self.reply.document.get("result", self.reply.error)
+        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
+
 
 class Holds:
     """A `Holder`, and what else may hold: agents that ask for input."""
@@ -211,7 +219,7 @@ class Holds:
         """Open the case and write the hold, once: a message that comes again meets the hold it has."""
         exchange, known = taking.exchange, taking.place.entry
         subscription = exchange.subscription
-        name = known.id if known is not None else taking.frozen.digest
+        name = known.id if known is not None else taking.content
         async with self._lock(subscription.tenant, subscription.sink.id, name):
             if known is not None and known.id != exchange.task_id:
                 held = await self.face(subscription, known.id)
@@ -272,7 +280,7 @@ class Holds:
             frame.leg.value,
             frame.matter,
             said or uuid.uuid4().hex,
-            taking.frozen.digest,
+            taking.content,
             known.id if known is not None else "",
             str(count),
         )
