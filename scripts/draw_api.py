@@ -19,14 +19,16 @@ CREDENTIALS = {
 def draw_routes() -> str:
     """Every route under its topic."""
     return "\n\n".join(
-        "\n\n".join([f"## {tag}", about, *(_route(route) for route in ROUTES if route.tag == tag)])
+        "\n\n".join(
+            [f"## {tag}", about, *(draw_route(route, _api()) for route in ROUTES if route.tag == tag)]
+        )
         for tag, about in TAGS.items()
     )
 
 
 def draw_shapes() -> str:
     """Every JSON object that travels, property by property."""
-    return "\n\n".join(_shape(model) for model in _api().models)
+    return "\n\n".join(draw_shape(model) for model in _api().models)
 
 
 @cache
@@ -34,13 +36,14 @@ def _api() -> ApiDocs:
     return read_api(openapi_document("https://assent.example"))
 
 
-def _operation(route: Route) -> Operation:
+def _operation(route: Route, api: ApiDocs) -> Operation:
     wanted = (route.method.upper(), route.path)
-    return next(one for one in _api().operations if (one.method, one.path) == wanted)
+    return next(one for one in api.operations if (one.method, one.path) == wanted)
 
 
-def _route(route: Route) -> str:
-    operation = _operation(route)
+def draw_route(route: Route, api: ApiDocs) -> str:
+    """One route of an API."""
+    operation = _operation(route, api)
     parts = [
         f"### {route.method.upper()} {route.path}",
         f"**{route.summary.rstrip('.')}{'' if route.summary.endswith('?') else '.'}** {route.about}",
@@ -72,7 +75,8 @@ def _refusals(route: Route) -> list[tuple[str, str, str]]:
     ]
 
 
-def _shape(model: Model) -> str:
+def draw_shape(model: Model) -> str:
+    """One JSON object, property by property."""
     parts = [f"### {model.name}", model.description]
     if model.properties:
         rows = [(code(row.name), _type(row.type), _about(row)) for row in model.properties]

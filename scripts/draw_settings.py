@@ -3,14 +3,30 @@
 import ast
 import inspect
 import textwrap
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from assent.cli.serve import serve
+from assent.relay.registered import (
+    AgentSettings,
+    CallerSettings,
+    GroupSettings,
+    RelaySettings,
+    TenantSettings,
+)
 from assent.settings import PREFIX, Settings
 from scripts.drawing import code, table
+
+RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {
+    "relay": RelaySettings,
+    "relay.agents.ID": AgentSettings,
+    "relay.callers.NAME": CallerSettings,
+    "relay.groups.NAME": GroupSettings,
+    "relay.tenants.NAME": TenantSettings,
+}
 
 
 def draw() -> str:
@@ -30,9 +46,9 @@ def draw() -> str:
     return table(("Setting", "Default", "Environment", "Flag of `serve`", "Meaning"), rows)
 
 
-def meanings() -> dict[str, str]:
+def meanings(struct: type[msgspec.Struct] = Settings) -> dict[str, str]:
     """The sentence that stands below each field; raises KeyError where one is missing."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(Settings))).body[0]
+    body = ast.parse(textwrap.dedent(inspect.getsource(struct))).body[0]
     nodes = body.body if isinstance(body, ast.ClassDef) else []
     found = {
         field.target.id: said.value.value
@@ -42,11 +58,36 @@ def meanings() -> dict[str, str]:
         and isinstance(said, ast.Expr)
         and isinstance(said.value, ast.Constant)
     }
-    return {name: str(found[name]) for name in Settings.__struct_fields__}
+    return {name: str(found[name]) for name in struct.__struct_fields__}
 
 
-def _choices(name: str) -> str:
-    hint = get_type_hints(Settings)[name]
+def draw_relay() -> str:
+    """What stands below `[relay]`, table by table."""
+    return "\n\n".join(
+        f"## `[{place}]`\n\n{(struct.__doc__ or '').replace(f', `[{place}]`', '')}\n\n{_rows(struct)}"
+        for place, struct in RELAY_TABLES.items()
+    )
+
+
+def _rows(struct: type[msgspec.Struct]) -> str:
+    about = meanings(struct)
+    rows = [
+        (code(field.name), _default(field), about[field.name] + _choices(field.name, struct))
+        for field in msgspec.structs.fields(struct)
+    ]
+    return table(("Setting", "Default", "Meaning"), rows)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    if field.default is None or field.default_factory is not msgspec.NODEFAULT or field.default == ():
+        return "none"
+    return code(_toml(field.default))
+
+
+def _choices(name: str, struct: type[msgspec.Struct] = Settings) -> str:
+    hint = get_type_hints(struct)[name]
     return f" One of {', '.join(map(code, get_args(hint)))}." if get_origin(hint) is Literal else ""
 
 

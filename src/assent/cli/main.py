@@ -23,7 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "key": ("assent.cli.keys", "API keys: create, list, revoke."),
     "case": ("assent.cli.cases", "Cases: show one with its events, and check its chain."),
     "grant": ("assent.cli.grants", "Grants: what people allowed in advance: list, show, revoke."),
-    "relay": ("assent.cli.relay", "The relay: agents, callers, and groups with permissions."),
+    "relay": ("assent.cli.relay", "The relay: agents, callers, groups with permissions, approvals."),
     "policy": ("assent.cli.policies", "Policies of the relay: write, bind, try and replay them."),
     "audit": ("assent.cli.audit", "The relay's audit: list it, follow a call, export it."),
     "deliveries": ("assent.cli.deliveries", "Callbacks: what was sent where, and how it went."),

@@ -1,16 +1,21 @@
-"""`assent relay`: agents behind the relay, who may call them, and who may see and decide what."""
+"""`assent relay`: agents behind the relay, who may call them and decide what, and what waits for a person."""
 
 import click
 
 from assent.cli.relay_agents import agent
+from assent.cli.relay_approvals import approval
 from assent.cli.relay_members import caller, group
 
 
 @click.group()
 def relay() -> None:
-    """The relay's registry, on the machine that keeps it; a running server follows within a second."""
+    """The relay: its registry, on the machine that keeps it, and what it holds for a person.
+
+    A running server follows a change of the registry within a second.
+    """
 
 
 relay.add_command(agent)
 relay.add_command(caller)
 relay.add_command(group)
+relay.add_command(approval)

@@ -36,6 +36,13 @@ def agent() -> None:
     multiple=True,
     help="A header of callers that may pass to the agent besides those of A2A.",
 )
+@click.option(
+    "--input-required",
+    type=click.Choice(["hold", "pass"]),
+    default="hold",
+    show_default=True,
+    help="Who is asked when the agent asks for input: a person, or its caller.",
+)
 @click.option("--replace", is_flag=True, help="Put this in the place of the agent of that id.")
 def add(
     agent_id: str,
@@ -46,6 +53,7 @@ def add(
     card_url: str | None,
     credentials: tuple[str, ...],
     headers: tuple[str, ...],
+    input_required: str,
     replace: bool,
 ) -> None:
     """Register the agent at URL under an ID of your choice.
@@ -57,6 +65,7 @@ def add(
         "cardUrl": card_url,
         "credentials": dict(map(_credential, credentials)),
         "forwardHeaders": headers,
+        "inputRequired": input_required,
     }
 
     async def register(registry: Registry) -> AgentView:

@@ -1,0 +1,156 @@
+"""`assent relay approval`: what the relay holds, and a person's word on it, at a terminal."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assent.channels.texts import visible
+from assent.cli.options import config_option, json_option, loaded, print_table
+from assent.cli.policy_calls import PolicyCalls, Work, on_server, quoted
+from assent.cli.results import print_result
+
+STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
+SHOWN = (
+    ("status", "status"),
+    ("from", "sourceAgentId"),
+    ("from user", "sourceUserId"),
+    ("to", "sinkAgentId"),
+    ("held on", "leg"),
+    ("because of", "detectionSource"),
+    ("policy", "policyName"),
+    ("found", "matchedContent"),
+    ("task", "taskId"),
+    ("correlation", "correlationId"),
+    ("held at", "createdAt"),
+    ("failure", "failure"),
+)
+LONGEST_CELL = 60
+
+
+@click.group()
+def approval() -> None:
+    """Approvals: messages that wait for a person."""
+
+
+def approval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Which server, and who one is there."""
+    options = (
+        click.option(
+            "--server", envvar="ASSENT_SERVER", metavar="URL", help="Default: that of the settings."
+        ),
+        click.option("--key", envvar="ASSENT_KEY", metavar="API_KEY", help="Better in ASSENT_KEY."),
+        click.option("--tenant", metavar="NAME", help="For an administrator; default: the key's own."),
+        config_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@approval.command("list")
+@approval_options
+@click.option("--status", type=click.Choice(STATUSES), default="PENDING", show_default=True)
+@click.option("--size", type=click.IntRange(1, 200), default=20, show_default=True, help="How many.")
+@json_option
+def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
+    """List what is held, the newest first."""
+
+    async def work(calls: PolicyCalls) -> dict[str, Any]:
+        found: dict[str, Any] = await calls.ask("GET", "/approvals", status=status, size=str(size))
+        return found
+
+    page = _at(where, work)
+    if as_json:
+        print_result(page["content"])
+        return
+    rows = [
+        (
+            one["id"],
+            datetime.fromisoformat(one["createdAt"]),
+            _cell(one["sourceAgentId"] or one["sourceUserId"]),
+            _cell(one["sinkAgentId"]),
+            _cell(one["policyName"] or one["detectionSource"]),
+            _cell(one["agentMessageText"]),
+        )
+        for one in page["content"]
+    ]
+    print_table(("id", "since", "from", "to", "why", "message"), rows, empty="Nothing waits.")
+    if not page["last"]:
+        click.echo(f"{page['totalElements']} in all; --size shows more.", err=True)
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+@json_option
+def show(approval_id: str, as_json: bool, **where: Any) -> None:
+    """Show what is held, why, and what became of it."""
+    found = _at(where, _asking("GET", f"/approvals/{quoted(approval_id)}"))
+    if as_json:
+        print_result(found)
+        return
+    for label, name in SHOWN:
+        if found[name] is not None:
+            click.echo(f"{label:<12} {visible(str(found[name]))}")
+    if found["resolution"] is not None:
+        said = found["resolution"]["message"]
+        who = found["resolution"]["resolvedBy"]
+        click.echo(visible(f"{'resolved by':<12} {who}" + (f": {said}" if said else "")))
+    click.echo()
+    click.echo(visible(found["agentMessageText"]))
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+@click.option("--message", metavar="TEXT", help="Your answer to an agent that asked; else why.")
+def approve(approval_id: str, message: str | None, **where: Any) -> None:
+    """Let a message go on."""
+    _resolve(approval_id, "APPROVED", message, where)
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+@click.option("--message", metavar="TEXT", help="Why.")
+def reject(approval_id: str, message: str | None, **where: Any) -> None:
+    """Keep a message back for good, and cancel its task."""
+    _resolve(approval_id, "REJECTED", message, where)
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+def link(approval_id: str, **where: Any) -> None:
+    """Print a link to the review page; whoever has it can decide."""
+    found = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/link"))
+    click.echo(found["reviewUrl"])
+
+
+def _resolve(approval_id: str, action: str, message: str | None, where: dict[str, Any]) -> None:
+    body = {"action": action, **({"message": message} if message else {})}
+    made = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/resolve", body))
+    click.echo(f"{made['status'].capitalize()}.", err=True)
+
+
+def _asking(method: str, path: str, body: Any = None) -> Work[dict[str, Any]]:
+    async def work(calls: PolicyCalls) -> dict[str, Any]:
+        found: dict[str, Any] = await calls.ask(method, path, body)
+        return found
+
+    return work
+
+
+def _at(where: dict[str, Any], work: Work[dict[str, Any]]) -> dict[str, Any]:
+    config: Path | None = where["config"]
+    server = where["server"] or loaded(config).settings.public_url
+    return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+
+
+def _cell(text: str) -> str:
+    plain = visible(" ".join(text.split()))
+    return plain if len(plain) <= LONGEST_CELL else f"{plain[: LONGEST_CELL - 1]}…"
