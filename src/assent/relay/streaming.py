@@ -130,6 +130,7 @@ class Streams:
         """Tell all of a stream once it was judged; returns whether it is still read, for later."""
         stream = WithheldStream(self._calls, way, response)
         job = asyncio.create_task(stream.run())
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever has left heard it
         gone = asyncio.Event()
         watch = self._watch(receive, gone.set)
         goes_on = False
@@ -161,26 +162,25 @@ class Streams:
         write: Write,
     ) -> bool:
         """Wait for the judgement as long as the caller does; returns whether it is there."""
-        limits, loop = self._calls.limits, asyncio.get_running_loop()
-        until = loop.time() + limits.early_return_for.total_seconds()
+        limits, now = self._calls.limits, asyncio.get_running_loop().time
+        patience_s, beat_s = limits.read_for.total_seconds(), limits.heartbeat_for.total_seconds()
+        until, beat_at = now() + limits.early_return_for.total_seconds(), now() + beat_s
         while not job.done() and not gone.is_set():
-            # What is looked at right now may be held, under a name of its own.
-            left_s = SOON_S if way.handle.asking else until - loop.time()
-            if left_s <= 0:
+            # What is looked at right now may be held any moment, under a name of its own.
+            if now() >= until and not way.handle.asking:
                 return False
-            noticed = [asyncio.ensure_future(one.wait()) for one in (stream.more, gone)]
-            await asyncio.wait(
-                {job, *noticed},
-                timeout=min(left_s, limits.heartbeat_for.total_seconds()),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            for one in noticed:
-                one.cancel()
-            if not gone.is_set() and left_s > SOON_S:
-                told = stream.take_early() or (b"" if job.done() else HEARTBEAT)
-                await _write_within(write, told, limits.read_for.total_seconds())
-        await _write_within(write, stream.take_early(), limits.read_for.total_seconds())
-        return job.done() and not gone.is_set()
+            wait_s = SOON_S if now() >= until else min(until, beat_at) - now()
+            await _first_of(job, stream.more, gone, within=wait_s)
+            told = b"" if gone.is_set() else stream.take_early()
+            if not told and not job.done() and now() >= beat_at:
+                told = HEARTBEAT
+            if told:
+                beat_at = now() + beat_s
+                await _write_within(write, told, patience_s)
+        if gone.is_set():
+            return False
+        await _write_within(write, stream.take_early(), patience_s)
+        return True
 
     async def _tell(self, way: Way, outcome: Outcome, write: Write) -> None:
         for event in outcome.events:
@@ -198,9 +198,9 @@ class Streams:
         """A task for a caller that has waited long enough; the stream is read and judged all the same."""
         calls, call, about = self._calls, way.call, stream.about
         job.add_done_callback(lambda _: calls.upstream.end(way.subscription.sink, response))
+        calls.overdue.follow(job)
         if about is None or about.task_id is None:
             return await calls.return_early(way, asyncio.create_task(stream.answer(job)))
-        calls.overdue.follow(job)
         built = task(
             task_id=about.task_id,
             context_id=about.context_id or about.task_id,
@@ -322,6 +322,14 @@ class _EventPasser:
             return with_data(event, back.document)
         self._known = self._known or reply.task_id is not None
         return event
+
+
+async def _first_of(job: "asyncio.Task[Any]", *events: asyncio.Event, within: float) -> None:
+    """Wait until the job is done or something has happened, or the time is over."""
+    noticed = [asyncio.ensure_future(one.wait()) for one in events]
+    await asyncio.wait({job, *noticed}, timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
+    for one in noticed:
+        one.cancel()
 
 
 async def _write_within(write: Write, data: bytes, within: float) -> None:
