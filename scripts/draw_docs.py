@@ -15,7 +15,6 @@ from scripts import (
     draw_protocol,
     draw_python,
     draw_relay_api,
-    draw_relay_api,
     draw_settings,
     draw_tree,
 )
@@ -23,9 +22,6 @@ from scripts.drawing import ROOT, part_names, redrawn
 
 DRAWINGS: Mapping[str, Callable[[], str]] = {
     "settings": draw_settings.draw,
-    "relay-settings": draw_settings.draw_relay,
-    "relay-routes": draw_relay_api.draw_routes,
-    "relay-shapes": draw_relay_api.draw_shapes,
     "relay-settings": draw_settings.draw_relay,
     "relay-routes": draw_relay_api.draw_routes,
     "relay-shapes": draw_relay_api.draw_shapes,
