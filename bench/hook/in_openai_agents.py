@@ -46,6 +46,8 @@ def own(setting: Setting, *, as_text: bool = False) -> Contestant:
         stopped = await Runner.run(agent, GO, run_config=QUIET)
         state = stopped.to_state()
         kept.put(thread_id, state.to_string() if kept.as_text else state)
+        waiting = [item.call_id or "" for item in stopped.interruptions]
+        kept.decide(thread_id, dict.fromkeys(waiting, "approve"))
         read: Any = kept.get(thread_id)
         state = await RunState.from_string(agent, read) if kept.as_text else read
         for item in state.get_interruptions():

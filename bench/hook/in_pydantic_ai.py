@@ -39,6 +39,7 @@ def own(setting: Setting, *, as_text: bool = False) -> Contestant:
         keep(thread_id, stopped)
         assert isinstance(stopped.output, DeferredToolRequests)
         results = stopped.output.build_results(approve_all=True)
+        kept.decide(thread_id, dict.fromkeys(results.approvals, "approve"))
         read: Any = kept.get(thread_id)
         history = ModelMessagesTypeAdapter.validate_json(read) if kept.as_text else read
         ended = await agent.run(message_history=history, deferred_tool_results=results)

@@ -1,7 +1,6 @@
 """Our own loop, and what our adapters share."""
 
 from typing import Any
-from uuid import uuid4
 
 from assent.hook import AgentResult, HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ReactAgent, Saver
 from assent.hook.savers.sqlite import SqliteSaver
@@ -34,10 +33,9 @@ def agent(setting: Setting) -> Contestant:
     made = ReactAgent("payer", model, [pay], hooks=[hook()], saver=saver(setting, "agent"))
 
     def cycle() -> str:
-        thread_id = uuid4().hex
-        stopped = made.invoke(GO, thread_id=thread_id)
+        stopped = made.invoke(GO)
         assert isinstance(stopped, InterruptionMetadata)
-        ended = made.resume(thread_id, stopped.approve_all())
+        ended = made.resume(stopped.thread_id, stopped.approve_all())
         assert isinstance(ended, AgentResult)
         return ended.text
 

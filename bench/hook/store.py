@@ -1,5 +1,10 @@
-"""What a user of a framework without a checkpointer would write: one table, as durable as our own savers."""
+"""What a user of a framework without a checkpointer would write: one table, as durable as our own savers.
 
+It is written when our loop writes with a sync: when calls wait, when they were decided and nothing has run
+yet, and when the run has ended. So what a power cut cannot undo is the same on both sides.
+"""
+
+import json
 import sqlite3
 from abc import ABC, abstractmethod
 from typing import Any
@@ -20,6 +25,10 @@ class Store(ABC):
     def get(self, thread_id: str) -> Any:
         """What was kept last."""
 
+    @abstractmethod
+    def decide(self, thread_id: str, decisions: dict[str, str]) -> None:
+        """Keep what was decided before any of it runs; once, whoever else tries."""
+
 
 class Memory(Store):
     """The framework's own objects, as they are, or the text that a new process could go on from."""
@@ -34,6 +43,9 @@ class Memory(Store):
     def get(self, thread_id: str) -> Any:
         return self._kept[thread_id]
 
+    def decide(self, thread_id: str, decisions: dict[str, str]) -> None:
+        assert thread_id in self._kept
+
 
 class Table(Store):
     """Texts in SQLite; each is on disk before `put` returns."""
@@ -43,13 +55,22 @@ class Table(Store):
     def __init__(self, setting: Setting, name: str) -> None:
         self._connection = durable(sqlite3.connect(setting.file(name), isolation_level=None))
         setting.cleanup.callback(self._connection.close)
-        self._connection.execute("CREATE TABLE threads (id TEXT PRIMARY KEY, state TEXT) WITHOUT ROWID")
+        self._connection.execute(
+            "CREATE TABLE threads (id TEXT PRIMARY KEY, state TEXT, decisions TEXT) WITHOUT ROWID"
+        )
 
     def put(self, thread_id: str, state: Any) -> None:
-        self._connection.execute("REPLACE INTO threads VALUES (?, ?)", (thread_id, state))
+        self._connection.execute("REPLACE INTO threads VALUES (?, ?, NULL)", (thread_id, state))
 
     def get(self, thread_id: str) -> Any:
         return self._connection.execute("SELECT state FROM threads WHERE id = ?", (thread_id,)).fetchone()[0]
+
+    def decide(self, thread_id: str, decisions: dict[str, str]) -> None:
+        won = self._connection.execute(
+            "UPDATE threads SET decisions = ? WHERE id = ? AND decisions IS NULL",
+            (json.dumps(decisions), thread_id),
+        )
+        assert won.rowcount == 1
 
 
 def durable(connection: sqlite3.Connection) -> sqlite3.Connection:
