@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -34,6 +35,7 @@ from assent.relay.streaming import Streams
 PREFIX = "/relay/v1/agents/"
 LONGEST_QUERY = 4096
 CARD_FRESH_S = 60
+CUT_OFF = "The call could not be carried to its end."
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -119,6 +121,9 @@ class RelayApp:
             answer = await self._answer(way, receive, stream)
         except A2AProblem as found:
             problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
+        except (Exception, asyncio.CancelledError):
+            self._write_down_failure(way, began, stream)
+            raise
         try:
             self._write_down(way, began, stream, answer, problem)
         except Unavailable as full:
@@ -150,6 +155,13 @@ class RelayApp:
             size, reply = len(answer.body), answer.reply
             told = Told(status=answer.status, size=size, reply=reply, problem=problem)
         self._audit.note(way, told, took_for)
+
+    def _write_down_failure(self, way: Way, began: float, stream: "_Stream") -> None:
+        """Have the audit tell of a call that neither the agent nor the relay has ended."""
+        failed = A2AProblem("internal", CUT_OFF)
+        answer = _problem_answer(failed, way.call.dialect, way.call.rpc_id)
+        with suppress(Unavailable):
+            self._write_down(way, began, stream, answer, failed)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         limits = self._calls.limits

@@ -183,7 +183,10 @@ class Relay:
     def concerns(self) -> list[str]:
         """What an operator should look at, without any tenant's name: whoever asks may be anyone."""
         failed = len(self.shelf.failures)
-        return [f"The newest policies of {failed} tenants are not in force."] if failed else []
+        found = [f"The newest policies of {failed} tenants are not in force."] if failed else []
+        if self.trail.behind:
+            found.append("The audit cannot be written; calls are refused once too many events wait.")
+        return found
 
     async def start(self) -> None:
         """Begin what goes on beside requests."""

@@ -173,10 +173,12 @@ async def test_events_wait_for_a_store_that_is_away():
     noted(trail, "first", "second")
     await store.tried.wait()
     noted(trail, "third")
+    assert trail.behind
     store.away.clear()
     async with asyncio.timeout(2):
         await trail.flush()
     assert await names(store) == ["first", "second", "third"]
+    assert not trail.behind
 
 
 @pytest.mark.parametrize("bound", [{"max_waiting": 2}, {"max_waiting_bytes": 900}])

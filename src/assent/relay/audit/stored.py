@@ -57,6 +57,8 @@ class StoredTrail:
         self._hurry = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
         self._closed = False
+        self.behind = False
+        """Whether events wait for a store that does not take them."""
 
     def payloads_for(self, tenant: str) -> Payloads:
         """See `Trail`."""
@@ -120,6 +122,7 @@ class StoredTrail:
             try:
                 await self._store.add_events(batch)
             except Unavailable as error:
+                self.behind = True
                 log.warning("%d audit events wait for the store: %s", len(self._waiting), error.message)
                 await asyncio.sleep(wait.total_seconds())
                 wait = min(wait * 2, RETRY_AT_MOST)
@@ -131,6 +134,7 @@ class StoredTrail:
                     await self._keep([event])
                 return
             else:
+                self.behind = False
                 return
 
     async def _gather(self) -> None:
