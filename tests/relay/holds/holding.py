@@ -12,12 +12,13 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from assent.desk.answer import Answer
 from assent.ports.relay_store import HoldFilter, HoldRow
-from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.test_pass_through import Errand
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
 
+READ, WRITE = "AGENT_CONVERSATIONS:READ", "AGENT_CONVERSATIONS:WRITE"
 LEGS = {
     "requestFromSource": "tulip",
     "requestToSink": "violet",
@@ -65,6 +66,11 @@ def holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterat
             callers={
                 "acme": CallerSettings(agents=tuple(agents)),
                 "other": CallerSettings(agents=tuple(agents)),
+            },
+            groups={
+                "reviewers": GroupSettings(members=("rita",), permissions=(READ, WRITE)),
+                "readers": GroupSettings(members=("ravi",), permissions=(READ,)),
+                "strangers": GroupSettings(members=("stan",), permissions=(READ, WRITE), tenant="elsewhere"),
             },
             policies=str(file),
             **relay,
