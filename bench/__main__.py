@@ -14,7 +14,8 @@ import msgspec
 from assent.desk import clock
 from bench import plot, table
 from bench.figures import Cycle, Figure, Report
-from bench.rows import GROUPS, HOOK_ROWS, ROWS
+from bench.relay.measure import relay_figures
+from bench.rows import GROUPS, HOOK_ROWS, RELAY_ROWS, ROWS
 from bench.session import Pace, Session
 from bench.target import raise_file_limit
 from scripts import wrk
@@ -26,7 +27,7 @@ def main() -> None:
     """Run and leave with the verdict."""
     options = parse(sys.argv[1:])
     try:
-        if options.rows:
+        if options.rows or options.relay_rows:
             wrk.find()
     except wrk.LoadGeneratorMissing as missing:
         sys.exit(f"bench: {missing}")
@@ -53,9 +54,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     named = options.rows.split(",")
     wanted = {*named, *(row for group in named for row in GROUPS.get(group, ()))}
-    options.rows = [name for name in ROWS if name in wanted and name not in HOOK_ROWS]
+    options.rows = [name for name in ROWS if name in wanted and name not in (*HOOK_ROWS, *RELAY_ROWS)]
     options.hook_rows = [name for name in HOOK_ROWS if name in wanted]
-    if not options.rows and not options.hook_rows:
+    options.relay_rows = [name for name in RELAY_ROWS if name in wanted]
+    if not (options.rows or options.hook_rows or options.relay_rows):
         parser.error(f"--rows takes names out of {', '.join([*ROWS, *GROUPS])}")
     options.pace = Pace(rounds=options.rounds or (3 if options.quick else 9), seconds=options.seconds)
     sizes = options.stored or ("1000,50000" if options.quick else "1000,1000000")
@@ -86,6 +88,8 @@ def measure(options: argparse.Namespace) -> Report:
 
         found, cycles = hook_figures(options.hook_rows, options.pace.rounds, RESULTS, say)
         figures.extend(found)
+    if options.relay_rows:
+        figures.extend(relay_figures(options.relay_rows, options.pace, RESULTS, say))
     figures.sort(key=lambda one: (list(ROWS).index(one.row), one.stored))
     return Report(
         at=clock.now().strftime("%Y-%m-%d %H:%M UTC"),

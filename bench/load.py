@@ -31,10 +31,16 @@ class Load(Struct, frozen=True, kw_only=True):
 
 
 def drive(
-    url: str, script: str, arguments: Sequence[str], *, headers: Sequence[str] = (), seconds: int
+    url: str,
+    script: str,
+    arguments: Sequence[str],
+    *,
+    headers: Sequence[str] = (),
+    seconds: int,
+    connections: int = CONNECTIONS,
 ) -> Load:
-    """Send requests over 64 connections for so many seconds; the script says which."""
-    command = [wrk.find(), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s"]
+    """Send requests over so many connections for so many seconds; the script says which."""
+    command = [wrk.find(), "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s"]
     command += [part for header in headers for part in ("-H", header)]
     command += ["-s", str(SCRIPTS / f"{script}.lua"), url, "--", *arguments]
     environment = {**os.environ, "LUA_PATH": f"{SCRIPTS}/?.lua"}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from bench.load import Load, drive
+from bench.load import CONNECTIONS, Load, drive
 from bench.process import Server
 
 
@@ -17,6 +17,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
     headers: Sequence[str] = ()
     most: int | None = None
     """How many requests there are, if they cannot be repeated."""
+    connections: int = CONNECTIONS
 
 
 class Slice(Struct, frozen=True, kw_only=True):
@@ -50,6 +51,11 @@ def compare(server: Server, real: TrafficOf, bare: TrafficOf, *, rounds: int, se
     pairs = [
         (run(server, real(number), seconds), run(server, bare(number), seconds)) for number in range(rounds)
     ]
+    return summed_up(pairs)
+
+
+def summed_up(pairs: Sequence[tuple[Slice, Slice]]) -> Comparison:
+    """What came of slices of real and of bare traffic, each real one with its bare neighbour."""
     reals, bares = zip(*pairs, strict=True)
     return Comparison(
         ratio=_median([one.load.per_second / other.load.per_second for one, other in pairs]),
@@ -68,7 +74,14 @@ def compare(server: Server, real: TrafficOf, bare: TrafficOf, *, rounds: int, se
 def run(server: Server, traffic: Traffic, seconds: int) -> Slice:
     """One slice."""
     before = server.usage()
-    load = drive(server.url, traffic.script, traffic.arguments, headers=traffic.headers, seconds=seconds)
+    load = drive(
+        server.url,
+        traffic.script,
+        traffic.arguments,
+        headers=traffic.headers,
+        seconds=seconds,
+        connections=traffic.connections,
+    )
     spent = server.usage().cpu_s - before.cpu_s
     if traffic.most is not None and load.requests >= traffic.most:
         raise RuntimeError(f"All {traffic.most:,} requests were sent before the time was up; use --seconds.")

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -56,6 +56,10 @@ class Server:
         """One request, to look at its answer."""
         return self._http.get(path, **options)  # type: ignore[arg-type]
 
+    def close(self) -> None:
+        """Close the connections to it."""
+        self._http.close()
+
     def _window(self, name: str) -> Usage:
         return msgspec.json.decode(self._http.get(WINDOW + name).content, type=Usage)
 
@@ -68,7 +72,9 @@ def running(db: Path, *, profile_to: Path | None = None) -> Iterator[Server]:
         command += ["--profile-to", str(profile_to)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        yield Server(f"http://127.0.0.1:{_port(process)}")
+        server = Server(f"http://127.0.0.1:{_port(process)}")
+        with closing(server):
+            yield server
     finally:
         stop(process)
 
@@ -81,6 +87,8 @@ def stop(process: "subprocess.Popen[str]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(STOP_WITHIN_S)
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _port(process: "subprocess.Popen[str]") -> int:
@@ -89,7 +97,11 @@ def _port(process: "subprocess.Popen[str]") -> int:
     if not line:
         raise RuntimeError("The server did not start; see above for why.")
     port = int(line)
-    httpx.Client(transport=httpx.HTTPTransport(retries=20)).get(
-        f"http://127.0.0.1:{port}/healthz", timeout=READY_WITHIN_S
-    )
+    wait_for(port)
     return port
+
+
+def wait_for(port: int) -> None:
+    """Return once the server answers."""
+    with httpx.Client(transport=httpx.HTTPTransport(retries=20)) as client:
+        client.get(f"http://127.0.0.1:{port}/healthz", timeout=READY_WITHIN_S)

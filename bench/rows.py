@@ -7,6 +7,7 @@ STREAMS = 5_000
 LISTENERS = 1_000
 LATENCY_MS = 400
 HOOK_CALLS = (1, 4)
+RELAY_HELD = 10_000
 HOOK_STORAGES = {"memory": "memory", "sqlite": "SQLite"}
 
 
@@ -19,6 +20,8 @@ class Row(Struct, frozen=True, kw_only=True):
     unit: str = "/s"
     at_least: float | None = None
     at_most: float | None = None
+    digits: int = 1
+    """Behind the point, where the table shows a size."""
 
     def holds(self, value: float) -> bool:
         """Whether the value is within the bound, if there is one."""
@@ -46,6 +49,10 @@ _ADAPTER_LIMIT = {
     "memory": "Python: freezing the turn, marking each call before and after, the framework's state as JSON",
     "sqlite": "the disk: a decision is synced, and that a call begins; then, as in memory, Python",
 }
+_RELAY_LIMIT = (
+    "Python on one core: two halves of HTTP, reading and judging the message and its answer, a row of the "
+    "audit"
+)
 
 ROWS = {
     row.name: row
@@ -177,9 +184,48 @@ ROWS = {
             at_most=100.0,
             limit="the standard library, inspect and dataclasses first, then making classes of our own",
         ),
+        Row(
+            name="relay_added",
+            title="what the relay adds to a call, 200 rules each way, p50",
+            unit="ms",
+            at_most=0.45,
+            digits=2,
+            limit="Python on one core, twice: the server's half of HTTP, the client's half, and between them "
+            "the call itself",
+        ),
+        Row(
+            name="relay_rate",
+            title="calls relayed, 200 rules each way, against a raw proxy",
+            at_least=0.60,
+            limit=_RELAY_LIMIT,
+        ),
+        Row(
+            name="relay_fresh",
+            title="the same, each answered with a new task",
+            limit="as above, and a row for each task",
+        ),
+        Row(
+            name="relay_stream",
+            title="events of streams relayed, against a raw proxy",
+            at_least=0.70,
+            limit="Python on one core: what comes together is passed on together, and kept for the audit",
+        ),
+        Row(
+            name="relay_stream_judged",
+            title="the same, 200 rules looking at whole streams",
+            limit="Python on one core: each event is read, and no text of a stream passes before all of it "
+            "is judged",
+        ),
+        Row(
+            name="relay_held",
+            title=f"calls relayed beside {RELAY_HELD:,} held messages, against none held",
+            at_least=0.90,
+            limit=_RELAY_LIMIT,
+        ),
     )
 }
 PAGE_ROWS = tuple(name for name in ROWS if name.startswith("page_"))
 HOOK_ROWS = tuple(name for name in ROWS if name.startswith("hook_"))
+RELAY_ROWS = tuple(name for name in ROWS if name.startswith("relay_"))
 # Several rows under one name.
-GROUPS = {"pages": PAGE_ROWS, "hook": HOOK_ROWS}
+GROUPS = {"pages": PAGE_ROWS, "hook": HOOK_ROWS, "relay": RELAY_ROWS}

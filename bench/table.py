@@ -43,9 +43,9 @@ def _figure_cells(figure: Figure) -> tuple[str, ...]:
     head = (row.title, f"{figure.stored:,}" if figure.stored else "")
     bound = row.bound if figure.bounded else "-"
     if found is None:
-        value, cpu = f"{figure.value:.1f} {row.unit}", ""
+        value, cpu = f"{figure.value:.{row.digits}f} {row.unit}", ""
         if figure.by_cpu is not None:
-            cpu = f"{figure.by_cpu:.1f} {row.unit}"
+            cpu = f"{figure.by_cpu:.{row.digits}f} {row.unit}"
         return (*head, value, "", "", bound, verdict(figure), "", "", "", cpu)
     return (
         *head,

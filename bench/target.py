@@ -7,12 +7,14 @@ import os
 import resource
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from starlette.types import ASGIApp
 
 from assent.bootstrap import build
 from assent.server.app import AssentApp, Found
@@ -72,16 +74,17 @@ class Window:
 
 
 class Beside:
-    """Assent with the bare app and the window beside it."""
+    """Assent with other apps beside it, by the beginning of their paths: the yardstick, and the window."""
 
-    def __init__(self, app: AssentApp, window: Window) -> None:
+    def __init__(self, app: AssentApp, beside: Mapping[str, ASGIApp]) -> None:
         self.streams = app.streams
         self._app = app
-        self._window = window
+        self._beside = beside
+        self._beginnings = tuple(beside)
 
     def find_whole(self, scope: Scope) -> Found | None:
-        """The bare app is ASGI and nothing else."""
-        beside = scope["path"].startswith((bare.PREFIX, WINDOW))
+        """What is beside is ASGI and nothing else."""
+        beside = scope["path"].startswith(self._beginnings)
         return None if beside else self._app.find_whole(scope)
 
     async def reply(self, found: Found, scope: Scope, receive: Receive) -> Reply | None:
@@ -91,12 +94,8 @@ class Beside:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request with the app its path names."""
         path = scope.get("path", "")
-        if path.startswith(bare.PREFIX):
-            await bare.bare(scope, receive, send)
-        elif path.startswith(WINDOW):
-            await self._window(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        beside = (app for beginning, app in self._beside.items() if path.startswith(beginning))
+        await next(beside, self._app)(scope, receive, send)
 
 
 def usage() -> Usage:
@@ -131,7 +130,8 @@ def main() -> None:
     async def make_app() -> AssentApp:
         parts = await build(settings)
         print(port, flush=True)
-        return cast(AssentApp, Beside(cast(AssentApp, parts.app), Window(options.profile_to)))
+        beside: dict[str, ASGIApp] = {bare.PREFIX: bare.bare, WINDOW: Window(options.profile_to)}
+        return cast(AssentApp, Beside(cast(AssentApp, parts.app), beside))
 
     run(listener, make_app)
 

@@ -1,0 +1,1 @@
+"""The relay measured: against a raw proxy in the same process, with a bare agent in a process of its own."""

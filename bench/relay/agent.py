@@ -1,0 +1,89 @@
+"""The agent of the bench, in a process of its own: so little that it is never the limit."""
+
+import asyncio
+from itertools import count
+from typing import Any
+
+import httptools
+
+from assent.server.serving import bind, new_loop
+from bench.relay import scene
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+class Answers:
+    """Everything that can be answered, ready to be written."""
+
+    def __init__(self, url: str) -> None:
+        self.card = _whole(scene.card(url))
+        self.fresh_card = _whole(scene.card(url + scene.FRESH_PATH))
+        self.reply = _whole(scene.reply())
+        chunks = (b"%x\r\n%b\r\n" % (len(event), event) for event in scene.events())
+        self.stream = STREAM_HEAD + b"".join(chunks) + b"0\r\n\r\n"
+        self._before, self._after = self.reply.split(scene.TASK_ID.encode())
+        self._numbers = count()
+
+    def next(self) -> bytes:
+        """The answer about a new task."""
+        return b"%b%036d%b" % (self._before, next(self._numbers), self._after)
+
+
+class Agent(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._body = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        self._parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        """Called by the parser, as are those below."""
+        self._url = self._body = b""
+
+    def on_url(self, url: bytes) -> None:
+        """More of the path."""
+        self._url += url
+
+    def on_body(self, body: bytes) -> None:
+        """More of the body."""
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        """Answer."""
+        answers, fresh = self._answers, self._url.startswith(scene.FRESH_PATH.encode())
+        if self._parser.get_method() == b"GET":
+            self._transport.write(answers.fresh_card if fresh else answers.card)
+        elif b'"SendStreamingMessage"' in self._body:
+            self._transport.write(answers.stream)
+        else:
+            self._transport.write(answers.next() if fresh else answers.reply)
+
+
+def _whole(body: bytes) -> bytes:
+    return HEAD % len(body) + body
+
+
+async def serve() -> None:
+    """Answer on a free port, told on standard output, until the process is ended."""
+    listener = bind("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    answers = Answers(f"http://127.0.0.1:{port}")
+    server = await asyncio.get_running_loop().create_server(lambda: Agent(answers), sock=listener)
+    print(port, flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve())

@@ -1,0 +1,145 @@
+"""The relay's rows: what it adds to a call, and what is left of the rate of a proxy that looks at nothing."""
+
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bench.figures import Figure, has_bound
+from bench.load import CONNECTIONS, drive
+from bench.measure import Comparison, Slice, Traffic, compare, run, summed_up
+from bench.relay.process import Relay, agent_running, relay_running
+from bench.relay.scene import EVENTS, FRESH, FRESH_PATH, JUDGED, PLAIN
+from bench.relay.traffic import Requests
+from bench.rows import RELAY_HELD, ROWS
+from bench.session import Pace
+
+Say = Callable[[str], None]
+
+
+def relay_figures(rows: Sequence[str], pace: Pace, folder: Path, say: Say) -> list[Figure]:
+    """These rows, on databases in this folder that are removed at once afterwards."""
+    place = Path(tempfile.mkdtemp(prefix="relay-", dir=folder))
+    try:
+        with agent_running() as agent, relay_running(place / "passing", agent) as relay:
+            bench = RelayBench(place, agent, relay, pace)
+            return [_told(_figure(name, *bench.measure(name)), say) for name in rows]
+    finally:
+        shutil.rmtree(place)
+
+
+class RelayBench:
+    """Measures one row after the other on one server."""
+
+    def __init__(self, folder: Path, agent: str, relay: Relay, pace: Pace) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._relay = relay
+        self._pace = pace
+        self._requests = Requests(folder / "requests")
+
+    def measure(self, row: str) -> tuple[float, float | None, Comparison | None]:
+        """The row's value, the same by the processor's time, and the comparison it comes from."""
+        if row == "relay_added":
+            return (*self._added(), None)
+        found = self._compared(row)
+        return found.ratio, found.cpu_ratio, found
+
+    def _compared(self, row: str) -> Comparison:
+        relay, requests = self._relay, self._requests
+        if row == "relay_held":
+            return self._beside_held()
+        if row == "relay_fresh":
+            real = requests.sent(relay, FRESH, connections=CONNECTIONS)
+            return self._by_turns(real, requests.sent_raw(relay, FRESH_PATH, connections=CONNECTIONS))
+        if row in ("relay_stream", "relay_stream_judged"):
+            real = requests.streamed(relay, PLAIN if row == "relay_stream" else JUDGED)
+            return _in_events(self._by_turns(real, requests.streamed_raw(relay)))
+        real = requests.sent(relay, JUDGED, connections=CONNECTIONS)
+        return self._by_turns(real, requests.sent_raw(relay, connections=CONNECTIONS))
+
+    def _by_turns(self, real: Traffic, raw: Traffic) -> Comparison:
+        for traffic in (real, raw):
+            run(self._relay, traffic, 1)
+        pace = self._pace
+        return compare(self._relay, lambda _: real, lambda _: raw, rounds=pace.rounds, seconds=pace.seconds)
+
+    def _added(self) -> tuple[float, float]:
+        """What one caller waits longer than it would for the agent itself; and what the relay computes."""
+        through = self._requests.sent(self._relay, JUDGED, connections=1)
+        direct = self._requests.direct(self._relay)
+        run(self._relay, through, 1)
+        added, spent = [], []
+        for _ in range(self._pace.rounds):
+            one = run(self._relay, through, self._pace.seconds)
+            other = drive(
+                self._agent,
+                direct.script,
+                direct.arguments,
+                headers=direct.headers,
+                seconds=self._pace.seconds,
+                connections=direct.connections,
+            )
+            added.append(one.load.p50_ms - other.p50_ms)
+            spent.append(one.cpu_us / 1000)
+        return statistics.median(added), statistics.median(spent)
+
+    def _beside_held(self) -> Comparison:
+        """Two servers by turns: this one, and one in which messages wait for a person."""
+        with relay_running(self._folder / "held", self._agent) as waiting:
+            self.hold(waiting, RELAY_HELD)
+            pairs = [
+                (self._passing(waiting), self._passing(self._relay)) for _ in range(self._pace.rounds + 1)
+            ]
+        return summed_up(pairs[1:])
+
+    def _passing(self, relay: Relay) -> Slice:
+        return run(relay, self._requests.sent(relay, JUDGED, connections=CONNECTIONS), self._pace.seconds)
+
+    def hold(self, relay: Relay, count: int) -> None:
+        """Have at least so many messages held; raises RuntimeError if they are not."""
+        number = held = 0
+        while held < count:
+            number += 1
+            load = run(relay, self._requests.held(relay, number), 1).load
+            if load.failed + load.refused:
+                raise RuntimeError(f"{load.failed + load.refused} messages could not be held.")
+            held = relay.count_held()
+
+
+def _in_events(found: Comparison) -> Comparison:
+    """A comparison of streams as one of their events."""
+    return replace(
+        found,
+        per_second=found.per_second * EVENTS,
+        bare_per_second=found.bare_per_second * EVENTS,
+        cpu_us=found.cpu_us / EVENTS,
+        bare_cpu_us=found.bare_cpu_us / EVENTS,
+    )
+
+
+def _figure(name: str, value: float, by_cpu: float | None, found: Comparison | None) -> Figure:
+    trouble = None
+    if found is not None and found.broken:
+        trouble = f"{found.broken} requests failed or were refused"
+    return Figure(
+        row=name,
+        stored=0,
+        value=value,
+        bounded=has_bound(ROWS[name]),
+        comparison=found,
+        by_cpu=by_cpu,
+        trouble=trouble,
+    )
+
+
+def _told(figure: Figure, say: Say) -> Figure:
+    row, found = ROWS[figure.row], figure.comparison
+    if found is None:
+        say(f"  {row.title}: {figure.value:.2f} {row.unit}")
+    else:
+        say(f"  {row.title}: {found.per_second:,.0f}/s, {figure.value:.2f}, by CPU {found.cpu_ratio:.2f}")
+    return figure

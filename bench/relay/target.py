@@ -1,0 +1,85 @@
+"""The process that is measured: the real server with its relay, the raw proxy and the window beside it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+
+from assent.bootstrap import build
+from assent.desk import clock
+from assent.desk.api_keys import create_key
+from assent.server.app import AssentApp
+from assent.server.logs import configure_logs
+from assent.server.serving import bind, run
+from assent.server.wire import Message, Receive, Scope, Send
+from assent.settings import Settings
+from bench.relay.raw import PREFIX, RawProxy
+from bench.relay.scene import CALLERS, relay_settings
+from bench.target import WINDOW, Beside, Window, raise_file_limit
+
+ADMIN = "admin"
+
+
+class BesideRelay(Beside):
+    """The relay's server with the raw proxy and the window beside it."""
+
+    def __init__(self, app: AssentApp, raw: RawProxy, window: Window) -> None:
+        super().__init__(app, {PREFIX: raw, WINDOW: window})
+        self._raw = raw
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; the raw proxy's connections end with the server."""
+
+        async def ending() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self._raw.aclose()
+            return message
+
+        await super().__call__(scope, ending if scope["type"] == "lifespan" else receive, send)
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What the bench is told once the server is there: its port, a key for each agent, one for everything."""
+
+    port: int
+    keys: dict[str, str]
+
+
+def main() -> None:
+    """Serve on a free port of the loopback address, told on standard output, until SIGTERM."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("agent")
+    parser.add_argument("--profile-to", type=Path, default=Path("target.prof"))
+    options = parser.parse_args()
+    raise_file_limit()
+    configure_logs(style="text", level="warning")
+    listener = bind("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    settings = Settings(
+        db=str(options.folder / "relay.db"),
+        port=port,
+        allow_loopback=True,
+        relay=relay_settings(options.folder, options.agent),
+    )
+
+    async def make_app() -> AssentApp:
+        parts = await build(settings)
+        keys = {
+            agent: await create_key(parts.store, name, now=clock.now()) for agent, name in CALLERS.items()
+        }
+        keys[ADMIN] = await create_key(parts.store, ADMIN, now=clock.now(), scopes=("admin",))
+        sys.stdout.buffer.write(msgspec.json.encode(Told(port=port, keys=keys)) + b"\n")
+        sys.stdout.flush()
+        app = cast(AssentApp, parts.app)
+        return cast(AssentApp, BesideRelay(app, RawProxy(options.agent), Window(options.profile_to)))
+
+    run(listener, make_app)
+
+
+if __name__ == "__main__":
+    main()
