@@ -89,6 +89,7 @@ class BindingApi:
                 BindingView,
                 takes=BindingDraft,
                 status=201,
+                errors=(RelayConflict,),
             ),
             _route(
                 "GET", PATH, read, self.listed, "listPolicyBindings", Page[BindingView], query=BindingQuery

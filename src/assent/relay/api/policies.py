@@ -98,7 +98,15 @@ class PolicyApi:
         changed = (CaseNotFound, RelayConflict)
         return (
             _route(
-                "POST", PATH, write, self.create, "createPolicy", PolicyView, takes=PolicyRequest, status=201
+                "POST",
+                PATH,
+                write,
+                self.create,
+                "createPolicy",
+                PolicyView,
+                takes=PolicyRequest,
+                status=201,
+                errors=(RelayConflict,),
             ),
             _route("GET", PATH, read, self.listed, "listPolicies", Page[PolicyView], query=PolicyQuery),
             _route("GET", one, read, self.newest, "getPolicy", PolicyView, errors=gone),

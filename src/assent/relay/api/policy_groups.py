@@ -50,7 +50,15 @@ class PolicyGroupApi:
         changed = (CaseNotFound, RelayConflict)
         return (
             _route(
-                "POST", PATH, write, self.create, "createPolicyGroup", GroupView, takes=GroupDraft, status=201
+                "POST",
+                PATH,
+                write,
+                self.create,
+                "createPolicyGroup",
+                GroupView,
+                takes=GroupDraft,
+                status=201,
+                errors=(RelayConflict,),
             ),
             _route("GET", PATH, read, self.listed, "listPolicyGroups", Page[GroupView], query=GroupQuery),
             _route("GET", one, read, self.one, "getPolicyGroup", GroupView, errors=(CaseNotFound,)),
