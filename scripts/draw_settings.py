@@ -14,6 +14,7 @@ from assent.relay.registered import (
     AgentSettings,
     CallerSettings,
     GroupSettings,
+    GrpcSettings,
     RelaySettings,
     TenantSettings,
 )
@@ -26,6 +27,7 @@ RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "relay.callers.NAME": CallerSettings,
     "relay.groups.NAME": GroupSettings,
     "relay.tenants.NAME": TenantSettings,
+    "relay.grpc": GrpcSettings,
 }
 
 

@@ -80,7 +80,7 @@ class Communication:
                 way.subscription,
                 correlation_id=way.correlation_id,
                 action=_action(ledger.outcome, told, reply),
-                transport=transport_of(dialect),
+                transport=way.transport or transport_of(dialect),
                 message=_words(told, reply) if not way.pushed else "The agent pushed a notification.",
                 task_id=(about.task_id if about is not None else None) or call.task_id,
                 context_id=(about.context_id if about is not None else None) or call.context_id,

@@ -10,7 +10,15 @@ from yarl import URL
 
 from assent.errors import AddressRefused
 from assent.protocol.addresses import LOOPBACK_HOSTS, ParsedTarget, check_url
-from assent.relay.a2a.cards import WELL_KNOWN, Interface, etag_of, interfaces_of, read_card, rewritten
+from assent.relay.a2a.cards import (
+    WELL_KNOWN,
+    Interface,
+    etag_of,
+    interfaces_of,
+    read_card,
+    rewritten,
+    with_grpc,
+)
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
@@ -62,6 +70,8 @@ class Directory:
     ) -> None:
         self._upstream = upstream
         self._address = address
+        self.grpc_address: Callable[[], str | None] = lambda: None
+        """Where the relay serves gRPC, if it does."""
         self._monotonic = monotonic
         self._allow_loopback = allow_loopback
         self._offers: dict[tuple[str, str], Offer] = {}
@@ -81,9 +91,11 @@ class Directory:
 
     def shown(self, agent: Agent, card: Json) -> Json:
         """A card of this agent as callers see it."""
-        return rewritten(
+        found = rewritten(
             card, self._address(agent.id), serves=lambda one: self._target(agent, one) is not None
         )
+        grpc = self.grpc_address()
+        return found if grpc is None else with_grpc(found, grpc, agent.id)
 
     async def aclose(self) -> None:
         """Stop reading."""

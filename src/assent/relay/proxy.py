@@ -79,6 +79,11 @@ class RelayApp:
         self.streams = Streams(calls)
 
     @property
+    def directory(self) -> Directory:
+        """What knows agents' cards."""
+        return self._directory
+
+    @property
     def calls(self) -> Calls:
         """What carries the calls."""
         return self._calls
@@ -278,6 +283,7 @@ def _way(
         correlation_id=correlation_id,
         headers=headers,
         size=len(body),
+        transport=scope.get("assent.transport"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from assent.errors import AddressRefused, SettingsError, ValidationFailed
-from assent.protocol.addresses import check_url
+from assent.protocol.addresses import LOOPBACK_HOSTS, check_url
 from assent.protocol.duration import parse_duration
 from assent.relay.audit.keeping import Keeping, Payloads, check_keeping
 from assent.relay.registry import DEFAULT_TENANT, CallerKind
@@ -93,6 +93,19 @@ class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
+class GrpcSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A door for callers that speak gRPC, `[relay.grpc]`; it needs the `grpc` extra."""
+
+    listen: str = "127.0.0.1:50051"
+    """Host and port; without a certificate the host must be this machine itself."""
+    url: str | None = None
+    """Host and port as callers reach it, for agents' cards; unless you say so, that of `listen`."""
+    certificate: str | None = None
+    """A file with the certificate, in PEM, and those that lead to its root."""
+    key: str | None = None
+    """A file with the certificate's key, in PEM."""
+
+
 class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay, `[relay]`."""
 
@@ -122,10 +135,14 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How many calls to one agent may be under way at once."""
     public_cards: bool = False
     """Whether agent cards may be read without a key."""
+    grpc: GrpcSettings | None = None
+    """Where callers are served that speak gRPC; nowhere unless you say so."""
 
 
 def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
     """Raise SettingsError for what does not fit."""
+    if settings.grpc is not None:
+        grpc_listen(settings.grpc)
     for name in ("early_return", "call_timeout", "stream_timeout", "stream_idle"):
         duration(settings, name)
     for agent_id, agent in settings.agents.items():
@@ -138,6 +155,19 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
     for name, tenant in settings.tenants.items():
         check_kept(name, tenant, place=f"relay.tenants.{name[:80]}")
     _check_one_tenant(settings)
+
+
+def grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
+    """Host and port of the gRPC door; raises SettingsError."""
+    host, _, port = settings.listen.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise SettingsError("relay.grpc.listen is a host and a port, such as 127.0.0.1:50051.")
+    if (settings.certificate is None) != (settings.key is None):
+        raise SettingsError("relay.grpc: a certificate and its key belong together.")
+    if settings.certificate is None and host not in LOOPBACK_HOSTS:
+        raise SettingsError("relay.grpc.listen: beyond this machine gRPC needs a certificate.")
+    return host, int(port)
 
 
 def duration(settings: RelaySettings, name: str) -> timedelta:

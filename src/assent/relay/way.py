@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -43,6 +43,8 @@ class Way(Struct, frozen=True, kw_only=True):
     """How many bytes the caller sent."""
     webhook: str | None = None
     """Where the agent is to push to, if the caller wants to be told of changes."""
+    transport: Literal["GRPC"] | None = None
+    """How the caller came, where its dialect does not say it."""
     pushed: bool = False
     """Whether this is the way of a push notification, which no call asked for."""
     after: Leg | None = None

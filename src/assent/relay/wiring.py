@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from aiohttp.abc import AbstractResolver
 from msgspec import Struct
 
 from assent.desk.owed import RELAY
 from assent.desk.review_desk import ReviewDesk
+from assent.errors import SettingsError
 from assent.ports.courier import Courier
 from assent.ports.store import Store
 from assent.relay.access import Access
@@ -56,6 +58,9 @@ from assent.relay.roster import check_credentials, roster_of
 from assent.relay.shelf import Shelf, policies_in
 from assent.relay.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
 from assent.relay.upstream import Upstream
+
+if TYPE_CHECKING:
+    from assent.relay.grpc.door import GrpcDoor
 
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -154,6 +159,7 @@ class Relay:
             trail=self.trail,
             monotonic=world.monotonic,
         )
+        self.grpc = self._grpc_door()
         self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: reception}
         """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
         self.couriers: dict[str, Courier] = {
@@ -161,6 +167,23 @@ class Relay:
             RELAY: self.holding.courier,
         }
         """Who takes what the outbox owes, by the name in the delivery."""
+
+    def _grpc_door(self) -> "GrpcDoor | None":
+        world = self.world
+        if world.settings.grpc is None:
+            return None
+        try:
+            from assent.relay.grpc.door import GrpcDoor
+        except ImportError as error:
+            raise SettingsError("relay.grpc needs the grpc extra: pip install 'assent[grpc]'.") from error
+        door = GrpcDoor(
+            world.settings.grpc,
+            app=self.app,
+            registry=self.members,
+            authenticate=world.authenticate,
+        )
+        self.app.directory.grpc_address = lambda: door.address
+        return door
 
     def _routes(self) -> list[ApiRoute]:
         """Every address of the API."""
@@ -193,12 +216,16 @@ class Relay:
         await self.keeping.start()
         await self.shelf.open()
         self._beside.append(asyncio.create_task(self.retention.run()))
+        if self.grpc is not None:
+            await self.grpc.start()
 
     async def aclose(self) -> None:
         """End it, and give up what is under way."""
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
+        if self.grpc is not None:
+            await self.grpc.aclose()
         await self.holding.aclose()
         await self.app.aclose()
         await self.book.aclose()

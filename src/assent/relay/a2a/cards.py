@@ -70,6 +70,25 @@ def rewritten(card: Json, url: str, *, serves: Serves) -> Json:
     return kept
 
 
+def with_grpc(card: Json, address: str, agent_id: str) -> Json:
+    """The card with the relay's gRPC besides, if there is anything of 1.0 to translate to.
+
+    All agents share one address there: which of them is meant, callers say as the `tenant`.
+    """
+    offered = _objects(card.get("supportedInterfaces"))
+    modern = [one for one in offered if (found := _modern(one)) is not None and not found.dialect.legacy]
+    if not modern:
+        return card
+    tenant = next((one["tenant"] for one in modern if one.get("tenant")), None)
+    own = {
+        "url": address,
+        "protocolBinding": "GRPC",
+        "protocolVersion": "1.0",
+        "tenant": f"{agent_id}/{tenant}" if tenant else agent_id,
+    }
+    return card | {"supportedInterfaces": [*offered, own]}
+
+
 def etag_of(card: Json) -> str:
     """A strong tag of a card's content."""
     return f'"{hashlib.sha256(_encode(card)).hexdigest()[:32]}"'

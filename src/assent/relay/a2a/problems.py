@@ -39,7 +39,7 @@ class Words(Struct, frozen=True):
     legacy_type: str
 
 
-_WORDS: dict[Kind, Words] = {
+WORDS: dict[Kind, Words] = {
     "parse": Words(-32700, 400, "INVALID_ARGUMENT", "INVALID_REQUEST", "JSONParseError"),
     "request": Words(-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST", "InvalidRequestError"),
     "method": Words(-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", "MethodNotFoundError"),
@@ -86,7 +86,7 @@ class A2AProblem(Exception):
     @property
     def words(self) -> Words:
         """Codes and names of this problem."""
-        return _WORDS[self.kind]
+        return WORDS[self.kind]
 
 
 def error_status(problem: A2AProblem, dialect: Dialect) -> int:
