@@ -44,4 +44,5 @@ def relay_document() -> dict[str, Any]:
 
 
 def _is_own(path: str) -> bool:
-    return path.startswith(("/relay/", "/audit/")) and not path.startswith("/relay/v1/agents/")
+    others = ("/relay/v1/agents/", "/relay/v1/webhooks/")  # A2A's own
+    return path.startswith(("/relay/", "/audit/")) and not path.startswith(others)

@@ -19,9 +19,9 @@ HELD = "nothing is done before a person has looked"
 Made = dict[str, str]
 
 
-def message_of(text: str) -> dict[str, Any]:
+def message_of(text: str, message_id: str = "m") -> dict[str, Any]:
     """A message as a caller sends it by JSON-RPC."""
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    message = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
     return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
 
 
@@ -38,11 +38,16 @@ class Things:
         """A path of the route with something real in it; None for a route about nothing in particular."""
         if "{" not in route.path:
             return None
-        top = re.sub(r"^/(relay|audit)/v1/", "", route.path).partition("/{")[0]
-        make = getattr(self, f"make_{re.sub('[/-]', '_', top)}", None)
-        assert make is not None, f"nobody has said how to make what {route.path} is about"
-        made = make()
+        made = self.made_for(route.path)
         return route.path.format(**made), made.get("trace")
+
+    def made_for(self, path: str) -> Made:
+        """What a path with variables is about."""
+        top = re.sub(r"^/(relay|audit)/v1/", "", path).partition("/{")[0]
+        make = getattr(self, f"make_{re.sub('[/-]', '_', top)}", None)
+        assert make is not None, f"nobody has said how to make what {path} is about"
+        found: Made = make()
+        return found
 
     def make_one_of_each(self) -> list[str]:
         """Something of every kind that is listed; the texts by which to know them."""
@@ -97,7 +102,7 @@ class Things:
         trace = self._name("correlation")
         sent = httpx.post(
             f"{self._server.url}/relay/v1/agents/ours",
-            json=message_of(HELD),
+            json=message_of(HELD, trace),  # a repeated message is held once
             headers={
                 "Authorization": f"Bearer {self._caller}",
                 "A2A-Version": "1.0",
