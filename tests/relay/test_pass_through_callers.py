@@ -1,5 +1,6 @@
 """Who may call, what travels with a call and what does not, and walls between callers of one agent."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -145,7 +146,8 @@ def test_one_caller_never_meets_anothers_task(acme: httpx.Client, other: httpx.C
         "tasks/cancel",
         "tasks/resubscribe",
     ):
-        assert other.post("", json=rpc(method, id=task["id"])).json()["error"]["code"] == own["code"]
+        told = other.post("", json=rpc(method, id=task["id"])).text.removeprefix("data: ")
+        assert json.loads(told)["error"]["code"] == own["code"]
     for spelled in ({"taskId": task["id"]}, {"task_id": task["id"]}, {"referenceTaskIds": [task["id"]]}):
         assert send(other, "echo", **spelled)["code"] == -32001
     for context in ({"contextId": task["contextId"]}, {"context_id": task["contextId"]}):

@@ -132,8 +132,11 @@ class RelayApp:
         try:
             self._write_down(way, began, stream, answer, problem)
         except Unavailable as full:
-            busy = A2AProblem("busy", full.message)
-            answer = _problem_answer(busy, way.call.dialect, way.call.rpc_id)
+            problem = A2AProblem("busy", full.message)
+            answer = _problem_answer(problem, way.call.dialect, way.call.rpc_id)
+        told_in_events = problem is not None and way.call.streamed and way.call.dialect.rpc
+        if answer is not None and told_in_events and not stream.begun:
+            await stream.write(b"data: " + answer.body + b"\n\n")  # who asked for events is told in events
         if stream.begun:
             await stream.end()
         elif answer is not None:
