@@ -1,5 +1,6 @@
 """A2A in four dialects: the official SDK reads what the relay builds, and the relay reads all there is."""
 
+import base64
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -247,6 +248,38 @@ def test_a_number_that_is_changed_becomes_a_text_and_others_stay_numbers() -> No
     texts = ["[MASKED]" if piece.text.startswith("4111") else piece.text for piece in call.pieces()]
     [part] = call.with_texts(texts)["params"]["message"]["parts"]
     assert part["data"] == {"card": "[MASKED]", "count": 2, "paid": True}
+
+
+@pytest.mark.parametrize("text", ["name,ssn\nAda,536-22-8764\n", "é" * 600 + "🙂>?~", "\ufeffx"])
+@pytest.mark.parametrize("spelled", [str, lambda content: content.rstrip("="), "\n".join, "!".join])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_the_content_of_a_text_file_is_seen_and_can_be_changed(encode: Any, spelled: Any, text: str) -> None:
+    content = spelled(encode(text.encode()).decode())
+    message = {"parts": [{"raw": content, "mediaType": "application/octet-stream"}]}
+    call = recognised("POST", "", envelope("SendMessage", message=message))
+    [piece] = call.pieces()
+    assert (piece.path, piece.text, call.opaque()) == ("message.parts[0].raw", text, [])
+    [part] = call.with_texts(["other"])["params"]["message"]["parts"]
+    assert base64.b64decode(part["raw"]) == b"other"
+    [part] = call.with_texts([text])["params"]["message"]["parts"]
+    assert part["raw"] == content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        base64.b64encode(bytes(range(256)) * 10).decode(),
+        base64.b64encode(b"x" * 5000 + b"\xff").decode(),
+        base64.b64encode(b"text\x00").decode(),
+        "no base64 at all",
+        "A",
+        "",
+    ],
+)
+def test_the_content_of_other_files_is_told_of_as_not_looked_at(content: str) -> None:
+    message = {"parts": [{"kind": "file", "file": {"bytes": content}}]}
+    call = recognised("POST", "", envelope("SendMessage", message=message))
+    assert (call.pieces(), call.opaque()) == ([], ["message.parts[0].file.bytes"])
 
 
 def test_an_answers_pieces_are_the_agents_only() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from assent.ports.detector import Scannable
+from assent.relay.a2a.files import content_of, text_in
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
 
@@ -12,7 +13,7 @@ MOST_TEXTS = 50_000
 LONGEST_PATH = 300
 LONGEST_STEP = 60
 
-# Structure rather than content: ids, names of types, and file content, which is told of as opaque.
+# Structure rather than content: ids and names of types. The content of a file is looked at if it is text.
 STRUCTURE = frozenset(
     {"kind", "role", "mimeType", "mime_type", "mediaType", "media_type", "extensions"}
     | {"artifactId", "artifact_id", *TASK_ID, *CONTEXT_ID, *MESSAGE_ID, *REFERENCES}
@@ -22,9 +23,9 @@ FREE = frozenset({"data", "metadata"})
 
 
 class Piece(Scannable, frozen=True):
-    """One text of a message, where it stands, and whether it is a value or the name of one."""
+    """One text of a message, where it stands, and whether it is a value, the name of one, or a file."""
 
-    role: Literal["value", "key"] = "value"
+    role: Literal["value", "key", "file"] = "value"
 
 
 class Place(NamedTuple):
@@ -88,11 +89,18 @@ class Texts:
         if free:
             self._add(Place(Piece(place, name, "key"), holder, name))
         elif name in OPAQUE and isinstance(item, str):
-            self.opaque.append(place)
+            self._file(holder, name, place)
             return
         elif name in STRUCTURE and not isinstance(item, dict):
             return
         self._collect(item, holder, name, place, free=free or name in FREE, depth=depth)
+
+    def _file(self, holder: Json, name: str, path: str) -> None:
+        text = text_in(holder[name])
+        if text is None:
+            self.opaque.append(path)
+        else:
+            self._add(Place(Piece(path, text, "file"), holder, name))
 
     def _add(self, place: Place) -> None:
         if len(self.places) >= MOST_TEXTS:
@@ -114,7 +122,8 @@ def with_texts(document: Json, places: Sequence[Place], texts: Sequence[str]) ->
         if place.piece.role == "key":
             names.setdefault(id(place.holder), {})[str(place.key)] = text
         else:
-            values.setdefault(id(place.holder), {})[place.key] = text
+            value = content_of(text) if place.piece.role == "file" else text
+            values.setdefault(id(place.holder), {})[place.key] = value
     rewritten: Json = _rewritten(document, values, names)
     return rewritten
 

@@ -1,0 +1,43 @@
+"""The content of files that is text, out of the base64 in which it travels and back into it."""
+
+import base64
+import binascii
+import codecs
+import re
+
+_OTHERS = re.compile(r"[^A-Za-z0-9+/]+")
+_STANDARD = str.maketrans("-_", "+/")
+LOOK_AT_FIRST = 1024
+"""So many characters tell most files that are no text, before all of them is unpacked."""
+
+
+def text_in(content: str) -> str | None:
+    """The text of a file; None for a file that is no text in UTF-8, or no base64 at all.
+
+    Readers take both alphabets of base64, with and without padding, and leave out whatever else there is:
+    what any of them would read is read.
+    """
+    plain = _OTHERS.sub("", content.translate(_STANDARD))
+    try:
+        if _text(_unpacked(plain[:LOOK_AT_FIRST]), final=False) is None:
+            return None
+        return _text(_unpacked(plain), final=True) or None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def content_of(text: str) -> str:
+    """A file of this text."""
+    return base64.b64encode(text.encode("utf-8", "replace")).decode()
+
+
+def _unpacked(plain: str) -> bytes:
+    return base64.b64decode(plain + "=" * (-len(plain) % 4))
+
+
+def _text(data: bytes, *, final: bool) -> str | None:
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=final)
+    except UnicodeDecodeError:
+        return None
+    return None if "\x00" in text else text
