@@ -1,7 +1,8 @@
 """A2A over gRPC: a server of the official service, behind which every call is one of the relay's own."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,11 @@ class GrpcDoor(a2a_pb2_grpc.A2AServiceServicer):
         """Send a message."""
         return await self._whole("send", request, context)
 
-    async def SendStreamingMessage(self, request: Message, context: Context) -> AsyncIterator[Message]:
+    async def SendStreamingMessage(self, request: Message, context: Context) -> AsyncGenerator[Message, None]:
         """Send a message and follow what becomes of it."""
-        async for event in self._events("stream", request, context):
-            yield event
+        async with aclosing(self._events("stream", request, context)) as events:
+            async for event in events:
+                yield event
 
     async def GetTask(self, request: Message, context: Context) -> Message:
         """Get a task."""
@@ -117,10 +119,11 @@ class GrpcDoor(a2a_pb2_grpc.A2AServiceServicer):
         """Cancel a task."""
         return await self._whole("cancel", request, context)
 
-    async def SubscribeToTask(self, request: Message, context: Context) -> AsyncIterator[Message]:
+    async def SubscribeToTask(self, request: Message, context: Context) -> AsyncGenerator[Message, None]:
         """Follow a task."""
-        async for event in self._events("subscribe", request, context):
-            yield event
+        async with aclosing(self._events("subscribe", request, context)) as events:
+            async for event in events:
+                yield event
 
     async def CreateTaskPushNotificationConfig(self, request: Message, context: Context) -> Message:
         """Make a push config."""
@@ -145,22 +148,27 @@ class GrpcDoor(a2a_pb2_grpc.A2AServiceServicer):
     # All of them
 
     async def _whole(self, operation: Operation, request: Message, context: Context) -> Message:
-        async for message in self._events(operation, request, context):
-            return message
+        async with aclosing(self._events(operation, request, context)) as messages:
+            async for message in messages:
+                return message
         await _abort(context, Refusal(grpc.StatusCode.INTERNAL, "The relay said nothing."))
         raise AssertionError("an aborted call goes no further")
 
     async def _events(
         self, operation: Operation, request: Message, context: Context
-    ) -> AsyncIterator[Message]:
+    ) -> AsyncGenerator[Message, None]:
         try:
             inside = await self._inside(operation, request, context)
-            async for document in inside.documents():
-                yield message_of(operation, _result(document))
+            async with aclosing(inside.documents()) as documents:
+                async for document in documents:
+                    yield message_of(operation, _result(document))
         except Refusal as refusal:
             await _abort(context, refusal)
         except (AssentError, A2AProblem) as failure:
             await _abort(context, refusal_of(failure))
+        except Exception:  # gRPC would tell the caller what it was
+            log.exception("a call by gRPC failed")
+            await _abort(context, Refusal(grpc.StatusCode.INTERNAL, "Something went wrong here."))
 
     async def _inside(self, operation: Operation, request: Message, context: Context) -> Inside:
         agent_id, _, tenant = str(getattr(request, "tenant", "")).partition("/")

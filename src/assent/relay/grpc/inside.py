@@ -1,7 +1,8 @@
 """The relay called from within, as if by HTTP: the same keys, policies, holds and audit for every door."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,12 +35,13 @@ class Inside:
         # A caller that does not read holds up its own call, and nothing else.
         self._said: asyncio.Queue[Message | None] = asyncio.Queue(MOST_WAITING)
 
-    async def documents(self) -> AsyncIterator[Any]:
+    async def documents(self) -> AsyncGenerator[Any, None]:
         """What the relay answers, decoded; raises what the relay raises."""
         job = asyncio.create_task(self._run())
         try:
-            async for document in self._read():
-                yield document
+            async with aclosing(self._read()) as documents:
+                async for document in documents:
+                    yield document
             await job
         finally:
             self._left.set()
@@ -59,7 +61,7 @@ class Inside:
         await self._left.wait()
         return {"type": "http.disconnect"}
 
-    async def _read(self) -> AsyncIterator[Any]:
+    async def _read(self) -> AsyncGenerator[Any, None]:
         begun, streamed, whole = False, False, bytearray()
         splitter = EventSplitter(limit=self._limit)
         while (message := await self._said.get()) is not None:
