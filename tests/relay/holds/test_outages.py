@@ -1,0 +1,188 @@
+"""Agents that are away when a message is approved, and messages that are no longer what was approved."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from assent.ports.store import Delivery
+from assent.protocol.callback import RETRY_SCHEDULE
+from assent.relay.holds.body import body_of
+from assent.relay.holds.envelope import Frozen
+from assent.server.serving import bind
+from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
+from tests.relay.holds.holding import (
+    DONE,
+    WORKING,
+    decide,
+    errand,
+    holding_server,
+    pending,
+    reason,
+    settled,
+    task_of,
+)
+from tests.server.running import RunningServer
+from tests.waiting import eventually
+
+
+@contextmanager
+def agent_at(port: int) -> Iterator[SdkAgent]:
+    """An agent that begins to listen here now."""
+    listener = bind("127.0.0.1", port)
+    agent = SdkAgent(f"http://127.0.0.1:{port}", Errands())
+    with served(agent.watching(sdk_app(agent.url, agent.executor)), listener):
+        yield agent
+
+
+@pytest.fixture
+def port() -> int:
+    listener = bind("127.0.0.1", 0)
+    found: int = listener.getsockname()[1]
+    listener.close()
+    return found
+
+
+@pytest.fixture
+def away(port: int, tmp_path: Path) -> Iterator[RunningServer]:
+    """A relay whose agent does not listen."""
+    with holding_server(tmp_path, {"errands": f"http://127.0.0.1:{port}"}) as found:
+        yield found
+
+
+def send(server: RunningServer, text: str) -> str:
+    """Send a message without reading the agent's card."""
+    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}
+    found: str = call(server, "SendMessage", message=message)["task"]["id"]
+    return found
+
+
+def call(server: RunningServer, method: str, *, key: str | None = None, **params: Any) -> Any:
+    document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    with server.client(key or server.api_key) as client:
+        headers = {"A2A-Version": "1.0"}
+        answer = client.post("/relay/v1/agents/errands", json=document, headers=headers)
+    return answer.json()["result"]
+
+
+def delivery(server: RunningServer, case_id: str) -> Delivery:
+    [found] = server.run(server.parts.store.deliveries(case_id=case_id))
+    return found
+
+
+def forge(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> None:
+    """Write into the database as nobody should."""
+    database = apsw.Connection(str(folder / "cases.db"))
+    database.execute("UPDATE holds SET envelope = ?, body = ? WHERE id = ?", (envelope, body, hold_id))
+    database.close()
+
+
+def tried(server: RunningServer, case_id: str, times: int) -> Delivery:
+    def look() -> Delivery | None:
+        found = delivery(server, case_id)
+        return found if found.attempts >= times else None
+
+    return eventually(look)
+
+
+def test_an_approved_message_waits_for_an_agent_that_is_away(port: int, away: RunningServer) -> None:
+    task_id = send(away, "echo tulip")
+    hold = decide(away, task_id)
+    owed = tried(away, hold.case_id, 1)
+    assert owed.state == "waiting"
+    assert owed.last_error == "The agent could not be reached."
+    task = call(away, "GetTask", id=task_id)
+    assert task["status"]["state"] == "TASK_STATE_WORKING"
+    assert task["metadata"] == {"relay_reason": "TIMEOUT"}
+    with agent_at(port) as agent:
+        away.advance(seconds=10)
+        away.deliver()
+        settled(away, hold)
+        assert call(away, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert agent.executor.texts == ["echo tulip"]
+        assert eventually(lambda: delivery(away, hold.case_id).state == "delivered")
+
+
+def test_an_agent_that_stays_away_fails_the_task_for_all_to_see(away: RunningServer) -> None:
+    task_id = send(away, "echo tulip")
+    hold = decide(away, task_id)
+    for attempt in range(1, len(RETRY_SCHEDULE) + 1):
+        tried(away, hold.case_id, attempt)
+        away.advance(hours=30)
+        away.deliver()
+    failed = delivery(away, hold.case_id)
+    assert (failed.state, failed.attempts) == ("failed", len(RETRY_SCHEDULE))
+    task = call(away, "GetTask", id=task_id)
+    assert task["status"]["state"] == "TASK_STATE_FAILED"
+    assert "could not be reached" in task["status"]["message"]["parts"][0]["text"]
+    kept = away.run(away.parts.store.hold(hold.id))
+    assert kept is not None
+    assert kept.status == "APPROVED"
+    assert body_of(kept).failure == "The agent could not be reached."
+
+
+def test_bytes_that_changed_since_they_were_shown_are_not_forwarded(agent: SdkAgent, tmp_path: Path) -> None:
+    with holding_server(tmp_path, {"errands": agent.url}) as server:
+        task_id = send(server, "echo tulip")
+        hold = pending(server, task_id)
+        changed = hold.envelope.replace(b"echo tulip", b"echo money")
+        forge(tmp_path, hold.id, changed, hold.body)
+        settled(server, decide(server, task_id))
+        task = call(server, "GetTask", id=task_id)
+        assert task["status"]["state"] == "TASK_STATE_FAILED"
+        assert "not what was shown" in task["status"]["message"]["parts"][0]["text"]
+        assert agent.executor.texts.count("echo money") == 0
+
+
+def test_a_digest_that_was_changed_with_the_bytes_is_refused_too(agent: SdkAgent, tmp_path: Path) -> None:
+    with holding_server(tmp_path, {"errands": agent.url}) as server:
+        task_id = send(server, "echo tulip")
+        hold = pending(server, task_id)
+        changed = hold.envelope.replace(b"echo tulip", b"echo money")
+        honest = Frozen(frame=body_of(hold).frame, data=changed).digest
+        body = hold.body.replace(body_of(hold).digest.encode(), honest.encode())
+        forge(tmp_path, hold.id, changed, body)
+        settled(server, decide(server, task_id))
+        assert call(server, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_FAILED"
+        assert agent.executor.texts.count("echo money") == 0
+
+
+def test_a_slow_agent_holds_up_nobody_and_is_asked_once(agent: SdkAgent, tmp_path: Path) -> None:
+    with holding_server(tmp_path, {"errands": agent.url}) as server:
+
+        async def run() -> None:
+            async with errand(server) as made:
+                agent.executor.go_on.clear()
+                [slow] = await made.send("late task tulip")
+                waiting = decide(server, slow.task.id)
+                [quick] = await made.send("quick tulip")
+                settled(server, decide(server, quick.task.id))
+                assert (await task_of(made, quick.task.id)).status.state == DONE
+                meanwhile = await task_of(made, slow.task.id)
+                assert meanwhile.status.state == WORKING
+                assert reason(meanwhile) == {"relay_reason": "TIMEOUT"}
+                server.advance(seconds=61)  # the lease is over, the call goes on
+                agent.executor.go_on.set()
+                settled(server, waiting)
+                assert (await task_of(made, slow.task.id)).status.state == DONE
+                assert agent.executor.texts.count("late task tulip") == 1
+
+        asyncio.run(run())
+
+
+def test_a_caller_that_is_gone_is_not_served_by_an_old_approval(agent: SdkAgent, tmp_path: Path) -> None:
+    with holding_server(tmp_path, {"errands": agent.url}) as server:
+        key = server.create_key("guest")
+        with server.client(server.create_key("root", "admin")) as root:
+            guest = {"name": "guest", "agents": ["errands"]}
+            root.post("/relay/v1/registry/callers", json=guest).raise_for_status()
+            message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "gone tulip"}]}
+            task_id = call(server, "SendMessage", key=key, message=message)["task"]["id"]
+            root.delete("/relay/v1/registry/callers/guest").raise_for_status()
+        kept = settled(server, decide(server, task_id))
+        assert body_of(kept).failure == "The caller may no longer call this agent."
+        assert "gone tulip" not in agent.executor.texts
