@@ -1,6 +1,7 @@
 """Policies over traffic that flows: detectors that fail, policies that change, and what the audit tells."""
 
 import asyncio
+import base64
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -134,11 +135,12 @@ def test_whatever_a_detector_fails_at_holds_the_message_even_if_its_policy_only_
         {"data": {SECRET: "key"}},
         {"data": {"deep": [{"deeper": ["x", SECRET]}]}},
         {"url": "https://files.example/x", "filename": f"{SECRET}.txt"},
+        {"raw": base64.b64encode(f"a {SECRET} b".encode()).decode(), "filename": "a.txt"},
         {"text": "hello", "metadata": {"note": SECRET}},
         {"text": "hello", "somethingNew": {"anywhere": SECRET}},
     ],
 )
-def test_data_names_and_unknown_fields_are_looked_at(client: httpx.Client, part: dict[str, Any]) -> None:
+def test_data_files_and_unknown_fields_are_looked_at(client: httpx.Client, part: dict[str, Any]) -> None:
     answer = call(client, "blocked", text("echo"), part, id="places").json()
     assert answer["error"]["code"] == -32080
     assert SECRET not in repr(answer)
