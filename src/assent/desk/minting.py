@@ -47,6 +47,12 @@ def message_id() -> str:
     return f"msg_{secrets.token_hex(16)}"
 
 
+def correlation_id(now: datetime) -> str:
+    """An id for a call and all that belongs to it; they rise with the time, so that neighbours in time are
+    neighbours in a store's indexes."""
+    return f"{int(now.timestamp() * 1_000_000):014x}{os.urandom(9).hex()}"
+
+
 def short_id() -> str:
     """An id for a key or a request."""
     return secrets.token_hex(6)

@@ -1,7 +1,6 @@
 """The relay's door in raw ASGI: who calls, what is called, and the answer back, whole or as a stream."""
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from assent.desk import clock, minting
 from assent.errors import (
     BodyTooLarge,
     InvalidToken,
@@ -293,7 +293,7 @@ def _way(
 def _correlation(sent: dict[bytes, bytes]) -> str:
     """The caller's own correlation id if it is one, else a new one."""
     given = _text(sent.get(b"x-correlation-id"))
-    return given if given and _CORRELATION.fullmatch(given) else os.urandom(16).hex()
+    return given if given and _CORRELATION.fullmatch(given) else minting.correlation_id(clock.now())
 
 
 def _text(value: bytes | None) -> str | None:

@@ -134,7 +134,7 @@ class EventMaker:
 
     def _id(self, now: datetime) -> str:
         micros = int(now.timestamp() * 1_000_000)
-        return f"evt_{micros:014x}{next(self._numbers) & 0xFFFFFF:06x}{self._process}"
+        return f"evt_{micros << 24 | next(self._numbers) & 0xFFFFFF:020x}{self._process}"
 
 
 def _clipped(id: str | None) -> str | None:

@@ -16,8 +16,8 @@ from assent.ports.relay_store import AuditRow, RelayStore
 from assent.relay.audit.keeping import Payloads
 from assent.relay.audit.making import EventMaker
 
-GATHER_FOR = timedelta(milliseconds=20)
-BATCH = 100  # bounds how long a write keeps the loop from everything else
+GATHER_FOR = timedelta(milliseconds=40)
+BATCH = 200  # bounds how long a write keeps the loop from everything else
 MAX_WAITING = 20_000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 RETRY_AFTER = timedelta(milliseconds=100)
