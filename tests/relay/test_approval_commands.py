@@ -1,0 +1,78 @@
+"""`assent relay approval`: what waits is seen and decided at a terminal."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from assent.cli.main import cli
+from assent.errors import AssentError
+from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from tests.relay.a2a.raw_agent import raw_agent
+from tests.relay.things import HELD, Things
+from tests.server.running import RunningServer, running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with raw_agent() as agent:
+        relay = RelaySettings(
+            agents={"ours": AgentSettings(url=agent.url)},
+            callers={"caller": CallerSettings(agents=("ours",))},
+            groups={"readers": GroupSettings(members=("reader",), permissions=("AGENT_CONVERSATIONS:READ",))},
+        )
+        with running(tmp_path_factory.mktemp("approvals"), relay=relay) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def admin(server: RunningServer) -> str:
+    return server.create_key("root", "admin")
+
+
+@pytest.fixture
+def held(server: RunningServer, admin: str) -> Iterator[str]:
+    with server.client(admin) as client:
+        yield Things(server, client).make_approvals()["id"]
+
+
+def approval(server: RunningServer, key: str, *words: str) -> Result:
+    environ = {"ASSENT_SERVER": server.url, "ASSENT_KEY": key}
+    return CliRunner().invoke(cli, ["relay", "approval", *words], env=environ)
+
+
+def test_what_waits_is_listed_and_shown(server: RunningServer, admin: str, held: str) -> None:
+    listed = approval(server, admin, "list")
+    assert [line for line in listed.stdout.splitlines() if line.startswith(held)]
+    shown = approval(server, admin, "show", held).stdout
+    assert shown.endswith(f"\n\n{HELD}\n")
+    assert f"found        {HELD}\n" in shown
+    assert msgspec.json.decode(approval(server, admin, "show", held, "--json").stdout)["id"] == held
+    link = approval(server, admin, "link", held).stdout
+    assert link.startswith(f"{server.url}/review/")
+
+
+def test_it_is_decided_once(server: RunningServer, admin: str, held: str) -> None:
+    assert approval(server, admin, "reject", held, "--message", "Not today").stderr == "Rejected.\n"
+    assert "resolved by  root: Not today\n" in approval(server, admin, "show", held).stdout
+    second = approval(server, admin, "approve", held)
+    assert isinstance(second.exception, AssentError)
+    ended = approval(server, admin, "list", "--status", "REJECTED", "--json").stdout
+    assert held in [one["id"] for one in msgspec.json.decode(ended)]
+
+
+def test_whoever_may_only_look_decides_nothing(server: RunningServer, held: str) -> None:
+    reader = server.create_key("reader")
+    assert approval(server, reader, "show", held).exit_code == 0
+    refused = approval(server, reader, "approve", held)
+    assert isinstance(refused.exception, AssentError)
+    assert "AGENT_CONVERSATIONS:WRITE" in str(refused.exception)
+
+
+def test_without_a_key_nothing_is_asked(server: RunningServer) -> None:
+    done = CliRunner().invoke(
+        cli, ["relay", "approval", "list", "--server", server.url], env={"ASSENT_KEY": ""}
+    )
+    assert isinstance(done.exception, AssentError)
+    assert "ASSENT_KEY" in done.exception.message

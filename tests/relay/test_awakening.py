@@ -1,0 +1,53 @@
+"""A server without agents knows nothing of the relay; with the first one it does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from assent.cli.main import cli
+
+PROGRAM = """
+import asyncio, sys
+from assent.bootstrap import build
+from assent.settings import load
+
+async def main():
+    parts = await build(load(environ={}, file=None, flags={"db": sys.argv[1]}).settings)
+    await parts.start()
+    await parts.stop()
+    return parts.relay is not None
+
+relays = asyncio.run(main())
+read = sorted(name for name in sys.modules if name.startswith("assent.relay."))
+print(relays, *read)
+"""
+LIGHT = {"registered", "registry", "tenancy"}
+"""What the settings are made of."""
+
+
+def started(folder: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder / "assent.db")],
+        check=True,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout.split()
+
+
+def test_a_server_without_agents_does_not_read_the_relay(tmp_path: Path) -> None:
+    relays, *read = started(tmp_path)
+    assert relays == "False"
+    heavy = [name for name in read if name.split(".")[2] not in LIGHT | {"audit"}]
+    assert heavy == []
+    assert not [name for name in read if name.endswith((".wiring", ".proxy", ".stored", ".making"))]
+
+
+def test_an_agent_in_the_store_is_enough(tmp_path: Path) -> None:
+    words = ["relay", "agent", "add", "a", "https://a.example", "--db", str(tmp_path / "assent.db")]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert started(tmp_path)[0] == "True"
