@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import RelayConflict
+from assent.errors import RelayConflict, SettingsError
 from assent.ports.identity import Principal
 from assent.ports.relay_store import AuditFilter, RelayStore
 from assent.relay.audit.keeping import Keeping, Payloads
 from assent.relay.audit.retention import BATCH, Retention
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.audit.tenants import TenantKeeping
+from assent.relay.registered import RelaySettings, TenantSettings, check_relay
 from assent.relay.tenancy import Membership
 from assent.stores.memory import MemoryStore
 from assent.stores.sqlite.store import SqliteStore
@@ -143,3 +144,19 @@ async def test_the_settings_file_is_not_overruled():
     member = Membership(principal=Principal(name="kim"), tenant="acme")
     with pytest.raises(RelayConflict, match="settings file"):
         await desk.keeping.save(member, Keeping(), desk.trail)
+
+
+@pytest.mark.parametrize(
+    ("name", "tenant", "words"),
+    [
+        ("acme", {"keep_events_for": "soon"}, "relay.tenants.acme: keep_events_for: "),
+        ("acme", {"keep_payloads_for": "1y"}, "relay.tenants.acme: keep_payloads_for: "),
+        ("acme", {"keep_events_for": "1d"}, "keep_payloads_for is longer than keep_events_for."),
+        ("Acme Ltd", {}, "a tenant is named by"),
+    ],
+)
+async def test_a_settings_file_that_cannot_be_followed_is_refused(name: str, tenant: Any, words: str):
+    settings = RelaySettings(tenants={name: TenantSettings(**tenant)})
+    with pytest.raises(SettingsError) as refusal:
+        check_relay(settings, allow_loopback=False)
+    assert words in refusal.value.message
