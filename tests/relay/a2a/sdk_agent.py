@@ -53,11 +53,13 @@ class Errands(AgentExecutor):
         self.texts: list[str] = []
         """What it was told."""
         self.canceled = 0
+        self._ids: list[tuple[str, str]] = []
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
         text = get_message_text(context.message)
         self.texts.append(text)
+        self._ids.append((text, context.message.message_id))
         if text.startswith("chat"):
             await event_queue.enqueue_event(new_text_message("hello", role=Role.ROLE_AGENT))
             return
@@ -103,6 +105,10 @@ class Errands(AgentExecutor):
                 [new_text_part(chunk)], artifact_id="spelled", append=place > 0, last_chunk=last
             )
         await updater.complete()
+
+    def ids_of(self, text: str) -> list[str]:
+        """The ids of the messages that said this."""
+        return [message_id for said, message_id in self._ids if said == text]
 
     async def _told_to_go_on(self) -> None:
         await asyncio.to_thread(self.go_on.wait, PATIENCE_S)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from assent.server.serving import bind
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.holds.holding import holding_server
 from tests.server.running import RunningServer
@@ -19,3 +20,12 @@ def agent() -> Iterator[SdkAgent]:
 def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with holding_server(tmp_path_factory.mktemp("relay"), {"errands": agent.url}) as found:
         yield found
+
+
+@pytest.fixture
+def port() -> int:
+    """A port on which nobody listens."""
+    listener = bind("127.0.0.1", 0)
+    found: int = listener.getsockname()[1]
+    listener.close()
+    return found

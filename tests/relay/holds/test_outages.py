@@ -40,14 +40,6 @@ def agent_at(port: int) -> Iterator[SdkAgent]:
 
 
 @pytest.fixture
-def port() -> int:
-    listener = bind("127.0.0.1", 0)
-    found: int = listener.getsockname()[1]
-    listener.close()
-    return found
-
-
-@pytest.fixture
 def away(port: int, tmp_path: Path) -> Iterator[RunningServer]:
     """A relay whose agent does not listen."""
     with holding_server(tmp_path, {"errands": f"http://127.0.0.1:{port}"}) as found:
