@@ -15,6 +15,8 @@ from assent.relay.policies.finding import Finding, without_texts
 from assent.relay.policies.policy import Action, Leg
 
 MOST_COMPARED = 1_000
+MOST_POLICIES = 200
+"""So many policies of each kind are named in one event."""
 MOST_FINDINGS = 100
 """So many findings stand in one event, one by one; how many there are is told of all."""
 
@@ -42,9 +44,9 @@ def _event(kind: str, trail: Trail, leg: Leg, exchange: Exchange, found: Evaluat
         "leg": leg,
         "outcome": found.outcome,
         "decidedBy": _policy(found.decided_by) if found.decided_by else None,
-        "matched": [_policy(one) for one in matched],
-        "unchecked": [{**_policy(one.applied), "reason": one.reason} for one in unchecked],
-        "notReached": [_policy(one) for one in found.not_reached],
+        "matched": [_policy(one) for one in matched[:MOST_POLICIES]],
+        "unchecked": [{**_policy(one.applied), "reason": one.reason} for one in unchecked[:MOST_POLICIES]],
+        "notReached": [_policy(one) for one in found.not_reached[:MOST_POLICIES]],
         "matches": len(findings),
         "findings": msgspec.to_builtins(_told(found, findings[:MOST_FINDINGS])),
     }

@@ -37,7 +37,7 @@ class Joined(Struct, frozen=True, kw_only=True):
 
 def part_of(path: str) -> Member | None:
     """What a text part belongs to by its path; None for any other text."""
-    found = _TEXT_PART.match(path)
+    found = _TEXT_PART.match(path) if path.endswith("].text") else None
     return None if found is None else Member(found[1])
 
 
