@@ -51,11 +51,16 @@ POLICIES = [
 ]
 
 
+def policies_file(folder: Path) -> str:
+    """Where the policies stand."""
+    file = folder / "policies.json"
+    file.write_text(json.dumps(POLICIES))
+    return str(file)
+
+
 @contextmanager
 def holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterator[RunningServer]:
     """A server that holds flowers for reviewers."""
-    file = folder / "policies.json"
-    file.write_text(json.dumps(POLICIES))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ERRANDS_CREDENTIAL", SECRET)
         settings = RelaySettings(
@@ -72,7 +77,7 @@ def holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterat
                 "readers": GroupSettings(members=("ravi",), permissions=(READ,)),
                 "strangers": GroupSettings(members=("stan",), permissions=(READ, WRITE), tenant="elsewhere"),
             },
-            policies=str(file),
+            policies=policies_file(folder),
             **relay,
         )
         with running(folder, relay=settings) as found:

@@ -1,0 +1,158 @@
+"""One agent calls another through the relay, and the second call is held: everybody sees what is true."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from a2a.helpers.proto_helpers import get_message_text, new_task_from_user_message, new_text_part
+from a2a.server.agent_execution import RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskUpdater
+from a2a.types.a2a_pb2 import Task
+
+from assent.ports.relay_store import HoldFilter, HoldRow
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from assent.server.serving import bind
+from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
+from tests.relay.holds.holding import (
+    DONE,
+    FAILED,
+    WORKING,
+    decide,
+    errand,
+    policies_file,
+    reason,
+    settled,
+    task_of,
+    texts,
+)
+from tests.relay.test_pass_through import Errand
+from tests.server.running import RunningServer, running
+from tests.waiting import eventually
+
+ENDED = {"TASK_STATE_COMPLETED", "TASK_STATE_CANCELED", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"}
+
+
+class Delegating(Errands):
+    """Has another agent do what it is told, and polls for its answer as clients of the relay do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.url, self.key = "", ""
+        self.seen: list[dict[str, Any]] = []
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        assert context.message is not None
+        task = new_task_from_user_message(context.message)
+        await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await updater.start_work()
+        headers = {"Authorization": f"Bearer {self.key}", "A2A-Version": "1.0"}
+        async with httpx.AsyncClient(headers=headers, verify=False, timeout=15) as client:
+            answer = await self._done_by_the_other(client, f"{get_message_text(context.message)} tulip")
+        said = [
+            part["text"] for one in answer.get("artifacts", []) for part in one["parts"] if "text" in part
+        ]
+        if answer["status"]["state"] == "TASK_STATE_COMPLETED":
+            await updater.add_artifact([new_text_part(f"it says: {said[0]}")])
+            await updater.complete()
+        else:
+            await updater.failed(updater.new_agent_message([new_text_part("the other one may not")]))
+
+    async def _done_by_the_other(self, client: httpx.AsyncClient, text: str) -> dict[str, Any]:
+        message = {"messageId": f"nested {text}", "role": "ROLE_USER", "parts": [{"text": text}]}
+        task = (await self._call(client, "SendMessage", message=message))["task"]
+        self.seen.append(task)
+        async with asyncio.timeout(15):
+            while task["status"]["state"] not in ENDED:
+                task = await self._call(client, "GetTask", id=task["id"])
+        return task
+
+    async def _call(self, client: httpx.AsyncClient, method: str, **params: Any) -> dict[str, Any]:
+        document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        found: dict[str, Any] = (await client.post(self.url, json=document)).json()["result"]
+        return found
+
+
+@contextmanager
+def delegating() -> Iterator[tuple[SdkAgent, Delegating]]:
+    listener = bind("127.0.0.1", 0)
+    executor = Delegating()
+    agent = SdkAgent(f"http://127.0.0.1:{listener.getsockname()[1]}", executor)
+    with served(agent.watching(sdk_app(agent.url, executor)), listener):
+        yield agent, executor
+
+
+def held_between(server: RunningServer) -> HoldRow:
+    def look() -> HoldRow | None:
+        asked = HoldFilter(status="PENDING", source="front", sink="errands")
+        holds, _ = server.run(server.parts.store.holds("default", asked, page=0, size=2))
+        return holds[0] if holds else None
+
+    return eventually(look)
+
+
+@contextmanager
+def chain(agent: SdkAgent, folder: Path) -> Iterator[tuple[RunningServer, Delegating]]:
+    """A caller, an agent that calls another, and that other, all through one relay."""
+    with delegating() as (front, executor):
+        relay = RelaySettings(
+            agents={"front": AgentSettings(url=front.url), "errands": AgentSettings(url=agent.url)},
+            callers={
+                "acme": CallerSettings(agents=("front",), kind="user"),
+                "front": CallerSettings(agents=("errands",)),
+            },
+            policies=policies_file(folder),
+            early_return="1s",
+        )
+        with running(folder, relay=relay) as server:
+            executor.url = f"{server.url}/relay/v1/agents/errands"
+            executor.key = server.create_key("front")
+            yield server, executor
+
+
+def test_a_caller_waits_truthfully_while_an_agents_own_call_is_held(agent: SdkAgent, tmp_path: Path) -> None:
+    with chain(agent, tmp_path) as (server, front):
+
+        async def run() -> None:
+            async with errand(server, agent="front") as made:
+                [sent] = await made.send("nested")
+                assert sent.task.status.state == WORKING
+                assert reason(sent.task) == {"relay_reason": "TIMEOUT"}
+                hold = held_between(server)
+                assert front.seen[0]["metadata"]["relay_reason"] == "HITL_HELD"
+                assert (await task_of(made, sent.task.id)).status.state == WORKING
+                settled(server, decide(server, hold.task_id))
+                ended = await no_longer_working(made, sent.task.id)
+                assert ended.status.state == DONE
+                assert texts(ended) == ["it says: nested tulip 0"]
+                assert agent.executor.texts.count("nested tulip") == 1
+
+        asyncio.run(run())
+
+
+def test_a_refusal_reaches_the_caller_as_its_agent_tells_it(agent: SdkAgent, tmp_path: Path) -> None:
+    with chain(agent, tmp_path) as (server, _):
+
+        async def run() -> None:
+            async with errand(server, agent="front") as made:
+                [sent] = await made.send("refused")
+                hold = held_between(server)
+                settled(server, decide(server, hold.task_id, "reject"))
+                ended = await no_longer_working(made, sent.task.id)
+                assert ended.status.state == FAILED
+                assert ended.status.message.parts[0].text == "the other one may not"
+                assert "refused tulip" not in agent.executor.texts
+
+        asyncio.run(run())
+
+
+async def no_longer_working(made: Errand, task_id: str) -> Task:
+    async with asyncio.timeout(15):
+        while True:
+            task = await task_of(made, task_id)
+            if task.status.state != WORKING:
+                return task
