@@ -155,6 +155,7 @@ class Relay:
             webhooks=webhooks,
             registry=self.members,
             notices=notices,
+            notifier=self.notifier,
             read_body=world.read_body,
             trail=self.trail,
             monotonic=world.monotonic,

@@ -85,9 +85,9 @@ class Asked:
         settle(self.server)
         return self.receiver.at(self.path)
 
-    def will_answer(self, state: str, text: str) -> None:
+    def will_answer(self, state: str, text: str, **fields: Any) -> None:
         """What the agent says of its task from now on."""
-        about = task(self.task_id, state, message=said(text))["task"]
+        about = task(self.task_id, state, message=said(text))["task"] | fields
 
         async def behave(agent: RawAgent, reader: Any, writer: Any) -> None:
             head, body = agent.requests[-1]
@@ -193,6 +193,21 @@ def test_a_message_that_was_held_before_its_agent_saw_it_keeps_its_webhook(
     last = receiver.wait_for("/held", "TASK_STATE_COMPLETED")
     assert last.body["statusUpdate"]["taskId"] == shown["id"]
     assert "theirs" not in json.dumps([one.body for one in receiver.at("/held")]).replace("c-theirs", "")
+
+
+def test_what_is_pushed_in_pieces_is_judged_and_told_whole(asked: Asked) -> None:
+    for text in ("a clo", "ver leaf"):
+        piece = {"artifactId": "a", "parts": [{"text": text}]}
+        event = {"artifactUpdate": {"taskId": asked.task_id, "append": True, "artifact": piece}}
+        assert asked.pusher.push(event).status_code == 204
+    pieces = [{"text": "a clo"}, {"text": "ver leaf"}]
+    asked.will_answer("COMPLETED", "done", artifacts=[{"artifactId": "a", "parts": pieces}])
+    assert asked.push("COMPLETED", "done") == 204
+    [told] = asked.told()
+    texts = [part["text"] for part in told.body["task"]["artifacts"][0]["parts"]]
+    assert texts[0].startswith("a [MASKED")
+    assert texts[1].endswith(" leaf")
+    assert "ver" not in texts[1]
 
 
 def test_the_audit_tells_of_a_push_with_the_call_that_asked_for_it(

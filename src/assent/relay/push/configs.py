@@ -72,7 +72,7 @@ def config_id_in(call: A2ACall) -> str | None:
 def with_address(call: A2ACall, url: str, token: str) -> A2ACall:
     """The call with the relay's own address in the place of the caller's; all else of the config is kept."""
     ours = own_fields(Address(url=url, token=token, authentication=bearer(token)), call.dialect)
-    params = _readdressed(call.params, ours, top=call.operation == "push_create", depth=0)
+    params = _readdressed(call.params, ours, top=call.operation == "push_create")
     document = (call.document or {}) | {"params": params} if call.dialect.rpc else params
     return replace(call, document=document)
 
@@ -88,20 +88,23 @@ def id_in(result: Any) -> str | None:
     return text_of(config, ("id",))
 
 
-def as_callers_know(result: Any, known: Mapping[str, Address], dialect: Dialect) -> Any:
+def as_callers_know(result: Any, known: Mapping[str, Address], dialect: Dialect, depth: int = 0) -> Any:
     """An answer with the callers' addresses in the place of the relay's; None if nothing of it is theirs.
 
-    A config with an address that is not in `known` was not made here and is nobody's business here.
+    A config with an address that is not in `known` was not made here and is nobody's business here. Raises
+    A2AProblem for an answer that cannot be looked through.
     """
+    if depth > DEEPEST:
+        raise A2AProblem("agent_response", "The agent's answer is nested too deeply.")
     if isinstance(result, list):
-        kept = [as_callers_know(one, known, dialect) for one in result]
+        kept = [as_callers_know(one, known, dialect, depth + 1) for one in result]
         return [one for one in kept if one is not None]
     if not isinstance(result, dict):
         return result
     if "url" in result:
         address = known.get(result["url"]) if isinstance(result["url"], str) else None
         return None if address is None else _with_own(result, address, dialect)
-    changed = {name: as_callers_know(value, known, dialect) for name, value in result.items()}
+    changed = {name: as_callers_know(value, known, dialect, depth + 1) for name, value in result.items()}
     return None if any(changed[name] is None and result[name] is not None for name in result) else changed
 
 
@@ -116,18 +119,16 @@ def _configs(holder: Any, *, top: bool, depth: int) -> Iterator[Json]:
         if top and "url" in holder:
             yield holder
         for name in HOLDERS & holder.keys():
-            yield from _configs(holder[name], top=name != "configuration", depth=depth + 1)
+            yield from _configs(holder[name], top=True, depth=depth + 1)
 
 
-def _readdressed(holder: Any, ours: Json, *, top: bool, depth: int) -> Any:
+def _readdressed(holder: Any, ours: Json, *, top: bool) -> Any:
     if isinstance(holder, list):
-        return [_readdressed(one, ours, top=top, depth=depth + 1) for one in holder]
+        return [_readdressed(one, ours, top=top) for one in holder]
     if not isinstance(holder, dict):
         return holder
     changed = {
-        name: _readdressed(value, ours, top=name != "configuration", depth=depth + 1)
-        if name in HOLDERS
-        else value
+        name: _readdressed(value, ours, top=True) if name in HOLDERS else value
         for name, value in holder.items()
     }
     return changed | ours if top and "url" in holder else changed

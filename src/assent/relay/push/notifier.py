@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import TERMINAL
 from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.reply import A2AReply
 from assent.relay.calls import Calls
 from assent.relay.forwarding import task_call
 from assent.relay.policies.policy import Leg
@@ -48,15 +49,20 @@ class Notifier:
                     extra={"correlation_id": correlation_id},
                 )
 
+    async def current(self, subscription: Subscription, webhook: Webhook) -> A2AReply | None:
+        """The task of a webhook as its caller would get it now, judged as a whole; raises A2AProblem."""
+        call = task_call(webhook.dialect, "get", webhook.shown or "")
+        reply = (await self._calls.whole(_way(subscription, call, webhook.correlation_id))).reply
+        return reply if reply is not None and reply.task is not None else None
+
     async def _tell(
         self, subscription: Subscription, webhook: Webhook, task_id: str, correlation_id: str
     ) -> None:
         entry = await self._calls.own.now(subscription, task_id)
         if webhook.unknown and entry is not None and entry.upstream_id is not None:
             await self._announce(subscription, webhook, entry.upstream_id, correlation_id)
-        call = task_call(webhook.dialect, "get", task_id)
-        reply = (await self._calls.whole(_way(subscription, call, correlation_id))).reply
-        if reply is None or reply.task is None:
+        reply = await self.current(subscription, webhook)
+        if reply is None:
             return
         await self._notices.owe(webhook, reply)
         if reply.state in TERMINAL:

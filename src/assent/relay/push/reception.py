@@ -26,6 +26,7 @@ from assent.relay.audit.trail import Trail
 from assent.relay.calls import Calls
 from assent.relay.communication import Communication, Told
 from assent.relay.push.notices import Notices
+from assent.relay.push.notifier import Notifier
 from assent.relay.push.sealing import same
 from assent.relay.push.webhooks import PREFIX, SUFFIX, Webhook, Webhooks
 from assent.relay.registry import Registry, Subscription
@@ -56,6 +57,7 @@ class Reception:
         webhooks: Webhooks,
         registry: Registry,
         notices: Notices,
+        notifier: Notifier,
         read_body: ReadBody,
         trail: Trail | None = None,
         monotonic: Callable[[], float],
@@ -65,6 +67,7 @@ class Reception:
         self._registry = registry
         self._book = calls.overdue.book
         self._notices = notices
+        self._notifier = notifier
         self._read_body = read_body
         self._audit = Communication(trail) if trail is not None else None
         self._monotonic = monotonic
@@ -115,7 +118,13 @@ class Reception:
         mark = _mark(reply)
         if mark in webhook.seen or _too_late(webhook, reply) or await self._held(webhook):
             return
-        told = await self._judged(_way(subscription, webhook, size), reply)
+        way = _way(subscription, webhook, size)
+        withheld = self._calls.withheld(way)
+        if withheld and reply.artifact_update is not None:
+            return  # told whole in the end: what is looked for may stand half in this piece, half in the next
+        told = await self._judged(way, reply)
+        if withheld and told is not None and told.status_update is not None and told.final:
+            told = await self._whole(subscription, webhook, told)
         if told is not None:
             await self._notices.owe(webhook, told)
         final = told.state if told is not None and told.state in TERMINAL else webhook.final
@@ -152,6 +161,16 @@ class Reception:
         """Whether the relay speaks for the task: the caller is told when a person has decided."""
         entry = await self._book.find(webhook.tenant, webhook.agent, "task", webhook.shown or "")
         return entry is not None and (entry.mask is not None or entry.ending is not None)
+
+    async def _whole(self, subscription: Subscription, webhook: Webhook, told: A2AReply) -> A2AReply:
+        """The whole task that has ended, or what stands for it while a person looks at it."""
+        try:
+            whole = await self._notifier.current(subscription, webhook)
+        except A2AProblem:
+            return told
+        if whole is None or not (whole.final or await self._held(webhook)):
+            return told
+        return whole
 
     async def _judged(self, way: Way, reply: A2AReply) -> A2AReply | None:
         """What the caller may be told; None if nothing. Raises while it cannot be said."""
