@@ -9,11 +9,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import grpc
 import httpx
 import pytest
+from a2a.types import a2a_pb2
+from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from assent.relay.api.route import ApiRoute
-from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from assent.relay.registered import (
+    AgentSettings,
+    CallerSettings,
+    GroupSettings,
+    GrpcSettings,
+    RelaySettings,
+)
 from assent.relay.tenancy import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.described import addresses
@@ -25,6 +34,9 @@ ROUTES = addresses()
 HOME, ELSEWHERE = "default", "elsewhere"
 VARIABLE = re.compile(r"{\w+}")
 CALL = message_of("hello")
+OUTSIDERS = ("stranger", "member", "boss", "admin", "caller of nobody", "their caller", "their boss", *ALL)
+"""Everyone but the caller of the agent, and whoever has no key."""
+RPCS = list(a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods)
 RELAYED = [
     ("GET", "/.well-known/agent-card.json"),
     ("GET", "/.well-known/agent.json"),
@@ -70,6 +82,7 @@ def settings(agent: RawAgent, other: RawAgent) -> RelaySettings:
             "all": group(HOME, "boss", ALL),
             "theirs": group(ELSEWHERE, "their boss", ALL),
         },
+        grpc=GrpcSettings(listen="127.0.0.1:0"),
     )
 
 
@@ -79,6 +92,7 @@ class Roles:
     def __init__(self, server: RunningServer, stack: ExitStack) -> None:
         self.server = server
         self._stack = stack
+        self.keys: dict[str, str] = {}
         self._clients: dict[str, httpx.Client] = {"nobody": stack.enter_context(server.client())}
         self._clients["admin"] = self._client("admin", "admin")
 
@@ -87,8 +101,13 @@ class Roles:
             self._clients[name] = self._client(name)
         return self._clients[name]
 
+    def key(self, name: str) -> str:
+        assert self[name] is not None
+        return self.keys[name]
+
     def _client(self, name: str, *scopes: str) -> httpx.Client:
-        return self._stack.enter_context(self.server.client(self.server.create_key(name, *scopes)))
+        self.keys[name] = self.server.create_key(name, *scopes)
+        return self._stack.enter_context(self.server.client(self.keys[name]))
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +235,38 @@ def test_agents_are_called_by_their_subscribers_only(
         # Now it is A2A that answers, with whatever it thinks of this: the relay has let it in.
         assert told(answer)[1] not in ("invalid_token", "not_permitted"), answer.text
         assert answer.text != call("stranger").text
+
+
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda one: one.name)
+def test_agents_are_called_by_their_subscribers_only_over_grpc_too(
+    rpc: Any, roles: Roles, agents: tuple[RawAgent, RawAgent]
+) -> None:
+    relay = roles.server.parts.relay
+    assert relay is not None
+    assert relay.grpc is not None
+    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+
+    def call(channel: grpc.Channel, name: str, agent_id: str = "ours") -> grpc.StatusCode:
+        request = GetMessageClass(rpc.input_type)(tenant=agent_id)
+        make = channel.unary_stream if rpc.server_streaming else channel.unary_unary
+        ask = make(path, request_serializer=lambda one: one.SerializeToString(), response_deserializer=bytes)
+        key = [] if name == "nobody" else [("authorization", f"Bearer {roles.key(name)}")]
+        try:
+            answer = ask(request, metadata=key, timeout=10)
+            list(answer) if rpc.server_streaming else answer
+        except grpc.RpcError as error:
+            return error.code()
+        return grpc.StatusCode.OK
+
+    asked = [len(one.requests) for one in agents]
+    with grpc.insecure_channel(relay.grpc.address) as channel:
+        assert call(channel, "nobody") == grpc.StatusCode.UNAUTHENTICATED
+        for name in OUTSIDERS:
+            assert call(channel, name) == call(channel, name, "no-such-agent") == grpc.StatusCode.NOT_FOUND
+        assert call(channel, "caller", "theirs") == grpc.StatusCode.NOT_FOUND
+        assert [len(one.requests) for one in agents] == asked
+        let_in = {call(channel, "caller"), call(channel, "their caller", "theirs")}
+    assert not let_in & {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 
 
 def test_every_door_of_the_relay_is_tried_here(roles: Roles) -> None:
