@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-import aiohttp
 import msgspec
 from msgspec.structs import replace
 from yarl import URL
@@ -18,6 +17,7 @@ from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.access import Access, SpokenFor
+from assent.relay.agent_http import Response
 from assent.relay.directory import Directory
 from assent.relay.faces import face_of
 from assent.relay.inspection import (
@@ -169,14 +169,14 @@ class Calls:
 
     # The way back
 
-    async def read_whole(self, response: aiohttp.ClientResponse) -> tuple[str, bytes]:
+    async def read_whole(self, response: Response) -> tuple[str, bytes]:
         """Media type and body of an answer that is no stream; raises A2AProblem for one that is."""
         kind = kind_of(response)
         if kind == EVENTS_TYPE:
             raise A2AProblem("agent_response", "The agent answered with a stream where none was asked for.")
         return kind, await self.upstream.read_whole(response)
 
-    async def answer(self, way: Way, response: aiohttp.ClientResponse, kind: str, body: bytes) -> Answer:
+    async def answer(self, way: Way, response: Response, kind: str, body: bytes) -> Answer:
         """A whole answer, checked; raises A2AProblem for what is none."""
         call, status = way.call, response.status
         headers = passed_back(response)
@@ -368,7 +368,7 @@ class Calls:
         await self.overdue.aclose()
 
 
-def passed_back(response: aiohttp.ClientResponse) -> tuple[tuple[bytes, bytes], ...]:
+def passed_back(response: Response) -> tuple[tuple[bytes, bytes], ...]:
     """What passes of an agent's headers: those of A2A, and when to come back."""
     found = [(name, response.headers.get(name)) for name in PASSED_BACK]
     return tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in found if value)

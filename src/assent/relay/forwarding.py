@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import aiohttp
 from msgspec.structs import replace
 from yarl import URL
 
@@ -15,6 +14,7 @@ from assent.relay.a2a.gathering import gathered
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data
+from assent.relay.agent_http import Response
 from assent.relay.calls import Calls
 from assent.relay.registry import Agent
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, explained, kind_of
@@ -82,13 +82,13 @@ class Forwarding:
             raise A2AProblem("agent_response", "The agent's answer is not JSON.")
         return read_reply(call.dialect, call.operation, body)
 
-    async def _gather(self, call: A2ACall, response: aiohttp.ClientResponse, named: Named) -> A2AReply:
+    async def _gather(self, call: A2ACall, response: Response, named: Named) -> A2AReply:
         most = self._calls.limits.max_message_bytes
         splitter = EventSplitter(limit=most)
         replies: list[A2AReply] = []
         size = 0
         known = False
-        async for chunk in response.content.iter_any():
+        while chunk := await response.read_some():
             size += len(chunk)
             for event in splitter.feed(chunk):
                 data = event_data(event)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-import aiohttp
 from yarl import URL
 
 from assent.relay.a2a.building import task, task_reply
@@ -12,6 +11,7 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, error_body
 from assent.relay.a2a.reply import read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
+from assent.relay.agent_http import Response
 from assent.relay.calls import Calls
 from assent.relay.own import may_ask
 from assent.relay.reasons import Timeout, as_metadata
@@ -68,7 +68,7 @@ class Streams:
             if not goes_on:
                 calls.upstream.end(way.subscription.sink, response)
 
-    async def _begin(self, way: Way, call: A2ACall, url: URL) -> aiohttp.ClientResponse:
+    async def _begin(self, way: Way, call: A2ACall, url: URL) -> Response:
         upstream, limits = self._calls.upstream, self._calls.limits
         try:
             async with asyncio.timeout(limits.stream_idle_for.total_seconds()):
@@ -78,7 +78,7 @@ class Streams:
         except NETWORK as failure:
             raise explained(failure) from failure
 
-    async def _whole(self, way: Way, response: aiohttp.ClientResponse) -> Answer:
+    async def _whole(self, way: Way, response: Response) -> Answer:
         """What the agent says instead of a stream."""
         calls = self._calls
         try:
@@ -99,7 +99,7 @@ class Streams:
         if self._open:
             await asyncio.wait(set(self._open), timeout=2.0)
 
-    async def _pump(self, way: Way, response: aiohttp.ClientResponse, receive: Receive, write: Write) -> None:
+    async def _pump(self, way: Way, response: Response, receive: Receive, write: Write) -> None:
         """Read and write until one side ends."""
         calls, limits = self._calls, self._calls.limits
         pass_on = _EventPasser(calls, way)
@@ -125,7 +125,7 @@ class Streams:
     # Streams that are judged as a whole
 
     async def _withhold(
-        self, way: Way, response: aiohttp.ClientResponse, receive: Receive, write: Write
+        self, way: Way, response: Response, receive: Receive, write: Write
     ) -> bool:
         """Tell all of a stream once it was judged; returns whether it is still read, for later."""
         stream = WithheldStream(self._calls, way, response)
@@ -193,7 +193,7 @@ class Streams:
         way: Way,
         stream: WithheldStream,
         job: "asyncio.Task[Outcome]",
-        response: aiohttp.ClientResponse,
+        response: Response,
     ) -> Answer:
         """A task for a caller that has waited long enough; the stream is read and judged all the same."""
         calls, call, about = self._calls, way.call, stream.about

@@ -7,7 +7,6 @@ caller learns of its task and that somebody works on it.
 
 import asyncio
 
-import aiohttp
 from msgspec import Struct
 
 from assent.relay.a2a.dialects import State
@@ -15,6 +14,7 @@ from assent.relay.a2a.gathering import gathered
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
+from assent.relay.agent_http import Response
 from assent.relay.calls import Calls
 from assent.relay.upstream import next_piece
 from assent.relay.way import Answer, Taken, Way
@@ -35,7 +35,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 class WithheldStream:
     """Reads one stream and judges it. Whoever began the exchange with the agent ends it."""
 
-    def __init__(self, calls: Calls, way: Way, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, calls: Calls, way: Way, response: Response) -> None:
         self._calls = calls
         self._way = way
         self._response = response

@@ -1,7 +1,6 @@
 """A call as its caller made it: a view over the raw JSON, which stays whole."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +14,7 @@ from assent.relay.a2a.dialects import (
     Dialect,
     Operation,
 )
+from assent.relay.a2a.lazy import lazy
 from assent.relay.a2a.problems import A2AProblem, RpcId
 from assent.relay.a2a.reading import (
     CONTEXT_ID,
@@ -32,6 +32,8 @@ from assent.relay.a2a.texts import Piece, Texts, with_texts
 BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
 PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
 SENDS: frozenset[Operation] = frozenset({"send", "stream"})
+NAMING_TASKS = frozenset({*TASK_ID, *REFERENCES, "name", "parent", "config"})
+"""Where a message may name tasks; most name none."""
 PUSH_IN_SEND = (
     "pushNotificationConfig",
     "push_notification_config",
@@ -40,6 +42,9 @@ PUSH_IN_SEND = (
     "pushNotification",
     "push_notification",
 )
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
@@ -57,7 +62,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     tenant: str | None = None
     query: str = ""
 
-    @cached_property
+    @lazy
     def params(self) -> Json:
         """What the operation is told: the params of JSON-RPC, the body of HTTP+JSON."""
         document = self.document or {}
@@ -69,17 +74,17 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         """Whether the answer is a stream of events."""
         return self.operation in STREAMED
 
-    @cached_property
+    @lazy
     def message(self) -> Json | None:
         """The message that is sent, if one is."""
         return object_of(self.params, MESSAGE) if self.operation in SENDS else None
 
-    @cached_property
+    @lazy
     def message_id(self) -> str | None:
         """The id its sender gave the message."""
         return text_of(self.message, MESSAGE_ID)
 
-    @cached_property
+    @lazy
     def context_id(self) -> str | None:
         """The conversation that is meant."""
         return text_of(self.message, CONTEXT_ID) or text_of(self.params, CONTEXT_ID)
@@ -89,16 +94,19 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         """The task that is meant."""
         return next(iter(self.task_ids), None)
 
-    @cached_property
+    @lazy
     def task_ids(self) -> list[str]:
         """Every task that is named in any place an agent may look at, each once."""
-        params = self.params
-        named = [self.path_task, text_of(params, TASK_ID), text_of(self.message, TASK_ID)]
+        params, message = self.params, self.message
+        nowhere = NAMING_TASKS.isdisjoint(params) and (message is None or NAMING_TASKS.isdisjoint(message))
+        if nowhere and self.path_task is None and self.operation in SENDS:
+            return []
+        named = [self.path_task, text_of(params, TASK_ID), text_of(message, TASK_ID)]
         if self.operation in BY_ID or (self.dialect.legacy and self.operation in PUSH_BY_ID):
             named.append(text_of(params, ("id",)))
         named += [_resource_task(params, name) for name in ("name", "parent")]
         named.append(_resource_task(object_of(params, ("config",)), "name"))
-        references = only(self.message, REFERENCES)
+        references = only(message, REFERENCES)
         if references is not None:
             if not isinstance(references, list) or not all(isinstance(one, str) for one in references):
                 raise A2AProblem("params", "referenceTaskIds must be a list of texts.")
@@ -118,7 +126,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
                 ]
         return [url for url in found if isinstance(url, str)]
 
-    @cached_property
+    @lazy
     def _texts(self) -> Texts:
         found = Texts()
         if self.operation in SENDS:
@@ -158,9 +166,14 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             return f"/v1{below}"
         return f"/{_quoted(self.tenant)}{below}" if self.tenant else below
 
+    @lazy
+    def encoded(self) -> bytes:
+        """The document as bytes; none if there is none."""
+        return b"" if self.document is None else _encode(self.document)
+
     def body(self) -> bytes:
         """The body to send on: what was read, so that nothing travels that was not seen."""
-        return b"" if self.document is None else msgspec.json.encode(self.document)
+        return self.encoded
 
 
 def _quoted(text: str | None) -> str:

@@ -1,13 +1,13 @@
 """An answer as its agent gave it, whole or as one event of a stream: a view over the raw JSON."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from assent.relay.a2a.dialects import TERMINAL, Dialect, Operation, State
+from assent.relay.a2a.lazy import lazy
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import (
     ARTIFACT_UPDATE,
@@ -24,6 +24,7 @@ from assent.relay.a2a.reading import (
 from assent.relay.a2a.texts import Piece, Texts, with_texts
 
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 
 
 class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
@@ -39,13 +40,13 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """What the agent says went wrong; None if nothing did."""
         return self.document.get("error")
 
-    @cached_property
+    @lazy
     def result(self) -> Json:
         """What was asked for: the result of JSON-RPC, the body of HTTP+JSON."""
         found = self.document.get("result") if self.dialect.rpc else self.document
         return found if isinstance(found, dict) else {}
 
-    @cached_property
+    @lazy
     def task(self) -> Json | None:
         """The task, where the answer is one."""
         result = self.result
@@ -63,7 +64,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return [self.task] if self.task is not None else []
 
-    @cached_property
+    @lazy
     def message(self) -> Json | None:
         """The message, where the answer is one."""
         result = self.result
@@ -71,19 +72,19 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             return result
         return object_of(result, ("message", "msg")) if self.operation in ANSWERED else None
 
-    @cached_property
+    @lazy
     def status_update(self) -> Json | None:
         """The change of state, where the event is one."""
         result = self.result
         return result if result.get("kind") == "status-update" else object_of(result, STATUS_UPDATE)
 
-    @cached_property
+    @lazy
     def artifact_update(self) -> Json | None:
         """The piece of work, where the event is one."""
         result = self.result
         return result if result.get("kind") == "artifact-update" else object_of(result, ARTIFACT_UPDATE)
 
-    @cached_property
+    @lazy
     def task_id(self) -> str | None:
         """The task this is about."""
         if self.task is not None:
@@ -91,7 +92,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         about = self.status_update or self.artifact_update or self.message
         return text_of(about, TASK_ID)
 
-    @cached_property
+    @lazy
     def context_id(self) -> str | None:
         """The conversation this is about."""
         return text_of(self.task or self.status_update or self.artifact_update or self.message, CONTEXT_ID)
@@ -101,7 +102,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """The id of the message, where the answer is one."""
         return text_of(self.message, MESSAGE_ID)
 
-    @cached_property
+    @lazy
     def state(self) -> State | None:
         """Where the task stands, as far as the answer says."""
         about = self.task or self.status_update
@@ -112,7 +113,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """Whether the task has ended."""
         return self.state in TERMINAL
 
-    @cached_property
+    @lazy
     def _texts(self) -> Texts:
         found, result = Texts(), self.result
         if self.message is result and result:
@@ -146,9 +147,14 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """The whole document with other texts, one for each piece and in their order."""
         return with_texts(self.document, self._texts.places, texts)
 
-    def body(self) -> bytes:
+    @lazy
+    def encoded(self) -> bytes:
         """The document as bytes."""
-        return msgspec.json.encode(self.document)
+        return _encode(self.document)
+
+    def body(self) -> bytes:
+        """The same, to send on."""
+        return self.encoded
 
 
 PUSH: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-import aiohttp
 from msgspec.structs import replace
 
 from assent.errors import CaseNotFound, Unavailable
@@ -11,6 +10,7 @@ from assent.ports.relay_store import HoldRow
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, Kind
 from assent.relay.a2a.reply import A2AReply
+from assent.relay.agent_http import ConnectTimeout
 from assent.relay.faces import BROKEN
 from assent.relay.forwarding import Forwarding, answering_call, task_call, way_back
 from assent.relay.holds.body import HoldBody, body_of, frozen_of
@@ -103,7 +103,7 @@ class Resuming:
         except Unavailable as outage:
             raise Later(outage.message) from outage
         except A2AProblem as problem:
-            if problem.kind in PASSING or isinstance(problem.__cause__, aiohttp.ConnectionTimeoutError):
+            if problem.kind in PASSING or isinstance(problem.__cause__, ConnectTimeout):
                 raise Later(problem.message) from problem
             await self._failed(hold.id, problem.message)
         else:

@@ -1,0 +1,266 @@
+"""HTTP to agents: connections are used again, and one that misbehaves serves nobody else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from yarl import URL
+
+from assent.deliveries.guarded_resolver import GuardedResolver
+from assent.relay import agent_http
+from assent.relay.agent_http import AgentHttp, BadHttp, BrokenOff, ConnectTimeout, Response
+
+pytestmark = pytest.mark.anyio
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class Peer:
+    """An agent that says what a test tells it, whatever it is asked."""
+
+    def __init__(self, *answers: bytes, hang_up: bool = False) -> None:
+        self.answers = list(answers)
+        self.hang_up = hang_up
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self.left = asyncio.Event()
+        self.url = URL()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                size = next(
+                    (line for line in head.split(b"\r\n") if line.startswith(b"content-length")), b":0"
+                )
+                body = await reader.readexactly(int(size.partition(b":")[2]))
+                self.requests.append(head + body)
+                writer.write(self.answers.pop(0) if self.answers else OK)
+                await writer.drain()
+                if self.hang_up:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.left.set()
+            writer.close()
+
+
+async def nowhere(host: str) -> list[str]:
+    return ["127.0.0.1"] if host == "agent.example" else []
+
+
+@asynccontextmanager
+async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[Response]]]:
+    server = await asyncio.start_server(peer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
+    client = AgentHttp(GuardedResolver(nowhere, allow_loopback=True))
+
+    async def ask(
+        method: str = "POST", body: bytes = b"{}", url: URL | None = None, **headers: str
+    ) -> Response:
+        return await client.request(method, url or peer.url, headers, body)
+
+    try:
+        async with asyncio.timeout(5):
+            yield ask
+    finally:
+        await client.aclose()
+        server.close()
+        await server.wait_closed()
+
+
+async def whole(response: Response) -> bytes:
+    found = b""
+    while piece := await response.read_some():
+        found += piece
+    return found
+
+
+async def test_a_connection_is_used_again_once_its_answer_is_whole() -> None:
+    peer = Peer()
+    async with asking(peer) as ask:
+        for _ in range(3):
+            response = await ask(accept="application/json")
+            assert (response.status, await whole(response)) == (200, b"ok")
+    assert peer.connections == 1
+    host = f"host: 127.0.0.1:{peer.url.port}".encode()
+    assert peer.requests[0].split(b"\r\n") == [
+        b"POST /a2a?x=%20y HTTP/1.1",
+        host,
+        b"accept: application/json",
+        b"content-length: 2",
+        b"",
+        b"{}",
+    ]
+
+
+async def test_requests_at_once_have_a_connection_each() -> None:
+    peer = Peer()
+    async with asking(peer) as ask:
+        responses = await asyncio.gather(*(ask() for _ in range(20)))
+        assert [await whole(one) for one in responses] == [b"ok"] * 20
+        again = await asyncio.gather(*(ask() for _ in range(20)))
+        assert [await whole(one) for one in again] == [b"ok"] * 20
+    assert 1 <= peer.connections <= 20
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        OK + b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged",
+        OK + b"forged",
+    ],
+)
+async def test_a_connection_that_is_over_or_says_more_than_it_was_asked_is_not_used_again(
+    answer: bytes,
+) -> None:
+    peer = Peer(answer)
+    async with asking(peer) as ask:
+        first = await ask()
+        with suppress(BadHttp):  # it was all read together, and not all of it was HTTP
+            assert await whole(first) == b"ok"
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + OK, b"ok"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + OK, b"ok"),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\nt: u\r\n\r\n",
+            b"ok",
+        ),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b""),
+    ],
+)
+async def test_every_way_to_say_how_long_an_answer_is(answer: bytes, body: bytes) -> None:
+    peer = Peer(answer)
+    async with asking(peer) as ask:
+        assert await whole(await ask()) == body
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 1
+
+
+async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+    async with asking(Peer(b"HTTP/1.1 200 OK\r\n\r\nall of it", hang_up=True)) as ask:
+        assert await whole(await ask()) == b"all of it"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
+    ],
+)
+async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(answer: bytes) -> None:
+    async with asking(Peer(answer, hang_up=True)) as ask:
+        response = await ask()
+        with pytest.raises(BrokenOff):
+            await whole(response)
+
+
+async def test_a_connection_that_ends_before_an_answer_is_an_error_of_the_network() -> None:
+    async with asking(Peer(b"", hang_up=True)) as ask:
+        with pytest.raises(ConnectionResetError):
+            await ask()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"220 mail.example ESMTP\r\n",
+        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 9_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 5_000,
+        b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\nok",
+    ],
+)
+async def test_what_is_no_http_is_refused(answer: bytes) -> None:
+    peer = Peer(answer)
+    async with asking(peer) as ask:
+        with pytest.raises(BadHttp):
+            await whole(await ask())
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 2
+
+
+async def test_whoever_gives_up_leaves_no_answer_to_the_next() -> None:
+    peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok")
+    async with asking(peer) as ask:
+        response = await ask()
+        response.close()
+        peer.answers.append(b"HTTP/1.1 100 Continue\r\n\r\n")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await ask()
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 3
+
+
+async def test_an_agent_is_read_no_faster_than_its_answer_is_taken_in() -> None:
+    size = 8 * agent_http.MOST_BUFFERED
+    peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
+    async with asking(peer) as ask:
+        response = await ask()
+        most = total = 0
+        while piece := await response.read_some():
+            most, total = max(most, len(piece)), total + len(piece)
+            await asyncio.sleep(0)
+        assert total == size
+        assert most < size
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 1
+
+
+async def test_a_name_is_looked_up_and_one_without_an_address_is_an_error_of_the_network() -> None:
+    peer = Peer()
+    async with asking(peer) as ask:
+        known = URL(f"http://agent.example:{peer.url.port}/", encoded=True)
+        assert await whole(await ask(url=known)) == b"ok"
+        assert f"host: agent.example:{peer.url.port}".encode() in peer.requests[0]
+        with pytest.raises(OSError, match="no address"):
+            await ask(url=URL("http://other.example/", encoded=True))
+
+
+@pytest.mark.parametrize("value", ["a\r\nb: c", "a\nb: c"])
+async def test_no_header_can_bring_another(value: str) -> None:
+    peer = Peer()
+    async with asking(peer) as ask:
+        with pytest.raises(OSError, match="line end"):
+            await ask(x=value)
+        with pytest.raises(OSError, match="no address"):
+            await ask(url=URL(f"{peer.url.origin()}/a b", encoded=True))
+    assert not peer.requests
+
+
+async def test_a_connection_that_does_not_come_about_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_http, "CONNECT_FOR_S", 0.05)
+
+    async def never(host: str) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    client = AgentHttp(GuardedResolver(never))
+    with pytest.raises(ConnectTimeout):
+        await client.request("GET", URL("http://agent.example/"), {}, b"")
+
+
+async def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_http, "KEEP_FOR_S", 0.02)
+    peer = Peer()
+    async with asking(peer) as ask:
+        assert await whole(await ask()) == b"ok"
+        await peer.left.wait()
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 2
