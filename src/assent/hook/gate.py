@@ -114,13 +114,14 @@ class ApprovalGate:
         return None if kept is None else _standing(kept.checkpoint)
 
     def answer(
-        self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None
+        self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None, soon: bool = False
     ) -> InterruptionMetadata:
         """Keep what a person decided, all of it or a part; raises InvalidFeedback, and then keeps nothing.
 
         Without feedback, calls whose time is over are rejected. The first decision of a call stands. An edit
         into another tool that is gated itself waits again: the interruption that comes back is a new one.
-        `schemas` are the tools it may lead to, by default those known when the turn was stopped.
+        `schemas` are the tools it may lead to, by default those known when the turn was stopped. `soon` is
+        for one who begins the calls right after: decisions that are complete are on disk when a call begins.
         """
         while True:
             checkpoint = self._kept(key).checkpoint
@@ -146,7 +147,7 @@ class ApprovalGate:
                 case=checkpoint.case if again is interruption else None,
             )
             try:
-                self._put(following)
+                self._put(following, soon=soon and complete and checkpoint.case is None)
             except CheckpointConflict:
                 continue
             if feedback is not None and (complete or again is not interruption):
@@ -167,44 +168,62 @@ class ApprovalGate:
         A call whose process died is not run again, unless it is `repeatable`: at most once, or at least once.
         Where keys are used again, `interruption` says which one was decided: NothingToResume if it is over.
         """
+        found = self.begin_all(key, {call_id: repeatable}, interruption=interruption)[call_id]
+        if isinstance(found, ThreadBusy):
+            raise found
+        return found
+
+    def begin_all(
+        self, key: str, calls: Mapping[str, bool], *, interruption: str | None = None
+    ) -> dict[str, Begun | ThreadBusy]:
+        """As `begin`, for calls that begin together, in one write: call -> whether it is repeatable."""
         while True:
             checkpoint = self._seen(key)
             if interruption is not None and _interruption(checkpoint).id != interruption:
                 raise NothingToResume
-            if call_id in checkpoint.results:
-                return Begun(run=False, result=checkpoint.results[call_id])
-            if call_id in checkpoint.started:
+            found: dict[str, Begun | ThreadBusy] = {
+                call_id: Begun(run=False, result=checkpoint.results[call_id])
+                for call_id in calls
+                if call_id in checkpoint.results
+            }
+            begun = [each for each in calls if each in checkpoint.started and each not in found]
+            lost: dict[str, str] = {}
+            if begun:
                 kept = self._kept(key)
                 if kept.checkpoint.rev != checkpoint.rev:
                     continue
                 if kept.leased_until is not None and kept.leased_until > self._clock():
-                    raise ThreadBusy
-                if not repeatable:
-                    return Begun(run=False, result=self.finish(key, call_id, UNKNOWN))
-            started = tuple(dict.fromkeys((*checkpoint.started, call_id)))
+                    found |= {call_id: ThreadBusy() for call_id in begun}
+                else:
+                    lost = {call_id: UNKNOWN for call_id in begun if not calls[call_id]}
+            runs = [call_id for call_id in calls if call_id not in found and call_id not in lost]
+            if not runs and not lost:
+                return found
+            started = tuple(dict.fromkeys((*checkpoint.started, *runs)))
+            following = checkpoint.next(started=started, results={**checkpoint.results, **lost})
             try:
-                self._put(checkpoint.next(started=started), lease_for=self._lease_for)
+                self._put(following, lease_for=self._lease_for if runs else None, soon=not runs)
             except CheckpointConflict:
                 continue
-            return Begun(run=True)
+            found |= {call_id: Begun(run=False, result=said) for call_id, said in lost.items()}
+            return found | dict.fromkeys(runs, Begun(run=True))
 
     def finish(self, key: str, call_id: str, result: str) -> str:
         """Keep what a call answered; returns what is kept, which is the first answer."""
+        return self.finish_all(key, {call_id: result})[call_id]
+
+    def finish_all(self, key: str, results: Mapping[str, str]) -> dict[str, str]:
+        """As `finish`, for calls that end together, in one write: call -> what it answered."""
         while True:
             checkpoint = self._seen(key)
-            if call_id in checkpoint.results:
-                return checkpoint.results[call_id]
-            results = {**checkpoint.results, call_id: result}
-            open_calls = set(checkpoint.started) - set(results)
-            try:
-                self._put(
-                    checkpoint.next(results=results),
-                    lease_for=self._lease_for if open_calls else None,
-                    soon=True,
-                )
-            except CheckpointConflict:
-                continue
-            return result
+            kept = {**results, **checkpoint.results}
+            if len(kept) > len(checkpoint.results):
+                lease_for = self._lease_for if set(checkpoint.started) - kept.keys() else None
+                try:
+                    self._put(checkpoint.next(results=kept), lease_for=lease_for, soon=True)
+                except CheckpointConflict:
+                    continue
+            return {call_id: kept[call_id] for call_id in results}
 
     def hand_out(self, key: str, interruption: str, said: str) -> None:
         """Nobody needs its outcome any more: the key is free for new calls. Who comes late is told `said`."""

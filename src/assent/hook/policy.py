@@ -105,6 +105,17 @@ class HumanInTheLoopHook:
             return None
         return Gate(description=_description(config, call, state), config=config)
 
+    def never(self, name: str) -> bool:
+        """Whether no call of this tool is ever stopped."""
+        return self._config_for(name) is None
+
+    def always(self, name: str) -> Gate | None:
+        """How the person is asked about every call of this tool; None if that depends on the call."""
+        config = self._config_for(name)
+        if config is None or config.when is not None or not isinstance(config.description, str):
+            return None
+        return Gate(description=config.description, config=config)
+
     def _config_for(self, name: str) -> ToolConfig | None:
         return next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
 

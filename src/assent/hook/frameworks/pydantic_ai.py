@@ -92,7 +92,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
                     yield partial(self.threads.finish, held, state)
                     return result
-                gates = {call.tool_call_id: _gate(requests, call) for call in requests.approvals}
+                gates = {call.tool_call_id: self._gate(requests, call) for call in requests.approvals}
                 calls = [_call(call) for call in requests.approvals]
                 pausing = partial(self.threads.pause, held, state, calls, gates, dict(self.schemas))
                 interruption: InterruptionMetadata | None = yield pausing
@@ -109,6 +109,13 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
             raise
         finally:
             self.decided.pop(held.turn, None)
+
+    def _gate(self, requests: DeferredToolRequests, part: ToolCallPart) -> Gate | None:
+        """How the call was judged; a tool that asks for approval by itself gets it too."""
+        said = requests.metadata.get(part.tool_call_id, {})
+        if MARK not in said:
+            return self.threads.always(part.tool_name) or read_gate({})
+        return None if said[MARK] is None else read_gate(said[MARK])
 
     async def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Any:
         return await agent.run(**step, **options)
@@ -160,12 +167,18 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={})
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
-        """The tools as they are."""
+        """The tools; those whose calls all wait are not even tried before."""
         tools = await self.wrapped.get_tools(ctx)
         self.approval.schemas.update(
             (name, tool.tool_def.parameters_json_schema) for name, tool in tools.items()
         )
-        return tools
+        return {name: self._deferred(tool) for name, tool in tools.items()}
+
+    def _deferred(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
+        definition = tool.tool_def
+        if definition.kind != "function" or self.approval.threads.always(definition.name) is None:
+            return tool
+        return replace(tool, tool_def=replace(definition, kind="unapproved"))
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
@@ -220,7 +233,8 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         arguments = tool.args_validator.validate_json(
             json.dumps(ran.arguments), context=ctx.validation_context
         )
-        return await self.wrapped.call_tool(ran.name, arguments, replace(ctx, tool_name=ran.name), tool)
+        ctx = ctx if ran.name == ctx.tool_name else replace(ctx, tool_name=ran.name)
+        return await self.wrapped.call_tool(ran.name, arguments, ctx, tool)
 
 
 def _text(result: Any) -> str:
@@ -242,14 +256,6 @@ def _open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPar
 
 def _call(part: ToolCallPart) -> ToolCall:
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
-
-
-def _gate(requests: DeferredToolRequests, part: ToolCallPart) -> Gate | None:
-    """How the call was judged; a tool that asks for approval by itself gets it too."""
-    said = requests.metadata.get(part.tool_call_id, {})
-    if MARK in said and said[MARK] is None:
-        return None
-    return read_gate(said.get(MARK) or {})
 
 
 def _with_deferred(output_type: Any) -> Any:

@@ -17,11 +17,12 @@ from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from assent.hook.frameworks.marks import Marks
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import CANCELLED, as_text, failure, refusal, told
-from assent.hook.policy import Gate, Hook, State, ToolConfig
+from assent.hook.policy import Gate, Hook, HumanInTheLoopHook, State, ToolConfig
 from assent.hook.savers.saver import Saver
 from assent.hook.texts import fingerprint
 from assent.hook.turn import Schemas
@@ -90,10 +91,22 @@ class Threads:
             hooks, stopping, lease_for=lease_for, **gate
         )
         self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
+        self._marks = Marks(self.gate)
 
     def judge(self, call: ToolCall, state: State) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
         return next((gate for hook in self.hooks if (gate := hook.judge(call, state)) is not None), None)
+
+    def always(self, tool: str) -> Gate | None:
+        """How the person is asked about every call of this tool; None if that depends on the call."""
+        for hook in self.hooks:
+            if type(hook) is not HumanInTheLoopHook:
+                return None
+            if (gate := hook.always(tool)) is not None:
+                return gate
+            if not hook.never(tool):
+                return None
+        return None
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """The calls of this thread that wait for a person, with the decisions so far."""
@@ -178,19 +191,19 @@ class Threads:
     ) -> Any:
         """What a decided call answers, having run it unless it ran before; what it raises is kept too."""
         gate, repeatable = self.gate, ran.name in self._repeatable
-        begun = await gate.aside(gate.begin, turn, ran.id, repeatable=repeatable)
+        begun = await self._marks.begin(turn, ran.id, repeatable=repeatable)
         if not begun.run:
             return begun.result
         try:
             result = await run()
         except Exception as error:
-            await gate.aside(gate.finish, turn, ran.id, failure(error))
+            await self._marks.finish(turn, ran.id, failure(error))
             raise
         except asyncio.CancelledError:
             await gate.aside(gate.cut_off, turn, ran.id, repeatable=repeatable)
             raise
         said = told(asked, ran, text(result))
-        await gate.aside(gate.finish, turn, ran.id, said)
+        await self._marks.finish(turn, ran.id, said)
         return result if asked == ran else said
 
     def _answer(self, standing: Checkpoint, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
@@ -204,7 +217,7 @@ class Threads:
             waiting = self.gate.waiting(turn)
             if waiting is not None and not _names(feedback) & _names(waiting.tool_feedbacks):
                 return _shown(waiting, standing)
-        answered = self.gate.answer(turn, feedback)
+        answered = self.gate.answer(turn, feedback, soon=True)
         if isinstance(feedback, InterruptionMetadata) and answered.id != feedback.id:
             standing = self._note_replaced(standing, feedback)
         if answered.undecided:
