@@ -236,6 +236,7 @@ def test_every_text_of_a_message_is_seen_with_its_path() -> None:
         "name",
         "deep",
         "x",
+        "futureField",
         "eight",
         "ten",
     ]

@@ -20,6 +20,28 @@ STRUCTURE = frozenset(
 )
 OPAQUE = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
 FREE = frozenset({"data", "metadata"})
+# All that a dialect has a name for within a message, an answer or an error; other names are somebody's words.
+NAMES = frozenset(
+    {"message", "msg", "request", "parts", "content", "text", "file", "filename", "name", "description"}
+    | {"uri", "url", "fileWithUri", "file_with_uri", "task", "tasks", "id", "status", "state", "timestamp"}
+    | {"artifact", "artifacts", "history", "append", "lastChunk", "last_chunk", "final", "index"}
+    | {
+        "statusUpdate",
+        "status_update",
+        "artifactUpdate",
+        "artifact_update",
+        "update",
+        "result",
+        "error",
+        "code",
+    }
+    | {"nextPageToken", "next_page_token", "pageSize", "page_size", "totalSize", "total_size"}
+    | {"configuration", "tenant", "jsonrpc", "method", "params", "config", "parent", "details"}
+    | {"authentication", "credentials", "scheme", "schemes", "token"}
+    | STRUCTURE
+    | OPAQUE
+    | FREE
+)
 
 
 class Piece(Scannable, frozen=True):
@@ -86,7 +108,7 @@ class Texts:
     def _member(self, holder: Json, name: str, path: str, *, free: bool, depth: int) -> None:
         item = holder[name]
         place = _step(path, f".{name[:LONGEST_STEP]}")
-        if free:
+        if free or name not in NAMES:
             self._add(Place(Piece(place, name, "key"), holder, name))
         elif name in OPAQUE and isinstance(item, str):
             self._file(holder, name, place)
