@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from assent.bootstrap import Parts, build
 from assent.cases.wire import poll_response
+from assent.desk.api_keys import RESERVED
 from assent.desk.draft import draft_from
 from assent.errors import (
     AssentError,
@@ -226,11 +227,17 @@ class Assent:
 
 
 def _principal(found: object) -> Principal:
+    if isinstance(found, str | Principal) and _name_of(found).startswith(RESERVED):
+        raise InvalidToken(f"Names that begin with {RESERVED} are the relay's own.")
     if isinstance(found, Principal):
         return found
     if found is not None and not isinstance(found, str):
         raise SettingsError("authenticate returns a name, a Principal, or None for nobody.")
     return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
+
+
+def _name_of(found: str | Principal) -> str:
+    return found if isinstance(found, str) else found.name or ""
 
 
 def _refusal(error: HTTPException) -> AssentError:

@@ -228,6 +228,8 @@ def refusing(status: int) -> Any:
         (lambda request: Principal(name="reader", scopes=frozenset({"cases:read"})), 403, "not_permitted"),
         (lambda request: None, 401, "invalid_token"),
         (lambda request: "", 401, "invalid_token"),
+        (lambda request: "relay:default", 401, "invalid_token"),
+        (lambda request: Principal(name="relay:x"), 401, "invalid_token"),
         (lambda request: 7, 500, "internal"),
         (lambda request: 1 / 0, 500, "internal"),
     ],

@@ -11,6 +11,8 @@ from assent.ports.store import ApiKey, KeyStore
 
 DEFAULT_SCOPES = ("cases:write", "cases:read")
 LONGEST_NAME = 100
+RESERVED = "relay:"
+"""Names that begin so are the relay's own: held messages belong to them."""
 
 
 async def create_key(
@@ -24,6 +26,8 @@ async def create_key(
     """A new key for the principal of this name; the caller shows it once."""
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValidationFailed(f"A key's name is 1 to {LONGEST_NAME} printable characters.")
+    if name.startswith(RESERVED):
+        raise ValidationFailed(f"Names that begin with {RESERVED} are the relay's own.")
     secret = minting.api_key()
     await store.save_api_key(
         ApiKey(
