@@ -28,6 +28,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> str:
         "/review/review_",
         "My SSN is 536-22-8764 2",
         '"auditType":"HITL"',
+        "My card is [MASKED",
     ],
 )
 def test_five_minutes_lead_to_a_held_message_and_its_decision(seen: str, told: str) -> None:
