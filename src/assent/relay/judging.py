@@ -15,7 +15,6 @@ from assent.relay.a2a.reading import Json, text_of
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.audit.trail import Trail
 from assent.relay.detections import detections
-from assent.relay.detectors.inspector import Inspector as PolicyInspector
 from assent.relay.holds.holder import Holder, text_digest
 from assent.relay.inspection import (
     PASSED,
@@ -37,6 +36,7 @@ NOT_READY = "The relay's policies cannot be read, so nothing passes; try again l
 HOLDABLE: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
 """What is about one task, or begins one: there is something to hold and to come back to."""
 WRITTEN_WITHIN_S = 5.0
+NOTHING = Evaluation(outcome=Outcome.PASS)
 _RESPONSES = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
 
@@ -118,32 +118,27 @@ class Judge:
         members: Sequence[Member | None],
         opaque: Sequence[str],
     ) -> Evaluation:
-        inspector = await self._shelf.inspector(exchange.subscription.tenant)
+        way = exchange.subscription
+        inspector = self._shelf.find(way.tenant) or await self._shelf.inspector(way.tenant)
         if inspector is None:
             raise A2AProblem("busy", NOT_READY)
-        found = Evaluation(outcome=Outcome.PASS)
+        found = NOTHING
         if pieces:
-            found = await self._looked(inspector, leg, exchange, pieces, join(pieces, members))
+            joined = join(pieces, members)
+            found = await inspector.inspect(
+                joined.scannables, source=way.source.name, sink=way.sink.id, leg=leg, at=self._now()
+            )
+            if found.outcome is not Outcome.PASS:
+                found = await self._reconsidered(exchange, pieces, joined, found)
         if opaque:
             found = replace(found, opaque=tuple(opaque))
-        if exchange.ledger is not None:
+        if exchange.ledger is not None and (opaque or found.outcome is not Outcome.PASS):
             exchange.ledger.add(leg, found)
         return found
 
-    async def _looked(
-        self,
-        inspector: PolicyInspector,
-        leg: Leg,
-        exchange: Exchange,
-        pieces: Sequence[Scannable],
-        joined: Joined,
+    async def _reconsidered(
+        self, exchange: Exchange, pieces: Sequence[Scannable], joined: Joined, found: Evaluation
     ) -> Evaluation:
-        way = exchange.subscription
-        found = await inspector.inspect(
-            joined.scannables, source=way.source.name, sink=way.sink.id, leg=leg, at=self._now()
-        )
-        if found.outcome is Outcome.PASS:
-            return found
         if joined.spans:
             found = told_of_each(found, joined, pieces)
         return await self._spared(exchange, pieces, found) if found.outcome is Outcome.HOLD else found

@@ -66,17 +66,18 @@ class Inspector:
         """What becomes of a message with these texts; whatever a detector fails at holds it."""
         view = self._view(source, sink, leg, at)
         applied = view.applicable.policies
-        stages: list[Stage] = []
+        scans: list[tuple[_Step, Scan]] = []
         notable = False
         for step in view.steps:
-            scan = await _scan(step, pieces)
-            stage = Stage(detector=step.bundle.kind, rules=step.rules, scan=scan)
-            stages.append(stage)
-            if scan.matches or scan.unchecked:
+            scan = _scan_now(step, pieces) or await _scan(step, pieces)
+            scans.append((step, scan))
+            if scan is not CLEAN and (scan.matches or scan.unchecked):
                 notable = True
-                if is_final(applied, stage, pieces):
+                if is_final(applied, _stage(step, scan), pieces):
                     break
-        return judge(applied, stages, pieces) if notable else view.clean
+        if not notable:
+            return view.clean
+        return judge(applied, [_stage(step, scan) for step, scan in scans], pieces)
 
     def applies(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[Applied, ...]:
         """The policies that are looked at, in order."""
@@ -110,16 +111,30 @@ class Inspector:
         )
 
 
+def _stage(step: _Step, scan: Scan) -> Stage:
+    return Stage(detector=step.bundle.kind, rules=step.rules, scan=scan)
+
+
+def _scan_now(step: _Step, pieces: Sequence[Scannable]) -> Scan | None:
+    """What a detector says that need not wait; None where it must be asked in the other way."""
+    if step.bundle.at_once is None:
+        return None
+    try:
+        scan = step.bundle.at_once(pieces, step.wanted)
+    except Exception:
+        logger.exception("The detector for %s failed to look at once.", step.bundle.kind)
+        return None
+    return scan if scan is None or scan is CLEAN or _is_sound(scan) else None
+
+
 async def _scan(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     """What the detector says; its failures become reasons to hold."""
     bundle = step.bundle
     if bundle.detector is None or bundle.prepared is None:
         return _failed(step, f"no detector for {bundle.kind} is ready here")
     try:
-        scan = None if bundle.at_once is None else bundle.at_once(pieces, step.wanted)
-        if scan is None:
-            async with asyncio.timeout(bundle.detector.within.total_seconds()):
-                scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
+        async with asyncio.timeout(bundle.detector.within.total_seconds()):
+            scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
     except TimeoutError:
         return _failed(step, f"{bundle.kind} took too long")
     except Exception as error:  # whatever a plug-in raises
