@@ -25,6 +25,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
     """What travels besides and may be kept; credentials are not among it."""
     task_id: str | None = None
     """The caller's name of the task that a held message goes on with; None for what just came in."""
+    upstream_task: str | None = None
+    """The agent's own name for it, once it has said one."""
     webhook: str | None = None
     """Where the agent is to push to, if the caller wants to be told of changes."""
     pushed: bool = False

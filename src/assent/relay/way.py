@@ -85,6 +85,7 @@ def exchange_of(way: Way, call: A2ACall, reply: A2AReply | None) -> Exchange:
         reply=reply,
         headers=way.headers,
         task_id=way.handle.task_id,
+        upstream_task=way.handle.upstream_id,
         webhook=way.webhook,
         pushed=way.pushed,
         ledger=way.ledger,

@@ -60,12 +60,16 @@ def policies_file(folder: Path) -> str:
 
 @contextmanager
 def holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterator[RunningServer]:
-    """A server that holds flowers for reviewers."""
+    """A server that holds flowers for reviewers; the agent `frank` may ask its callers itself."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ERRANDS_CREDENTIAL", SECRET)
         settings = RelaySettings(
             agents={
-                name: AgentSettings(url=url, credentials={"Authorization": "ERRANDS_CREDENTIAL"})
+                name: AgentSettings(
+                    url=url,
+                    credentials={"Authorization": "ERRANDS_CREDENTIAL"},
+                    input_required="pass" if name == "frank" else "hold",
+                )
                 for name, url in agents.items()
             },
             callers={

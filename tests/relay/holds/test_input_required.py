@@ -165,3 +165,26 @@ def test_the_reviewer_sees_the_question_and_both_sides(server: RunningServer) ->
     assert case.subject.door == "relay"
     assert case.owner == "relay:default"
     assert b"held_message" in msgspec.json.encode(offer.context)
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_held_message_may_lead_to_a_question_under_the_same_name(
+    agent: SdkAgent, server: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            [sent] = await made.send("ask for a tulip")
+            assert reason(sent.task)["relay_reason"] == "HITL_HELD"
+            settled(server, decide(server, sent.task.id))
+            assert reason(await task_of(made, sent.task.id)) == HELD
+            settled(server, decide(server, sent.task.id, message="a yellow one"))
+            answered = await task_of(made, sent.task.id)
+            assert (answered.id, texts(answered)[0]) == (sent.task.id, "a yellow one 0")
+            [refused] = await made.send("ask for a tulip")
+            settled(server, decide(server, refused.task.id))
+            before = agent.executor.canceled
+            settled(server, decide(server, refused.task.id, "reject"))
+            assert agent.executor.canceled == before + 1
+            assert (await task_of(made, refused.task.id)).status.state == CANCELED
+
+    asyncio.run(run())

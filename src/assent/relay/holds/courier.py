@@ -1,6 +1,7 @@
 """Takes closed cases about held messages from the outbox to the relay itself."""
 
 import asyncio
+import logging
 from datetime import timedelta
 
 import msgspec
@@ -11,6 +12,9 @@ from assent.relay.holds.resuming import Later, Resuming
 
 WAIT_FOR = timedelta(seconds=2)
 LOOK_AGAIN_IN = timedelta(seconds=10)
+BROKEN = "The relay could not go on with the message."
+
+log = logging.getLogger("assent.relay")
 
 
 class RelayCourier:
@@ -46,10 +50,12 @@ class RelayCourier:
         await asyncio.gather(*jobs, return_exceptions=True)
 
     async def _told(self, release: Release, job: "asyncio.Task[None]", last: bool) -> DeliveryReply:
-        try:
-            job.result()
-        except Later as later:
-            if last:
-                await self._resuming.fail(release.hold_id, later.words)
-            return DeliveryReply(status=None, error=later.words, took_for=timedelta(0))
-        return DeliveryReply(status=200, error=None, took_for=timedelta(0))
+        failure = job.exception()
+        if failure is None:
+            return DeliveryReply(status=200, error=None, took_for=timedelta(0))
+        words = failure.words if isinstance(failure, Later) else BROKEN
+        if not isinstance(failure, Later):
+            log.error("a held message could not go on", exc_info=failure)
+        if last:
+            await self._resuming.fail(release.hold_id, words)
+        return DeliveryReply(status=None, error=words, took_for=timedelta(0))

@@ -196,8 +196,9 @@ class Holds:
         place = await self.places.of_reply(exchange, noted)
         if place.entry is None and exchange.call.message is None:
             raise A2AProblem("refused", CANNOT_WAIT)
-        theirs = reply.task_id
-        if theirs is not None:
+        theirs = exchange.upstream_task
+        if theirs is None and reply.task_id is not None:
+            theirs = reply.task_id
             known = await self.book.find(subscription.tenant, subscription.sink.id, "task", theirs)
             theirs = theirs if known is None else known.upstream_id or theirs
         frozen = freeze_reply(

@@ -1,0 +1,129 @@
+"""Holds on what has a name already: calls that outlasted their callers, and tasks that go on."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from assent.ports.relay_store import HoldFilter
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.holds.holding import (
+    CANCELED,
+    DONE,
+    decide,
+    errand,
+    holding_server,
+    reason,
+    settled,
+    task_of,
+    texts,
+)
+from tests.relay.holds.test_held_streams import PATIENCE_S
+from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.server.running import RunningServer
+
+TIMEOUT = {"relay_reason": "TIMEOUT"}
+
+
+@pytest.fixture(scope="module")
+def hasty(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A relay that lets nobody wait."""
+    folder = tmp_path_factory.mktemp("hasty")
+    agents = {"errands": agent.url, "frank": agent.url}
+    with holding_server(folder, agents, early_return="1s") as found:
+        yield found
+
+
+async def held(made: Errand, task_id: str) -> str:
+    """Why a task is held, once it is."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (why := reason(await task_of(made, task_id))) == TIMEOUT:
+            pass
+    return str(why["relay_reason"])
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_late_answer_is_held_under_the_name_its_caller_has(
+    agent: SdkAgent, hasty: RunningServer, binding: str, version: str, streamed: bool
+) -> None:
+    async def run() -> None:
+        agent.executor.go_on.clear()
+        async with errand(hasty, binding, version) as made:
+            sent = await made.send("late task marigold", stream=streamed)
+            task_id = [one.task.id for one in sent if one.HasField("task")][-1]
+            assert reason(await task_of(made, task_id)) in (TIMEOUT, {})
+            agent.executor.go_on.set()
+            async with asyncio.timeout(PATIENCE_S):
+                while (answered := await task_of(made, task_id)).status.state != DONE:
+                    # A stream that outlasted its caller may be looked at when the agent is half done.
+                    if reason(answered).get("policy_name") == "No marigold":
+                        settled(hasty, decide(hasty, task_id))
+            asked = HoldFilter(task_id=task_id, status="APPROVED")
+            _, count = hasty.run(hasty.parts.store.holds("default", asked, page=0, size=1))
+            assert count >= 1
+            assert answered.id == task_id
+            assert texts(answered)[0] == "late task marigold 0"
+
+    asyncio.run(run())
+
+
+def test_a_late_question_is_held_under_the_name_its_caller_has(agent: SdkAgent, hasty: RunningServer) -> None:
+    async def run() -> None:
+        agent.executor.go_on.clear()
+        async with errand(hasty) as made:
+            [sent] = await made.send("late ask")
+            assert reason(sent.task) == TIMEOUT
+            agent.executor.go_on.set()
+            assert await held(made, sent.task.id) == "HITL_HELD_AGENT_INPUT_REQUIRED"
+            settled(hasty, decide(hasty, sent.task.id, message="the late one"))
+            answered = await task_of(made, sent.task.id)
+            assert (answered.status.state, texts(answered)[:1]) == (DONE, ["the late one 0"]), answered
+
+    asyncio.run(run())
+
+
+def test_a_late_chat_is_held_and_shown_as_a_task(agent: SdkAgent, hasty: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(hasty) as made:
+            [sent] = await made.send("chat about a tulip")
+            settled(hasty, decide(hasty, sent.task.id))
+            answered = await task_of(made, sent.task.id)
+            assert answered.status.state == DONE
+            assert answered.status.message.parts[0].text == "hello"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_a_held_reply_to_an_agents_question_goes_to_its_task(
+    agent: SdkAgent, hasty: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        async with errand(hasty, binding, version, agent="frank") as made:
+            [asked] = await made.send("ask")
+            task = asked.task
+            assert reason(task) == {}
+            [sent] = await made.send("one tulip", task_id=task.id, context_id=task.context_id)
+            assert sent.task.id == task.id
+            assert reason(sent.task)["policy_name"] == "No tulip"
+            assert reason(await task_of(made, task.id))["policy_name"] == "No tulip"
+            settled(hasty, decide(hasty, task.id))
+            answered = await task_of(made, task.id)
+            assert (answered.id, answered.context_id) == (task.id, task.context_id)
+            assert texts(answered)[0] == "one tulip 0"
+
+    asyncio.run(run())
+
+
+def test_a_refused_reply_cancels_the_task_that_it_was_for(agent: SdkAgent, hasty: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(hasty, agent="frank") as made:
+            [asked] = await made.send("ask")
+            before = agent.executor.canceled
+            await made.send("one tulip", task_id=asked.task.id, context_id=asked.task.context_id)
+            settled(hasty, decide(hasty, asked.task.id, "reject"))
+            assert (await task_of(made, asked.task.id)).status.state == CANCELED
+            assert agent.executor.canceled == before + 1
+
+    asyncio.run(run())
