@@ -28,8 +28,6 @@ INLINE_CHARACTERS = 32_768
 INLINE_PIECES = 64
 INLINE_WITHIN_S = 0.01
 """Scans on the event loop should be shorter than this; where they are not, threads take over."""
-FEW_SETS = 2
-"""So few sets are searched so fast that nobody need look at the clock."""
 PATIENCE = timedelta(seconds=1)
 ONE_PATTERN_WITHIN_S = 0.25
 ENTITY = "REGEX"
@@ -81,7 +79,6 @@ class PreparedPatterns:
         self._threads = threads
         self._within_s = within_s
         self._inline = INLINE_CHARACTERS
-        self._patient = len(self._sets) > FEW_SETS
 
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Short messages are scanned at once; long ones, and patterns that backtrack, in a thread."""
@@ -96,10 +93,8 @@ class PreparedPatterns:
         """What comes of a short message that needs no thread; None for any other."""
         if (self._timed and self._timed_of(wanted)) or not self._is_short(pieces):
             return None
-        if not self._patient:
-            return CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._deadline())
         started = time.thread_time()  # what others take of a busy machine says nothing about the patterns
-        found = self._scan(pieces, wanted, [], self._deadline())
+        found = CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._deadline())
         if time.thread_time() - started > INLINE_WITHIN_S:
             self._inline = 0
         return found
