@@ -25,6 +25,8 @@ class ToolCall:
 
 def read_arguments(given: Any) -> Arguments:
     """Arguments as a dict, from a dict or from JSON text of an object; raises InvalidFeedback."""
+    if type(given) is dict:
+        return dict(given)
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")

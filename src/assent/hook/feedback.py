@@ -89,13 +89,10 @@ class ToolFeedback:
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote."""
-        return cls(
-            **{
-                **kept,
-                "allowed_decisions": tuple(map(FeedbackResult, kept["allowed_decisions"])),
-                "path": tuple(kept["path"]),
-            }
-        )
+        members = dict(kept)
+        members["allowed_decisions"] = tuple(map(_result, kept["allowed_decisions"]))
+        members["path"] = tuple(kept["path"])
+        return cls(**members)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,12 +129,15 @@ class Verdict:
         )
 
 
+_RESULTS: dict[str, FeedbackResult] = {result.value: result for result in FeedbackResult}
+
+
 def _result(said: Any) -> FeedbackResult:
     if type(said) is FeedbackResult:
         return said
     try:
-        return FeedbackResult(said)
-    except ValueError:
+        return _RESULTS[said]
+    except (KeyError, TypeError):
         raise InvalidFeedback(f"{said!r} is no decision: take one of {', '.join(FeedbackResult)}.") from None
 
 

@@ -110,18 +110,14 @@ class InterruptionMetadata:
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any], *, state: Mapping[str, Any] | None = None) -> Self:
         """What `to_dict` wrote."""
-        expires_at = kept["expires_at"]
+        members, expires_at = dict(kept), kept["expires_at"]
+        members["state"] = state or {}
+        members["tool_feedbacks"] = tuple(map(ToolFeedback.from_dict, kept["tool_feedbacks"]))
         calls = kept["tools_automatically_approved"]
-        return cls(
-            **{
-                **kept,
-                "state": state or {},
-                "tool_feedbacks": tuple(map(ToolFeedback.from_dict, kept["tool_feedbacks"])),
-                "tools_automatically_approved": tuple(ToolCall(**call) for call in calls),
-                "created_at": datetime.fromisoformat(kept["created_at"]),
-                "expires_at": None if expires_at is None else datetime.fromisoformat(expires_at),
-            }
-        )
+        members["tools_automatically_approved"] = tuple(ToolCall(**call) for call in calls)
+        members["created_at"] = datetime.fromisoformat(kept["created_at"])
+        members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
+        return cls(**members)
 
     def _each(self, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
         return replace(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import USUAL_DECISIONS, FeedbackResult
@@ -47,6 +47,11 @@ class ToolConfig:
             object.__setattr__(self, "timeout", timeout)
         if self.default not in ("reject", "hold"):
             raise ValueError('The default is "reject" or "hold": silence never runs a tool.')
+
+    @property
+    def decisions(self) -> tuple[FeedbackResult, ...]:
+        """The decisions that are allowed."""
+        return cast(tuple[FeedbackResult, ...], self.allowed_decisions)
 
     @property
     def patience(self) -> timedelta | None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from assent.hook.calls import ToolCall
-from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.outcomes import as_decided
 from assent.hook.policy import Gate, Hook, State
@@ -92,7 +92,7 @@ def _waiting(call: ToolCall, gate: Gate, schemas: Schemas) -> ToolFeedback:
         name=call.name,
         arguments=call.arguments,
         description=gate.description,
-        allowed_decisions=tuple(map(FeedbackResult, gate.config.allowed_decisions)),
+        allowed_decisions=gate.config.decisions,
         schema=schemas.get(call.name),
         high_risk=gate.config.high_risk,
     )

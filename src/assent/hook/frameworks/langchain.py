@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
-from threading import Lock
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -46,6 +45,7 @@ from assent.hook.frameworks.langchain_wire import (
     turn_of,
     with_changes,
 )
+from assent.hook.frameworks.marks import Queue
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.grants import GrantBook
 from assent.hook.interruption import InterruptionMetadata
@@ -108,7 +108,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
         )
         self._settled: dict[str, Settled] = {}
-        self._one_by_one = Lock()  # calls of one turn begin at once: in turn they are faster than in conflict
+        self._marks = Queue(self._gate)  # calls of one turn begin at once
         self._repeatable = frozenset(repeatable)
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
         self._on_new_message = said[0] if said else "refuse"
@@ -214,7 +214,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _take(self, key: str, answer: Any) -> InterruptionMetadata:
         try:
-            standing = self._gate.answer(key, decoded_answer(answer))
+            # LangGraph keeps the answer too, and a call that begins brings it to disk.
+            standing = self._gate.answer(key, decoded_answer(answer), soon=True)
         except InvalidFeedback as error:
             raise ValueError(error.message) from error
         if standing.undecided:
@@ -242,15 +243,13 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(ready, ToolMessage):
             return key, ready
         repeatable = ready.tool_call["name"] in self._repeatable
-        with self._one_by_one:
-            begun = self._gate.begin(key, call["id"] or "", repeatable=repeatable)
+        begun = self._marks.begin(key, call["id"] or "", repeatable=repeatable)
         return key, ready if begun.run else revived(call, begun.result)
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
         asked, ran = call_of(request.tool_call), call_of(ready.tool_call)
         shown: Result = result if asked == ran else announced(result, asked, ran)
-        with self._one_by_one:
-            self._gate.finish(key, asked.id, preserved(shown))
+        self._marks.finish(key, asked.id, preserved(shown))
         return shown
 
     def _break_off(

@@ -45,11 +45,13 @@ def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None 
 
 def decoded(value: Mapping[str, Any]) -> InterruptionMetadata:
     """What `encoded` wrote."""
-    kept = {name: part for name, part in value.items() if name not in ("said", "case")}
+    kept = dict(value)
+    said, case = kept.pop("said", {}), kept.pop("case", None)
     interruption = InterruptionMetadata.from_dict(kept)
-    said = value.get("said", {})
-    calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
-    return replace(interruption, tool_feedbacks=calls, case=value.get("case"))
+    if said:
+        calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
+        interruption = replace(interruption, tool_feedbacks=calls)
+    return interruption if case is None else replace(interruption, case=case)
 
 
 def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:

@@ -1,11 +1,15 @@
 """The marks before and after a call: those of calls that begin or end together are kept in one write."""
 
 import asyncio
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from assent.hook.gate import ApprovalGate, Begun
+
+Keep = Callable[..., dict[str, Any]]
+"""The gate's `begin_all` or `finish_all`."""
 
 
 @dataclass(slots=True)
@@ -23,23 +27,76 @@ class Marks:
 
     async def begin(self, key: str, call_id: str, *, repeatable: bool) -> Begun:
         """As the gate's `begin`."""
-        found = await self._together(self._gate.begin_all, key, call_id, repeatable)
-        if isinstance(found, Exception):
-            raise found
-        return found  # type: ignore[no-any-return]
+        return _begun(await self._together(self._gate.begin_all, key, call_id, repeatable))
 
     async def finish(self, key: str, call_id: str, result: str) -> None:
         """As the gate's `finish`."""
         await self._together(self._gate.finish_all, key, call_id, result)
 
-    async def _together(self, keep: Callable[..., dict[str, Any]], key: str, call_id: str, mark: Any) -> Any:
+    async def _together(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
         name = (asyncio.get_running_loop(), keep.__name__, key)
         batch = self._batches.get(name)
         if batch is None:
             batch = self._batches[name] = _Batch({}, asyncio.create_task(self._keep(keep, name, key)))
+        elif call_id in batch.marks:  # the same call again: only one of the two may run it
+            return (await self._gate.aside(keep, key, {call_id: mark}))[call_id]
         batch.marks[call_id] = mark
         # One of the calls may be cancelled while the others go on.
         return (await asyncio.shield(batch.kept))[call_id]
 
-    async def _keep(self, keep: Callable[..., dict[str, Any]], name: Any, key: str) -> dict[str, Any]:
+    async def _keep(self, keep: Keep, name: Any, key: str) -> dict[str, Any]:
         return await self._gate.aside(keep, key, self._batches.pop(name).marks)
+
+
+@dataclass(slots=True)
+class _Line:
+    marks: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] | None = None
+    error: BaseException | None = None
+
+
+class Queue:
+    """Marks calls at a gate, from threads: while one of them writes, others line up and write as one."""
+
+    def __init__(self, gate: ApprovalGate) -> None:
+        self._gate = gate
+        self._writing, self._lock = threading.Lock(), threading.Lock()
+        self._lines: dict[Any, _Line] = {}
+
+    def begin(self, key: str, call_id: str, *, repeatable: bool) -> Begun:
+        """As the gate's `begin`."""
+        return _begun(self._in_turn(self._gate.begin_all, key, call_id, repeatable))
+
+    def finish(self, key: str, call_id: str, result: str) -> None:
+        """As the gate's `finish`."""
+        self._in_turn(self._gate.finish_all, key, call_id, result)
+
+    def _in_turn(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
+        name = (keep.__name__, key)
+        with self._lock:
+            line = self._lines.setdefault(name, _Line())
+            if call_id in line.marks:  # the same call again: only one of the two may run it
+                line = _Line()
+            line.marks[call_id] = mark
+        with self._writing:
+            if line.found is None and line.error is None:
+                self._write(keep, name, line)
+        if line.found is None:
+            raise line.error or RuntimeError("Nothing was kept.")
+        return line.found[call_id]
+
+    def _write(self, keep: Keep, name: tuple[str, str], line: _Line) -> None:
+        with self._lock:
+            if self._lines.get(name) is line:
+                del self._lines[name]
+        try:
+            line.found = keep(name[1], line.marks)
+        except BaseException as error:
+            line.error = error
+
+
+def _begun(found: Any) -> Begun:
+    if isinstance(found, Exception):
+        raise found
+    begun: Begun = found
+    return begun
