@@ -190,3 +190,13 @@ def test_webhooks_outlive_a_restart(
         headers = {"Authorization": f"Bearer {key}", **V1}
         shown = httpx.post(f"{after.url}/relay/v1/agents/raw", json=call, headers=headers, verify=False)
         assert shown.json()["result"]["url"] == f"{receiver.url}/restarted"
+
+
+def test_a_webhook_goes_with_its_task(
+    server: RunningServer, acme: httpx.Client, raw: RawAgent, receiver: Receiver
+) -> None:
+    pusher = given(acme, raw, "t-old", {"url": f"{receiver.url}/old"})
+    server.advance(days=100)
+    while server.run(server.parts.store.forget("default", before=server.clock())):
+        pass
+    assert pusher.push(update("t-old")).status_code == 404

@@ -1,6 +1,7 @@
 """Whoever reaches a webhook is met with a clear refusal, and no caller is told of anything but its own."""
 
 import json
+import socket
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -9,12 +10,13 @@ import httpx
 import pytest
 
 from assent.errors import RateLimited
-from assent.relay.push.reception import PER_MINUTE, Pace
+from assent.relay.push.reception import MOST_AT_ONCE, PER_MINUTE, Pace
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update
 from tests.relay.push.receiver import Receiver, receiving
 from tests.server.running import RunningServer, running
+from tests.waiting import eventually
 
 LARGEST = 64 * 1024
 numbers = count(1)
@@ -325,6 +327,25 @@ def test_an_agents_own_refusal_is_passed_on_and_its_webhook_closed(
     assert acme.post("", json=call).json()["error"] == refusal
     sent = Pusher(json.loads(agent.requests[-1][1])["params"])
     assert sent.push(update(asked.task_id)).status_code == 404
+
+
+def test_an_agent_that_pushes_slowly_is_only_in_its_own_way(server: RunningServer, asked: Asked) -> None:
+    host, port = asked.pusher.url.split("/")[2].split(":")
+    head = (
+        f"POST {asked.pusher.url.split(host + ':' + port)[1]} HTTP/1.1\r\nHost: {host}\r\n"
+        f"X-A2A-Notification-Token: {asked.pusher.token}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 100\r\n\r\n{"
+    )
+    slow = [socket.create_connection((host, int(port)), 10) for _ in range(MOST_AT_ONCE)]
+    try:
+        for one in slow:
+            one.sendall(head.encode())
+        eventually(lambda: asked.pusher.push(update(asked.task_id)).status_code == 429)
+        assert httpx.get(f"{server.url}/healthz", verify=False).status_code == 200
+    finally:
+        for one in slow:
+            one.close()
+    eventually(lambda: asked.pusher.push(update(asked.task_id, "COMPLETED")).status_code == 204)
 
 
 def test_a_webhook_takes_so_many_and_no_more() -> None:

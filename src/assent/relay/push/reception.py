@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -72,7 +74,7 @@ class Reception:
         self._audit = Communication(trail) if trail is not None else None
         self._monotonic = monotonic
         self._pace = Pace(monotonic)
-        self._room = asyncio.Semaphore(MOST_AT_ONCE)
+        self._under_way: Counter[tuple[str, str]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one notification in; what is refused is raised for the server to tell."""
@@ -80,7 +82,7 @@ class Reception:
         if scope["method"] != "POST":
             raise MethodNotAllowed(allow="POST")
         self._pace.count(webhook.id)
-        async with self._room:
+        with self._room_for(webhook):
             body = await self._body(scope, receive)
             reply = _read(scope, body)
             async with self._webhooks.lock(webhook.id):
@@ -88,6 +90,18 @@ class Reception:
         headers = [(b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 204, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
+
+    @contextmanager
+    def _room_for(self, webhook: Webhook) -> Iterator[None]:
+        """An agent that pushes slowly, or very much at once, is in nobody's way but its own."""
+        agent = (webhook.tenant, webhook.agent)
+        if self._under_way[agent] >= MOST_AT_ONCE:
+            raise RateLimited(f"{MOST_AT_ONCE} notifications of this agent are under way.")
+        self._under_way[agent] += 1
+        try:
+            yield
+        finally:
+            self._under_way[agent] -= 1
 
     async def _webhook(self, scope: Scope) -> Webhook:
         """The webhook that is meant, once its token has been shown."""
