@@ -113,19 +113,6 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             named += references
         return list(dict.fromkeys(one for one in named if one))
 
-    @property
-    def push_urls(self) -> list[str]:
-        """Where the caller wants to be told of changes."""
-        holders = [self.params, object_of(self.params, ("config",))]
-        configuration = object_of(self.params, ("configuration",))
-        found = [] if self.operation != "push_create" else [self.params.get("url")]
-        for holder in (*holders, configuration):
-            if holder is not None:
-                found += [
-                    holder[name].get("url") for name in PUSH_IN_SEND if isinstance(holder.get(name), dict)
-                ]
-        return [url for url in found if isinstance(url, str)]
-
     @lazy
     def _texts(self) -> Texts:
         found = Texts()
