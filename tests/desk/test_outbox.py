@@ -7,9 +7,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from assent.cases.case import Subject
+from assent.desk.answer import Answer
+from assent.desk.draft import draft_from
 from assent.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotated
 from assent.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
-from assent.ports.courier import DeliveryReply
+from assent.ports.courier import DeliveryReply, OutgoingRequest
+from assent.ports.identity import Principal
 from assent.ports.store import Delivery, Endpoint
 from assent.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
 from assent.stores.memory import MemoryStore
@@ -310,3 +314,62 @@ async def test_the_old_secret_signs_until_the_last_microsecond_of_the_overlap(ki
 async def test_one_address_of_one_owner_keeps_one_secret(kit: DeskForTests) -> None:
     await asyncio.gather(*(kit.open(callback_url=URL) for _ in range(8)))
     assert len(await kit.store.endpoints("acme")) == 1
+
+
+class House:
+    """A courier that stays in the house, and replies as it is told."""
+
+    def __init__(self, *replies: DeliveryReply) -> None:
+        self.replies = list(replies)
+        self.requests: list[OutgoingRequest] = []
+
+    async def deliver(self, request: OutgoingRequest) -> DeliveryReply:
+        self.requests.append(request)
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+async def held(kit: DeskForTests) -> str:
+    """The id of a case about a held message that was just answered."""
+    draft = draft_from({"type": "approval", "prompt": "May it pass?"})
+    subject = Subject(door="relay", ref="hold-1")
+    opened = await kit.desk.open(draft, Principal(name="relay:default"), subject=subject)
+    answer = Answer(action="approve", data={}, path="browser_submit", actor="link:1")
+    await kit.desk.answer(opened.case_id, answer)
+    return opened.case_id
+
+
+async def test_a_closed_case_about_a_held_message_goes_to_the_relay_without_a_signature(
+    kit: DeskForTests,
+) -> None:
+    house = House(replied(200))
+    case_id = await held(kit)
+    await Outbox(store=kit.store, couriers={"relay": house}, clock=kit.clock).once()
+    [request] = house.requests
+    assert request.headers == {}
+    assert msgspec.json.decode(request.body) == {"hold_id": "hold-1", "case_id": case_id}
+    assert (await delivery(kit)).state == "delivered"
+
+
+async def test_what_is_under_way_is_looked_at_again_and_counts_as_no_attempt(kit: DeskForTests) -> None:
+    busy = DeliveryReply(status=None, error=None, took_for=SECOND, retry_after=SECOND * 10, under_way=True)
+    house = House(busy, busy, replied(200))
+    outbox = Outbox(store=kit.store, couriers={"relay": house}, clock=kit.clock)
+    await held(kit)
+    for _ in range(2):
+        await outbox.once()
+        assert (await delivery(kit)).attempts == 0
+        assert await outbox.once() == 0
+        kit.clock.advance(SECOND * 10)
+    await outbox.once()
+    assert ((await delivery(kit)).state, len(house.requests)) == ("delivered", 3)
+
+
+async def test_the_last_attempt_knows_that_it_is_the_last(kit: DeskForTests) -> None:
+    house = House(NO_ANSWER)
+    outbox = Outbox(store=kit.store, couriers={"relay": house}, clock=kit.clock)
+    await held(kit)
+    for _ in RETRY_SCHEDULE:
+        await outbox.once()
+        kit.clock.advance(timedelta(days=2))
+    assert [request.last for request in house.requests] == [False] * (len(RETRY_SCHEDULE) - 1) + [True]
+    assert (await delivery(kit)).state == "failed"

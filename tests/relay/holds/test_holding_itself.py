@@ -1,0 +1,230 @@
+"""Holding by itself: what is kept and what is not, once and only once, also when the disk fails half-way."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.cases.case import Subject
+from assent.desk.draft import draft_from
+from assent.desk.outbox import Outbox
+from assent.errors import Unavailable
+from assent.ports.detector import Scannable
+from assent.ports.identity import Principal
+from assent.ports.relay_store import HoldFilter
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.recognition import recognise
+from assent.relay.access import Access
+from assent.relay.audit.stored import StoredTrail
+from assent.relay.holds.courier import RelayCourier
+from assent.relay.holds.holder import text_digest
+from assent.relay.holds.holds import Holds
+from assent.relay.holds.showing import shown_texts, visible
+from assent.relay.inspection import Answered, Exchange, Refused
+from assent.relay.policies.binding import BindingLevel
+from assent.relay.policies.book import Applied
+from assent.relay.policies.evaluation import Evaluation, Outcome
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.policy import Action, Leg
+from assent.relay.registry import Agent, Caller, Subscription
+from assent.relay.taskbook import MemoryTaskBook
+from assent.stores.memory import MemoryStore
+from assent.testing.desk import desk_for_tests
+from tests.relay.policies.samples import regex_policy
+
+pytestmark = pytest.mark.anyio
+
+SINK = Agent(id="errands", url="https://errands.example", credentials={"Authorization": "Bearer secret"})
+ANN = Subscription(source=Caller(name="ann"), sink=SINK)
+BOB = Subscription(source=Caller(name="bob"), sink=SINK)
+
+
+class Kit:
+    """Holds over a store of their own."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.desk = desk_for_tests(store=store)
+        self.store = store
+        self.book = MemoryTaskBook()
+        self.holds = Holds(
+            store=store,
+            desk=self.desk.desk,
+            book=self.book,
+            access=Access(self.book),
+            trail=StoredTrail(store, now=self.desk.clock),
+            now=self.desk.clock,
+        )
+
+    async def hold(self, text: str = "a tulip", subscription: Subscription = ANN, **message: Any) -> Any:
+        exchange = said(text, subscription, **message)
+        return await self.holds.hold(Leg.REQUEST_FROM_SOURCE, exchange, found(text))
+
+    async def all(self) -> list[Any]:
+        rows, _ = await self.store.holds("default", HoldFilter(), page=0, size=100)
+        return list(rows)
+
+
+@pytest.fixture
+def kit() -> Kit:
+    return Kit(MemoryStore())
+
+
+def said(text: str, subscription: Subscription = ANN, **message: Any) -> Exchange:
+    document = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendMessage",
+        "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **message}},
+    }
+    call = recognise(
+        method="POST",
+        path="",
+        query="",
+        version="1.0",
+        content_type="application/json",
+        body=msgspec.json.encode(document),
+    )
+    headers = {
+        "accept": "application/json",
+        "cookie": "a",
+        "x-session": "b",
+        "Authorization": "Bearer secret",
+    }
+    return Exchange(subscription=subscription, correlation_id="c-1", call=call, headers=headers)
+
+
+def found(text: str, word: str = "tulip") -> Evaluation:
+    applied = Applied(
+        policy=regex_policy(word, "HUMAN_REVIEW_REQUIRED"),
+        level=BindingLevel.TENANT,
+        binding_id="b",
+        group_id="g",
+    )
+    place = text.index(word)
+    finding = Finding(
+        policy_id="p1",
+        policy_name=applied.policy.name,
+        policy_version="1",
+        policy_level=BindingLevel.TENANT,
+        action=Action.HUMAN_REVIEW_REQUIRED,
+        detector="REGEX_DETECTION",
+        entity="FLOWER",
+        score=1.0,
+        path="message.parts[0].text",
+        piece=0,
+        start=place,
+        end=place + len(word),
+        text=word,
+    )
+    return Evaluation(outcome=Outcome.HOLD, decided_by=applied, matched=(applied,), findings=(finding,))
+
+
+async def test_what_is_kept_holds_no_credentials(kit: Kit) -> None:
+    await kit.hold()
+    [hold] = await kit.all()
+    assert b"secret" not in hold.body + hold.envelope
+    assert b"cookie" not in hold.body
+    assert b"x-session" not in hold.body
+    assert msgspec.json.decode(hold.envelope)["params"]["message"]["parts"] == [{"text": "a tulip"}]
+
+
+async def test_the_same_message_ten_times_at_once_is_one_hold_and_one_case(kit: Kit) -> None:
+    answers = await asyncio.gather(*(kit.hold() for _ in range(10)))
+    assert len(await kit.all()) == 1
+    assert len({answer.document["result"]["task"]["id"] for answer in answers}) == 1
+    assert len(await kit.store.cases_of("relay:default")) == 1
+
+
+async def test_two_callers_with_the_same_words_are_two_holds(kit: Kit) -> None:
+    await kit.hold()
+    await kit.hold(subscription=BOB)
+    await kit.hold(messageId="another")
+    assert len({hold.task_id for hold in await kit.all()}) == 3
+
+
+class FailingOnce(MemoryStore):
+    """A store whose disk is full for the first hold."""
+
+    full = True
+
+    async def add_hold(self, *args: Any, **more: Any) -> None:
+        if self.full:
+            self.full = False
+            raise Unavailable()
+        await super().add_hold(*args, **more)
+
+
+async def test_a_hold_that_could_not_be_written_opens_no_second_case_when_it_is_sent_again() -> None:
+    kit = Kit(FailingOnce())
+    with pytest.raises(Unavailable):
+        await kit.hold()
+    await kit.hold()
+    [hold] = await kit.all()
+    [case] = await kit.store.cases_of("relay:default")
+    assert hold.case_id == case.id
+
+
+async def test_nobody_holds_a_message_on_a_task_that_is_not_theirs(kit: Kit) -> None:
+    answer = await kit.hold()
+    task_id = answer.document["result"]["task"]["id"]
+    refused = await kit.hold("another tulip", BOB, taskId=task_id)
+    assert isinstance(refused, Refused)
+    assert refused.problem.kind == "task_not_found"
+    waiting = await kit.hold("another tulip", ANN, taskId=task_id)
+    assert isinstance(waiting, Refused)
+    assert "waits for a person" in waiting.problem.message
+    foreign = await kit.hold("x tulip", BOB, contextId=answer.document["result"]["task"]["contextId"])
+    assert isinstance(foreign, Refused)
+    assert len(await kit.all()) == 1
+
+
+async def test_the_first_hold_of_a_task_has_its_texts_remembered_only_once_approved(kit: Kit) -> None:
+    answer = await kit.hold()
+    assert isinstance(answer, Answered)
+    assert text_digest("a tulip") not in await kit.holds.approved(said("a tulip"))
+
+
+async def test_a_case_without_a_hold_is_delivered_and_does_nothing(kit: Kit) -> None:
+    draft = {"type": "approval", "prompt": "May it?", "context": {"note": "x"}}
+    opened = await kit.desk.desk.open(
+        draft_from(draft), Principal(name="relay:default"), subject=Subject(door="relay", ref="nothing")
+    )
+    resumed: list[str] = []
+
+    class Nothing:
+        async def resume(self, hold_id: str, case_id: str) -> None:
+            resumed.append(hold_id)
+
+    courier = RelayCourier(Nothing())  # type: ignore[arg-type]
+    outbox = Outbox(store=kit.store, couriers={"relay": courier}, clock=kit.desk.clock)
+    await kit.desk.desk.cancel(opened.case_id, Principal(name="relay:default"), reason=None)
+    await outbox.once()
+    [owed] = await kit.store.deliveries(case_id=opened.case_id)
+    assert (owed.courier, owed.state, resumed) == ("relay", "delivered", ["nothing"])
+
+
+def test_long_texts_are_shown_where_something_was_found() -> None:
+    text = "x" * 300_000 + "tulip" + "y" * 300_000
+    shown = shown_texts([Scannable("message.parts[0].text", text)], found(text).findings, room=20_000)
+    [entry] = shown["texts"]
+    assert entry["length"] == len(text)
+    around = [one for one in entry["excerpts"] if "tulip" in one["text"]]
+    assert len(around) == 1
+    [mark] = around[0]["marks"]
+    assert around[0]["text"][mark["start"] : mark["end"]] == "tulip"
+    assert text[around[0]["at"] + mark["start"] :].startswith("tulip")
+    assert len(msgspec.json.encode(shown)) < 25_000
+
+
+def test_hidden_characters_are_shown_as_signs_and_nothing_moves() -> None:
+    text = "a\x00b\x1b[2Jc\x9fd\ud800e"
+    assert len(visible(text)) == len(text)
+    assert visible(text) == "a␀b␛[2Jc�d�e"
+
+
+async def test_a_hold_that_nobody_can_wait_for_is_refused(kit: Kit) -> None:
+    exchange = msgspec.structs.replace(said("a tulip"), reply=None)
+    verdict = await kit.holds.hold(Leg.RESPONSE_FROM_SINK, exchange, found("a tulip"))
+    assert isinstance(verdict, Refused)
+    assert isinstance(verdict.problem, A2AProblem)
