@@ -23,6 +23,13 @@ credentials = { Authorization = "WEATHER_AUTHORIZATION" }
 [relay.callers."trip planner"]
 agents = ["weather"]
 kind = "user"
+
+[relay.groups.reviewers]
+members = ["ada \\"the first\\" B.", "trip planner"]
+permissions = ["AUDIT:READ"]
+
+[relay.tenants.default]
+payloads = "none"
 """
 
 

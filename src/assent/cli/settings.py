@@ -1,5 +1,7 @@
 """`assent settings`: the effective settings and where each came from."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,8 @@ import click
 import msgspec
 
 from assent.cli.options import json_option, loaded, print_json, server_options
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @click.command()
@@ -22,17 +26,33 @@ def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
     if as_json:
         print_json({name: {"value": values[name], "origin": found.origins[name]} for name in values})
         return
-    width = max(map(len, values))
-    shown = {name: _toml(value) for name, value in values.items()}
+    single = {name: value for name, value in values.items() if not isinstance(value, dict)}
+    width = max(map(len, single))
+    shown = {name: _toml(value) for name, value in single.items()}
     column = max(map(len, shown.values()))
     for name, text in shown.items():
         click.echo(f"{name.ljust(width)} = {text.ljust(column)}  # {found.origins[name]}")
+    for name, value in values.items():
+        if isinstance(value, dict):
+            click.echo(f"\n# {name}: {found.origins[name]}")
+            _print_table(name, value)
+
+
+def _print_table(name: str, table: Mapping[str, Any]) -> None:
+    """A table of settings, with those that stand in it as tables of their own after it."""
+    single = {key: one for key, one in table.items() if one is not None and not isinstance(one, dict)}
+    if single:
+        click.echo(f"\n[{name}]")
+    for key, one in single.items():
+        click.echo(f"{_key(key)} = {_toml(one)}")
+    for key, one in table.items():
+        if isinstance(one, dict):
+            _print_table(f"{name}.{_key(key)}", one)
+
+
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _toml(name)
 
 
 def _toml(value: object) -> str:
-    if value is None:
-        return '""'
-    if isinstance(value, dict):
-        inner = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items() if one is not None)
-        return f"{{{', '.join(inner)}}}"
-    return msgspec.json.encode(value).decode()
+    return '""' if value is None else msgspec.json.encode(value).decode()
