@@ -129,13 +129,14 @@ class _Connection(asyncio.Protocol):
         """Whether an answer is due, or under way."""
         self._keep_alive = False
         self._spoiled = False
+        self._late: asyncio.TimerHandle | None = None
 
     @property
     def usable(self) -> bool:
         """Whether another request may be sent."""
         return self._transport is not None and not self._spoiled and not self._transport.is_closing()
 
-    async def exchange(self, request: bytes) -> Response:
+    async def exchange(self, request: bytes, within: float | None) -> Response:
         """The head of the answer to a request; raises BadHttp, and OSError if the connection ends."""
         if self._transport is None or not self.usable:
             raise ConnectionResetError("the connection is closed")
@@ -143,6 +144,8 @@ class _Connection(asyncio.Protocol):
         answering: asyncio.Future[Response] = self.loop.create_future()
         self._answering = answering
         self._transport.write(request)
+        if within is not None:
+            self._late = self.loop.call_later(within, self._fail, TimeoutError("the answer took too long"))
         try:
             return await answering
         except asyncio.CancelledError:
@@ -188,13 +191,16 @@ class _Connection(asyncio.Protocol):
             if self._response is None:
                 self._count(len(data))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, BadHttp) as error:
-            self._fail(error)
+            failure = BadHttp("the agent does not speak HTTP")
+            failure.__cause__ = error
+            self._fail(failure)
             return
         if not self._expected:
             self._finish()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._spoiled = True
+        self._in_time()
         self._client.lost(self)
         response = self._response
         if response is not None:
@@ -241,7 +247,13 @@ class _Connection(asyncio.Protocol):
         if self._head_bytes > MOST_HEAD_BYTES:
             raise BadHttp("the head of the answer is too large")
 
+    def _in_time(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
     def _finish(self) -> None:
+        self._in_time()
         if self._response is not None:
             self._response.end()
         if self._spoiled or not self._keep_alive:
@@ -250,9 +262,7 @@ class _Connection(asyncio.Protocol):
             self.resume()
             self._client.give_back(self)
 
-    def _fail(self, cause: Exception) -> None:
-        failure = BadHttp("the agent does not speak HTTP")
-        failure.__cause__ = cause
+    def _fail(self, failure: Exception) -> None:
         if self._response is not None:
             self._response.end(failure)
         elif self._answering is not None and not self._answering.done():
@@ -270,9 +280,12 @@ class AgentHttp:
         self._tls: ssl.SSLContext | None = None
         self._sweep: asyncio.TimerHandle | None = None
 
-    async def request(self, method: str, url: URL, headers: Mapping[str, str], body: bytes) -> Response:
+    async def request(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes, within: float | None = None
+    ) -> Response:
         """The head of the answer. Who asks reads the answer to its end, or closes it.
 
+        An answer that is not whole `within` so many seconds fails with TimeoutError, its head or its body.
         Raises ConnectTimeout, OSError, BadHttp, and whatever the resolver refuses an address with.
         """
         host, port = url.host, url.port
@@ -280,7 +293,7 @@ class AgentHttp:
             raise OSError("the address names no host")
         request = _request(method, url, headers, body)
         connection = self._kept((url.scheme, host, port)) or await self._connect((url.scheme, host, port))
-        return await connection.exchange(request)
+        return await connection.exchange(request, within)
 
     def give_back(self, connection: _Connection) -> None:
         """Keep a connection for another request."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -38,7 +38,7 @@ from assent.relay.way import Answer, Taken, Way, checked, exchange_of
 
 __all__ = ["Answer", "Calls", "Taken", "Way"]
 
-PASSED_BACK = ("a2a-extensions", "x-a2a-extensions", "a2a-version", "retry-after")
+PASSED_BACK = frozenset({"a2a-extensions", "x-a2a-extensions", "a2a-version", "retry-after"})
 SOON_S = 0.05
 
 log = logging.getLogger("assent.relay")
@@ -78,12 +78,19 @@ class Calls:
         """The answer to a call that is not streamed; raises A2AProblem."""
         if way.call.operation != "send":
             return await self.exchange(way, within=self.limits.early_return_for.total_seconds())
-        job = asyncio.create_task(self.exchange(way, within=self.limits.call_for.total_seconds()))
+        loop = asyncio.get_running_loop()
+        job = loop.create_task(self.exchange(way, within=self.limits.call_for.total_seconds()))
+        # As `asyncio.wait` does for many tasks; this is one, and every message comes by here.
+        over = loop.create_future()
+        early = loop.call_later(self.limits.early_return_for.total_seconds(), _end, over)
+        job.add_done_callback(partial(_end, over))
         try:
-            await asyncio.wait({job}, timeout=self.limits.early_return_for.total_seconds())
+            await over
         except asyncio.CancelledError:
             job.cancel()
             raise
+        finally:
+            early.cancel()
         while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
             await asyncio.wait({job}, timeout=SOON_S)
         if job.done():
@@ -102,14 +109,13 @@ class Calls:
     async def _ask_agent(self, way: Way, call: A2ACall, url: URL, within: float) -> Answer:
         sink = way.subscription.sink
         try:
-            async with asyncio.timeout(within):
-                response = await self.upstream.begin(
-                    sink, call.method, url, headers=way.headers, body=call.body()
-                )
-                try:
-                    kind, body = await self.read_whole(response)
-                finally:
-                    self.upstream.end(sink, response)
+            response = await self.upstream.begin(
+                sink, call.method, url, headers=way.headers, body=call.body(), within=within
+            )
+            try:
+                kind, body = await self.read_whole(response)
+            finally:
+                self.upstream.end(sink, response)
         except NETWORK as failure:
             raise explained(failure) from failure
         return await self.answer(way, response, kind, body)
@@ -209,7 +215,7 @@ class Calls:
         back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
         await self._ask_a_person(way, back)
         # What was looked at is what travels: a second value of one name is in the bytes only.
-        return replace(back) if seen and back is reply else back
+        return back.again() if seen and back is reply else back
 
     async def inward_together(self, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
         """All events of a stream as the caller gets them; raises as `inward` does."""
@@ -368,9 +374,17 @@ class Calls:
         await self.overdue.aclose()
 
 
+def _end(over: "asyncio.Future[None]", *_: object) -> None:
+    if not over.done():
+        over.set_result(None)
+
+
 def passed_back(response: Response) -> tuple[tuple[bytes, bytes], ...]:
     """What passes of an agent's headers: those of A2A, and when to come back."""
-    found = [(name, response.headers.get(name)) for name in PASSED_BACK]
+    headers = response.headers
+    if PASSED_BACK.isdisjoint(headers):
+        return ()
+    found = [(name, headers.get(name)) for name in sorted(PASSED_BACK)]
     return tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in found if value)
 
 

@@ -42,6 +42,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Header = tuple[bytes, bytes]
+Reply = tuple[int, list[Header], bytes]
+"""Status, headers and body."""
 ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
 Authenticate = Callable[[Scope], Awaitable[Principal]]
 
@@ -94,21 +96,46 @@ class RelayApp:
         if slash + below in WELL_KNOWN:
             await self._card(scope, send, await self._readable(scope, agent_id))
             return
+        arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
+        if isinstance(arrived, Answer):
+            await _send(send, _reply(arrived, correlation_id))
+        elif arrived.call.streamed:
+            await self._stream(arrived, receive, send)
+        else:
+            await _send(send, _reply(await self._whole(arrived), correlation_id))
+
+    async def reply(self, scope: Scope, receive: Receive) -> Reply | None:
+        """The whole reply to a request whose body is there; None, with nothing done, if it is told in pieces.
+
+        Raises as a call of this app does.
+        """
+        agent_id, slash, below = _below(scope).partition("/")
+        if slash + below in WELL_KNOWN:
+            return None
+        arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
+        if isinstance(arrived, Answer):
+            return _reply(arrived, correlation_id)
+        if arrived.call.streamed:
+            return None
+        return _reply(await self._whole(arrived), correlation_id)
+
+    async def _arrived(
+        self, scope: Scope, receive: Receive, agent_id: str, path: str
+    ) -> tuple[Way | Answer, str]:
+        """The call in a request, or what to say to one that is none; and its correlation id."""
         subscription = await self._subscription(scope, agent_id)
-        if not below and scope["method"] != "POST":
+        if path in ("", "/") and scope["method"] != "POST":
             raise MethodNotAllowed(allow="POST")
-        sent = {bytes(name): bytes(value) for name, value in scope["headers"]}
+        sent: dict[bytes, bytes] = dict(scope["headers"])
         correlation_id = _correlation(sent)
         body = await self._body(scope, receive)
         try:
-            way = _way(scope, slash + below, sent, body, subscription, correlation_id)
+            return _way(scope, path, sent, body, subscription, correlation_id), correlation_id
         except Unrecognised as refusal:
             if self._audit is not None:
                 self._audit.note_refusal(subscription, refusal.dialect, refusal.problem, correlation_id)
             answer = _problem_answer(refusal.problem, refusal.dialect, refusal.rpc_id)
-            await _send_whole(send, answer, correlation_id)
-            return
-        await self._relay(way, receive, send)
+            return answer, correlation_id
 
     async def aclose(self) -> None:
         """Give up what is under way."""
@@ -117,13 +144,35 @@ class RelayApp:
         await self._directory.aclose()
         await self._calls.upstream.aclose()
 
-    async def _relay(self, way: Way, receive: Receive, send: Send) -> None:
+    async def _whole(self, way: Way) -> Answer:
+        """The answer to a call that is not streamed, once the audit has it."""
+        began = time.perf_counter()
+        problem: A2AProblem | None = None
+        try:
+            if self._audit is not None:
+                self._audit.admit()
+            answer = await self._calls.whole(await self._calls.addressed(way))
+        except A2AProblem as found:
+            problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
+        except (Exception, asyncio.CancelledError):
+            self._write_down_failure(way, began)
+            raise
+        try:
+            self._write_down(way, began, None, answer, problem)
+        except Unavailable as full:
+            problem = A2AProblem("busy", full.message)
+            answer = _problem_answer(problem, way.call.dialect, way.call.rpc_id)
+        return answer
+
+    async def _stream(self, way: Way, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         stream = _Stream(send, way.correlation_id)
         problem: A2AProblem | None = None
         answer: Answer | None = None
         try:
-            answer = await self._answer(way, receive, stream)
+            if self._audit is not None:
+                self._audit.admit()
+            answer = await self.streams.relay(await self._calls.addressed(way), receive, stream.write)
         except A2AProblem as found:
             problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
         except (Exception, asyncio.CancelledError):
@@ -134,37 +183,35 @@ class RelayApp:
         except Unavailable as full:
             problem = A2AProblem("busy", full.message)
             answer = _problem_answer(problem, way.call.dialect, way.call.rpc_id)
-        told_in_events = problem is not None and way.call.streamed and way.call.dialect.rpc
+        told_in_events = problem is not None and way.call.dialect.rpc
         if answer is not None and told_in_events and not stream.begun:
             await stream.write(b"data: " + answer.body + b"\n\n")  # who asked for events is told in events
         if stream.begun:
             await stream.end()
         elif answer is not None:
-            await _send_whole(send, answer, way.correlation_id)
-
-    async def _answer(self, way: Way, receive: Receive, stream: "_Stream") -> Answer | None:
-        if self._audit is not None:
-            self._audit.admit()
-        way = await self._calls.addressed(way)
-        if way.call.streamed:
-            return await self.streams.relay(way, receive, stream.write)
-        return await self._calls.whole(way)
+            await _send(send, _reply(answer, way.correlation_id))
 
     def _write_down(
-        self, way: Way, began: float, stream: "_Stream", answer: Answer | None, problem: A2AProblem | None
+        self,
+        way: Way,
+        began: float,
+        stream: "_Stream | None",
+        answer: Answer | None,
+        problem: A2AProblem | None,
     ) -> None:
         """Have the audit tell of the call; raises Unavailable if it cannot, so that nothing passes untold."""
         if self._audit is None:
             return
         took_for = timedelta(seconds=time.perf_counter() - began)
-        if answer is None or stream.begun:
+        if stream is not None and (answer is None or stream.begun):
             told = Told(size=stream.size, events=stream.kept, streamed=True)
-        else:
+            self._audit.note(way, told, took_for)
+        elif answer is not None:
             size, reply = len(answer.body), answer.reply
             told = Told(status=answer.status, size=size, reply=reply, problem=problem)
-        self._audit.note(way, told, took_for)
+            self._audit.note(way, told, took_for)
 
-    def _write_down_failure(self, way: Way, began: float, stream: "_Stream") -> None:
+    def _write_down_failure(self, way: Way, began: float, stream: "_Stream | None" = None) -> None:
         """Have the audit tell of a call that neither the agent nor the relay has ended."""
         failed = A2AProblem("internal", CUT_OFF)
         answer = _problem_answer(failed, way.call.dialect, way.call.rpc_id)
@@ -173,6 +220,9 @@ class RelayApp:
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         limits = self._calls.limits
+        whole = getattr(receive, "body", None)
+        if isinstance(whole, bytes) and len(whole) <= limits.max_message_bytes:
+            return whole  # it is there already: no need to watch the time
         try:
             async with asyncio.timeout(limits.read_for.total_seconds()):
                 return await self._read_body(scope, receive, limits.max_message_bytes)
@@ -308,7 +358,7 @@ def _problem_answer(problem: A2AProblem, dialect: Dialect, rpc_id: RpcId) -> Ans
     )
 
 
-async def _send_whole(send: Send, answer: Answer, correlation_id: str) -> None:
+def _reply(answer: Answer, correlation_id: str) -> Reply:
     headers = [
         (b"content-type", answer.content_type.encode("latin-1")),
         (b"content-length", b"%d" % len(answer.body)),
@@ -317,5 +367,10 @@ async def _send_whole(send: Send, answer: Answer, correlation_id: str) -> None:
         (b"x-correlation-id", correlation_id.encode()),
         *answer.headers,
     ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    return answer.status, headers, answer.body
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    status, headers, body = reply
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

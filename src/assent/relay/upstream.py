@@ -31,9 +31,16 @@ class Upstream:
         self._under_way: dict[tuple[str, str], int] = {}
 
     async def begin(
-        self, agent: Agent, method: str, url: URL, *, headers: Mapping[str, str], body: bytes
+        self,
+        agent: Agent,
+        method: str,
+        url: URL,
+        *,
+        headers: Mapping[str, str],
+        body: bytes,
+        within: float | None = None,
     ) -> Response:
-        """The head of the agent's answer; how long it may take is for whoever asks to bound.
+        """The head of the agent's answer; without `within`, how long all of it may take is bounded elsewhere.
 
         Who begins an exchange ends it, whatever happens. Raises A2AProblem for an answer that is none.
         """
@@ -42,7 +49,7 @@ class Upstream:
             raise A2AProblem("busy", "Too many calls to this agent are under way.")
         self._under_way[agent.key] = under_way + 1
         try:
-            response = await self._http.request(method, url, {**ALWAYS, **headers}, body)
+            response = await self._http.request(method, url, {**ALWAYS, **headers}, body, within)
         except BaseException:
             self._ended(agent)
             raise

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import msgspec
 from starlette.types import ASGIApp
@@ -17,6 +18,7 @@ from assent.server.streams import EventStreams
 from assent.server.wire import (
     Disconnected,
     Message,
+    NotWhole,
     Receive,
     Reply,
     Scope,
@@ -110,26 +112,34 @@ class AssentApp:
         if scope["type"] != "http":
             await self._lifespan(scope, receive, send)
             return
-        found = self.find_whole(scope)
-        if found is None:
+        handler, argument, route = self._find(scope["method"], route_path(scope))
+        if handler is None:
             await self._pass(scope, receive, send)
             return
-        reply = await self.reply(found, scope, receive)
+        reply = await self.reply((handler, argument, route), scope, receive)
         if reply is not None:
             await send_reply(send, reply)
 
     def find_whole(self, scope: Scope) -> Found | None:
         """Who answers this request with one whole reply, about what, under which name; None: nobody does."""
-        handler, argument, route = self._find(scope["method"], route_path(scope))
+        path = route_path(scope)
+        handler, argument, route = self._find(scope["method"], path)
+        if handler is None and hasattr(self._app_beside(path), "reply"):
+            handler = self._reply_beside
         return (handler, argument, route) if handler is not None else None
 
     async def reply(self, found: Found, scope: Scope, receive: Receive) -> Reply | None:
-        """The whole reply: whatever is refused or fails becomes its flat error; None if the caller left."""
+        """The whole reply: whatever is refused or fails becomes its flat error; None if the caller left.
+
+        Raises NotWhole for what turns out to be told in pieces.
+        """
         began = time.perf_counter()
         handler, argument, route = found
         reply: Reply | None = None
         try:
             reply = await handler(scope, receive, argument)
+        except NotWhole:
+            raise
         except Disconnected:
             pass
         except Exception as error:
@@ -166,11 +176,25 @@ class AssentApp:
     async def _other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if self._awaken is not None:
             await self._awaken(path)
+        app = self._app_beside(path)
+        if app is not None:
+            await app(scope, receive, send)
+        else:
+            await self._rest({**scope, "app": self}, receive, send)
+
+    def _app_beside(self, path: str) -> ASGIApp | None:
         for beginning, app in self._beside.items():
             if path.startswith(beginning):
-                await app(scope, receive, send)
-                return
-        await self._rest({**scope, "app": self}, receive, send)
+                return app
+        return None
+
+    async def _reply_beside(self, scope: Scope, receive: Receive, path: str) -> Reply:
+        """What an app beside replies in one piece, if it can."""
+        replying: Any = self._app_beside(path)
+        found = await replying.reply(scope, receive)
+        if found is None:
+            raise NotWhole
+        return Reply(*found)
 
     def route(self, method: str, path: str) -> str:
         """The name under which requests to this path are counted: no ids, no tokens."""

@@ -12,7 +12,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assent.errors import ValidationFailed
-from assent.server.wire import Reply, Whole
+from assent.server.wire import NotWhole, Reply, Whole
 
 MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
 MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
@@ -24,6 +24,7 @@ class FlatHttp(HttpToolsProtocol):
     _in_head = False
     _head_bytes = 0
     _held: tuple[RequestResponseCycle, Any] | None = None
+    _reading = False
 
     def on_message_begin(self) -> None:
         """A request begins with its head."""
@@ -39,9 +40,7 @@ class FlatHttp(HttpToolsProtocol):
         """More of the body; a request that grows too large to be held is left to the app."""
         super().on_body(body)
         if self._held is not None and len(self._held[0].body) > MAX_HELD_BYTES:
-            cycle, _ = self._held
-            self._held = None
-            super()._start_asgi_task(cycle, self.app)
+            self._leave_to_app()
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -54,7 +53,11 @@ class FlatHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on, but not for ever: the parser keeps all of a head in memory until it ends."""
         began_before = self._in_head
+        self._reading = True
         super().data_received(data)
+        self._reading = False
+        if self._held is not None:  # the rest of the body may never come, and the app knows how long to wait
+            self._leave_to_app()
         if began_before and self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
@@ -65,10 +68,18 @@ class FlatHttp(HttpToolsProtocol):
         found = find(cycle.scope) if find is not None and not cycle.waiting_for_100_continue else None
         if found is None:
             super()._start_asgi_task(cycle, app)
-        elif cycle.more_body:
+        elif cycle.more_body and self._reading:
             self._held = (cycle, found)
+        elif cycle.more_body:
+            super()._start_asgi_task(cycle, app)
         else:
             self._start_whole(cycle, found)
+
+    def _leave_to_app(self) -> None:
+        if self._held is not None:
+            cycle, _ = self._held
+            self._held = None
+            super()._start_asgi_task(cycle, self.app)
 
     def _start_whole(self, cycle: RequestResponseCycle, found: Any) -> None:
         task = self.loop.create_task(self._answer(cycle, found))
@@ -80,6 +91,9 @@ class FlatHttp(HttpToolsProtocol):
             reply = await self.app.reply(found, cycle.scope, Whole(bytes(cycle.body)))
             if self.flow.write_paused and not cycle.disconnected:
                 await self.flow.drain()
+        except NotWhole:
+            await cycle.run_asgi(self.app)
+            return
         except BaseException:
             self.transport.close()  # a caller must not wait for what will not come
             raise

@@ -42,6 +42,10 @@ class Disconnected(Exception):
     """The caller went away before the request was whole."""
 
 
+class NotWhole(Exception):
+    """The reply has to be told in pieces: only ASGI can do that."""
+
+
 class Whole:
     """A body that is already there, to be received once."""
 

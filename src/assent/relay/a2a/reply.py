@@ -147,6 +147,12 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """The whole document with other texts, one for each piece and in their order."""
         return with_texts(self.document, self._texts.places, texts)
 
+    def again(self) -> "A2AReply":
+        """The same answer as another object, with all that was found out about it."""
+        twin = A2AReply(dialect=self.dialect, operation=self.operation, document=self.document)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     @lazy
     def encoded(self) -> bytes:
         """The document as bytes."""
