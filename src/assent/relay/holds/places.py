@@ -1,7 +1,5 @@
 """Which task a held message belongs to, as its caller names it; a new one where there is none yet."""
 
-import uuid
-
 from msgspec import Struct
 
 from assent.relay.a2a.call import A2ACall
@@ -77,8 +75,3 @@ class Places:
 def target_of(call: A2ACall) -> str | None:
     """The task that a message is sent to; those it only refers to are others."""
     return text_of(call.message, TASK_ID) or call.path_task or text_of(call.params, TASK_ID)
-
-
-def minted_id(*parts: str) -> str:
-    """An id that is the same for the same message, so that one that comes twice is held once."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, "\x00".join(parts)))

@@ -1,0 +1,158 @@
+"""A message that is about to be held: what it will be called, and all that is written of it."""
+
+import hashlib
+import hmac
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from assent.ports.detector import Scannable
+from assent.ports.relay_store import AuditRow, HoldRow
+from assent.relay.a2a.reading import Json
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.audit.trail import Trail
+from assent.relay.holds.asking import Matched, data_parts, role_of_matter, summary_of, text_shown
+from assent.relay.holds.body import DetectionSource, HoldBody
+from assent.relay.holds.envelope import Frozen
+from assent.relay.holds.holder import text_digest
+from assent.relay.holds.places import Place
+from assent.relay.inspection import Exchange
+from assent.relay.taskbook import Entry
+
+MOST_TEXTS = 2_000
+"""So many texts of one message are remembered as approved."""
+
+
+class Taking(Struct, frozen=True, kw_only=True):
+    """All that is known of the message."""
+
+    exchange: Exchange
+    frozen: Frozen
+    matched: Matched
+    pieces: Sequence[Scannable]
+    source: DetectionSource
+    place: Place
+    reply: A2AReply | None = None
+    """What is held, if that is an answer."""
+
+    @property
+    def content(self) -> str:
+        """What is said, by its digest: the same again if the same is said in another call."""
+        said: object = self.exchange.call.message if self.reply is None else self.reply.document
+        if self.reply is not None and self.reply.dialect.rpc:
+            said = self.reply.document.get("result", self.reply.error)
+        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
+
+    def names(self, secret: str, count: int) -> tuple[str, Entry]:
+        """The hold's id and its task: the same again for the same message of the same sender.
+
+        Nobody without the secret can tell from them what was said.
+        """
+        subscription, known, frame = self.exchange.subscription, self.place.entry, self.frozen.frame
+        said = self.exchange.call.message_id if self.reply is None else _name_of(self.reply)
+        parts = (
+            subscription.tenant,
+            subscription.source.name,
+            subscription.sink.id,
+            frame.leg.value,
+            frame.matter,
+            said or uuid.uuid4().hex,
+            self.content,
+            known.id if known is not None else "",
+            str(count),
+        )
+        hold_id = _minted(secret, "hold", *parts)
+        if known is not None:
+            return hold_id, known
+        entry = Entry(
+            id=_minted(secret, "task", *parts),
+            owner=subscription.source.name,
+            upstream_id=None,
+            context_id=self.place.context_id or _minted(secret, "context", *parts),
+        )
+        return hold_id, entry
+
+    def row(self, hold_id: str, case_id: str, entry: Entry, metadata: Json, now: datetime) -> HoldRow:
+        """The hold as it is written."""
+        exchange, matched, frame = self.exchange, self.matched, self.frozen.frame
+        subscription = exchange.subscription
+        body = HoldBody(
+            frame=frame,
+            digest=self.frozen.digest,
+            source_kind=subscription.source.kind,
+            reason=metadata,
+            role=role_of_matter(frame.matter),
+            text=text_shown(self.pieces),
+            data=data_parts(exchange, self.reply),
+            summary=summary_of(frame.matter, subscription, matched),
+            context_id=entry.context_id or entry.id,
+            message_id=exchange.call.message_id,
+            policy=matched.policy,
+            matched=matched.content,
+            texts=tuple(dict.fromkeys(text_digest(piece.text) for piece in self.pieces[:MOST_TEXTS])),
+        )
+        return HoldRow(
+            id=hold_id,
+            tenant=subscription.tenant,
+            case_id=case_id,
+            status="PENDING",
+            rev=1,
+            detection_source=self.source,
+            source=subscription.source.name,
+            sink=subscription.sink.id,
+            task_id=entry.id,
+            policy_name=None if matched.policy is None else matched.policy.name,
+            correlation_id=exchange.correlation_id,
+            created_at=now,
+            body=msgspec.json.encode(body),
+            envelope=self.frozen.data,
+        )
+
+    def events(self, trail: Trail, hold: HoldRow) -> list[AuditRow]:
+        """What the audit is told."""
+        exchange, frame = self.exchange, self.frozen.frame
+        metadata = {
+            "approvalId": hold.id,
+            "caseId": hold.case_id,
+            "detectionSource": hold.detection_source,
+            "leg": frame.leg.value,
+            "digest": self.frozen.digest,
+            "policyName": hold.policy_name,
+        }
+
+        def event(type: str, message: str, state: str | None) -> AuditRow:
+            return trail.row(
+                type,
+                exchange.subscription,
+                correlation_id=exchange.correlation_id,
+                action="HUMAN_REVIEW_REQUIRED",
+                transport="JSONRPC" if frame.dialect.rpc else "REST",
+                message=message,
+                task_id=hold.task_id,
+                message_id=exchange.call.message_id,
+                task_state=state,
+                metadata=metadata,
+            )
+
+        found = summary_of(frame.matter, exchange.subscription, self.matched)
+        return [
+            event("HITL", found, None),
+            event("HITL_GUARD", "The task is guarded until a person has decided.", "working"),
+        ]
+
+
+def _minted(secret: str, *parts: str) -> str:
+    """An id that is the same for the same parts, so that what comes twice is held once."""
+    made = hmac.new(bytes.fromhex(secret), "\x00".join(parts).encode("utf-8", "surrogatepass"), "sha256")
+    return str(uuid.UUID(bytes=made.digest()[:16], version=4))
+
+
+def _name_of(reply: A2AReply) -> str | None:
+    """What tells one answer from another that says the same."""
+    about = reply.task or reply.status_update
+    status = about.get("status") if about is not None else None
+    told = status.get("timestamp") if isinstance(status, dict) else None
+    return reply.message_id or (told if isinstance(told, str) else None)
