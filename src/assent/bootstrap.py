@@ -115,6 +115,7 @@ class Parts:
         )
         self.store.on_change(self._foreign_change)
         self.relay: Relay | None = None
+        self._lookup: SystemLookup | None = None
         self._beside: dict[str, ASGIApp] = {}
         self._look_at = 0.0
         self._description: dict[str, Any] | None = None
@@ -152,18 +153,24 @@ class Parts:
         if self.relay is not None or not path.startswith(RELAYED) or clock.monotonic() < self._look_at:
             return
         async with self._awaking:
-            if self.relay is None and await self.wants_relay():
-                self.add_relay()
-                await self._start_relay()
-            self._look_at = clock.monotonic() + LOOK_EVERY_S
+            try:
+                if self.relay is None and await self.wants_relay():
+                    self._serve_relay(await _started(self._make_relay()))
+            finally:
+                self._look_at = clock.monotonic() + LOOK_EVERY_S
 
     def add_relay(self) -> None:
-        """Serve the relay too. A server without one starts without reading it."""
+        """Serve the relay too, from the start on."""
+        self._serve_relay(self._make_relay())
+
+    def _make_relay(self) -> "Relay":
+        # A server without a relay starts without reading it.
         from assent.relay.wiring import Relay, World
 
         settings = self.settings
-        self._lookup = SystemLookup()
-        self.relay = Relay(
+        if self._lookup is None:
+            self._lookup = SystemLookup()
+        return Relay(
             World(
                 settings=settings.relay or RelaySettings(),
                 store=self.store,
@@ -182,15 +189,18 @@ class Parts:
                 monotonic=clock.monotonic,
             )
         )
-        self.streams.also_close(self.relay.app.streams.close)
-        self.couriers.update(self.relay.couriers)
+
+    def _serve_relay(self, relay: "Relay") -> None:
+        self.streams.also_close(relay.app.streams.close)
+        self.couriers.update(relay.couriers)
         members = MemberRoutes(
-            self.relay.api,
+            relay.api,
             authenticate=self.authenticate,
-            max_body_bytes=settings.limits.max_body_bytes,
+            max_body_bytes=self.settings.limits.max_body_bytes,
         )
         self.router.routes.extend(members.routes)
-        self._beside.update(self.relay.served)
+        self._beside.update(relay.served)
+        self.relay = relay
 
     def _rest(self, cases: CaseApi) -> Router:
         folder = self.settings.look
@@ -258,12 +268,9 @@ class Parts:
 
     async def start(self) -> None:
         """Begin the time-driven work."""
-        self.clockwork.start()
-        await self._start_relay()
-
-    async def _start_relay(self) -> None:
-        if self.relay is not None:
+        if self.relay is not None:  # first: the outbox may owe it something
             await self.relay.start()
+        self.clockwork.start()
 
     async def stop(self) -> None:
         """End streams and timers, finish accepted writes, close."""
@@ -271,11 +278,22 @@ class Parts:
         await self.clockwork.stop()
         if self.relay is not None:
             await self.relay.aclose()
+        if self._lookup is not None:
             self._lookup.close()
         await self.http.aclose()
         await self.store.aclose()
         if self._signer is not None:
             await self._signer.aclose()
+
+
+async def _started(relay: "Relay") -> "Relay":
+    """The relay once it is ready for requests: before, nobody would look at what passes."""
+    try:
+        await relay.start()
+    except BaseException:
+        await relay.aclose()
+        raise
+    return relay
 
 
 async def _read_at_most(scope: Scope, receive: Receive, limit: int) -> bytes:

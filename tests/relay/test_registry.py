@@ -333,3 +333,13 @@ def test_the_store_alone_makes_a_relay(tmp_path: Path, agent: RawAgent) -> None:
         eventually(lambda: admin.get(AGENTS).status_code == 200)
         assert server.parts.relay is not None
         assert admin.get(f"{AGENTS}/first").json()["url"] == agent.url
+
+
+def test_a_relay_that_cannot_begin_serves_nothing(tmp_path: Path, agent: RawAgent) -> None:
+    relay = RelaySettings(policies=str(tmp_path / "nowhere.toml"))
+    with running(tmp_path, relay=relay) as server, server.client(server.create_key("root", "admin")) as admin:
+        asyncio.run(register(server.parts.settings.db, "first", agent.url))
+        eventually(lambda: admin.get(AGENTS).status_code == 500)
+        assert server.parts.relay is None
+        assert card(admin, "first").status_code in (404, 500)
+        assert server.run(server.parts.store.records("agent"))
