@@ -176,6 +176,9 @@ def test_lists_are_filtered_and_cut_into_pages(server: RunningServer, rita: http
     everything = rita.get(PATH, params={"status": "ALL", "policyName": "No violet"}).json()
     assert everything["totalElements"] == 3
     assert rita.get(PATH, params={"status": "MAYBE"}).status_code == 400
+    by_three = rita.get(PATH, params={"status": "ALL", "policyName": "No violet", "size": "3"}).json()
+    by_fifty = rita.get(PATH, params={"status": "ALL", "policyName": "No violet", "size": "50"}).json()
+    assert by_three["content"] == by_fifty["content"] == everything["content"]
 
 
 def test_readers_may_not_decide_and_strangers_see_nothing(

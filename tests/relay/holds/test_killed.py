@@ -148,3 +148,42 @@ def resolve_again(server: ServerProcess, key: str, task_id: str) -> int:
         [approval] = client.get("/relay/v1/approvals", params=query).json()["content"]
         path = f"/relay/v1/approvals/{approval['id']}/resolve"
         return client.post(path, json={"action": "REJECTED"}).status_code
+
+
+def ran_as(folder: Path, task_id: str) -> bool:
+    """Whether the agent's name for the task is known."""
+    database = apsw.Connection(str(folder / "cases.db"))
+    found = database.execute("SELECT body FROM holds WHERE task_id = ?", (task_id,)).fetchall()
+    database.close()
+    return '"ran_as"' in str(found[0][0])
+
+
+def test_a_kill_while_a_stream_is_read_asks_the_agent_for_its_task_and_does_not_send_again(
+    agent: SdkAgent, folder: Path
+) -> None:
+    ann, rita = configure(folder, agent.url)
+    agent.executor.go_on.clear()
+    with killed(folder) as server:
+        message = {"messageId": "s", "role": "ROLE_USER", "parts": [{"text": "late task, a streamed tulip"}]}
+        task_id = first_event(server, ann, message)["result"]["task"]["id"]
+        assert resolve(server, rita, task_id).status_code == 200
+        assert eventually(lambda: ran_as(folder, task_id))
+    agent.executor.go_on.set()
+    with serving(folder) as server:
+        server.url()
+        due_now(folder)
+        assert completed(server, ann, task_id)
+    assert agent.executor.texts.count("late task, a streamed tulip") == 1
+
+
+def first_event(server: ServerProcess, key: str, message: dict[str, Any]) -> dict[str, Any]:
+    """The first event of a stream, which is left then."""
+    document = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+    headers = {"A2A-Version": "1.0"}
+    with (
+        server.client(key) as client,
+        client.stream("POST", "/relay/v1/agents/errands", json=document, headers=headers) as stream,
+    ):
+        line = next(one for one in stream.iter_lines() if one.startswith("data: "))
+    found: dict[str, Any] = json.loads(line[6:])
+    return found
