@@ -7,10 +7,12 @@ says how to make what it is about.
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
+import msgspec
 import pytest
 from a2a.types import a2a_pb2
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
@@ -280,3 +282,22 @@ def test_a_webhook_takes_nothing_from_whoever_does_not_know_its_token(name: str,
     for path in ("x/notifications", "x", "", "x/notifications/y"):
         answer = roles[name].post(f"/relay/v1/webhooks/{path}", json={"task": {}})
         assert answer.status_code in (401, 404), answer.text
+
+
+def test_public_cards_are_those_of_the_default_tenant_and_each_callers_own(
+    agents: tuple[RawAgent, RawAgent], tmp_path: Path
+) -> None:
+    shown = msgspec.structs.replace(settings(*agents), public_cards=True, grpc=None)
+    with running(tmp_path, relay=shown) as server, ExitStack() as stack:
+        everyone = Roles(server, stack)
+
+        def card(name: str, agent_id: str) -> httpx.Response:
+            return everyone[name].get(f"/relay/v1/agents/{agent_id}/.well-known/agent-card.json")
+
+        for name in ("nobody", "stranger", "their boss", "their caller"):
+            assert card(name, "ours").status_code == 200, name
+        assert card("nobody", "ours").headers["cache-control"].startswith("public")
+        assert card("their caller", "theirs").headers["cache-control"].startswith("private")
+        for name in ("nobody", "stranger", "caller", "their boss"):
+            assert told(card(name, "theirs")) == (404, "not_found"), name
+        assert told(everyone["nobody"].post("/relay/v1/agents/ours", json=CALL)) == (401, "invalid_token")

@@ -13,6 +13,7 @@ import msgspec
 from assent.desk import clock, minting
 from assent.errors import (
     BodyTooLarge,
+    CaseNotFound,
     InvalidToken,
     MethodNotAllowed,
     Unavailable,
@@ -94,7 +95,8 @@ class RelayApp:
         """Serve one request; what is refused before it is a call is raised for the server to tell."""
         agent_id, slash, below = _below(scope).partition("/")
         if slash + below in WELL_KNOWN:
-            await self._card(scope, send, await self._readable(scope, agent_id))
+            agent, by_anyone = await self._readable(scope, agent_id)
+            await self._card(scope, send, agent, by_anyone=by_anyone)
             return
         arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
         if isinstance(arrived, Answer):
@@ -235,12 +237,18 @@ class RelayApp:
             raise InvalidToken("Call agents with an API key: `Authorization: Bearer …`.")
         return await self._registry.subscription(principal.name, agent_id)
 
-    async def _readable(self, scope: Scope, agent_id: str) -> Agent:
-        if self._public_cards:
-            return await self._registry.agent(agent_id)
-        return (await self._subscription(scope, agent_id)).sink
+    async def _readable(self, scope: Scope, agent_id: str) -> tuple[Agent, bool]:
+        """The agent whose card is asked for, and whether anyone may read it."""
+        if self._public_cards and all(name != b"authorization" for name, _ in scope["headers"]):
+            return await self._registry.agent(agent_id), True
+        try:
+            return (await self._subscription(scope, agent_id)).sink, False
+        except CaseNotFound:
+            if not self._public_cards:
+                raise
+        return await self._registry.agent(agent_id), True
 
-    async def _card(self, scope: Scope, send: Send, agent: Agent) -> None:
+    async def _card(self, scope: Scope, send: Send, agent: Agent, *, by_anyone: bool) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise MethodNotAllowed(allow="GET, HEAD")
         try:
@@ -249,11 +257,11 @@ class RelayApp:
             raise Unreachable(problem.message) from problem
         known = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
         unchanged = offer.etag in known.decode("latin-1") or known.strip() == b"*"
-        reach = b"public" if self._public_cards else b"private"
+        reach = b"public" if by_anyone else b"private"
         headers = [
             (b"etag", offer.etag.encode()),
             (b"cache-control", b"%s, max-age=%d" % (reach, CARD_FRESH_S)),
-            *([] if self._public_cards else [(b"vary", b"authorization")]),
+            (b"vary", b"authorization"),
             NOSNIFF,
         ]
         body = b"" if unchanged else msgspec.json.encode(offer.card)
