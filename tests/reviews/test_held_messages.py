@@ -77,6 +77,13 @@ def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
     assert "the agent asks for input" in page
 
 
+def test_data_is_shown_as_it_is() -> None:
+    page = rendered(review_view(offered(held(data=[{"amount": 5000, "to": "<b>"}], data_left_out=2))))
+    assert "5000" in page.replace(",", "")
+    assert "&lt;b&gt;" in page
+    assert "2 pieces of data are too large" in page
+
+
 def test_hostile_text_stays_text() -> None:
     evil = "<script>alert(1)</script>\u202egnp.exe"
     texts = [

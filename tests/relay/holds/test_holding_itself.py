@@ -228,3 +228,14 @@ async def test_a_hold_that_nobody_can_wait_for_is_refused(kit: Kit) -> None:
     verdict = await kit.holds.hold(Leg.RESPONSE_FROM_SINK, exchange, found("a tulip"))
     assert isinstance(verdict, Refused)
     assert isinstance(verdict.problem, A2AProblem)
+
+
+async def test_data_that_is_no_text_is_shown_too(kit: Kit) -> None:
+    parts = [{"text": "a tulip"}, {"data": {"amount": 5000, "paid": False, "to": ["x\x00"]}}]
+    await kit.hold(parts=parts)
+    [hold] = await kit.all()
+    found_case = await kit.store.case_and_offer(hold.case_id)
+    assert found_case is not None
+    held = found_case[1].context["held_message"]
+    assert held["data"] == [{"amount": 5000, "paid": False, "to": ["x␀"]}]
+    assert b'"data":[{"amount":5000' in hold.body

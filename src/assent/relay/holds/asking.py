@@ -12,7 +12,7 @@ from assent.relay.a2a.reply import A2AReply
 from assent.relay.a2a.translation import parts_of
 from assent.relay.holds.body import HeldBy
 from assent.relay.holds.envelope import Frozen, Matter
-from assent.relay.holds.showing import label, shown_texts, visible
+from assent.relay.holds.showing import label, shown_data, shown_texts, visible
 from assent.relay.inspection import Exchange
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.finding import Finding
@@ -88,6 +88,7 @@ def draft_of(
     matched: Matched,
     pieces: Sequence[Scannable],
     *,
+    data: list[Any] | None,
     task_id: str,
     max_context_bytes: int,
 ) -> CaseDraft:
@@ -111,7 +112,8 @@ def draft_of(
             "digest": frozen.digest,
             "task_id": label(task_id),
             "correlation_id": label(exchange.correlation_id),
-            **shown_texts(pieces, matched.findings, room=room),
+            **shown_data(data, room=room // 4),
+            **shown_texts(pieces, matched.findings, room=room - room // 4),
         }
         if room < 1024 or len(_encoded(held)) <= max_context_bytes - 1024:
             break
@@ -155,8 +157,8 @@ def text_shown(pieces: Sequence[Scannable]) -> str:
 
 def data_parts(exchange: Exchange, reply: A2AReply | None) -> list[Any] | None:
     """The data parts of what is held; None if there are none."""
-    said = exchange.call.message if reply is None else _said(reply)
-    found = [part["data"] for part in parts_of(said or {}) if "data" in part]
+    holders = [exchange.call.message or {}] if reply is None else _holders(reply)
+    found = [part["data"] for holder in holders for part in parts_of(holder) if "data" in part]
     return found or None
 
 
@@ -165,13 +167,14 @@ def role_of_matter(matter: Matter) -> Literal["user", "agent"]:
     return "user" if matter == "request" else "agent"
 
 
-def _said(reply: A2AReply) -> dict[str, Any] | None:
-    if reply.message is not None:
-        return reply.message
-    about = reply.task or reply.status_update or {}
-    status = about.get("status")
-    said = status.get("message") if isinstance(status, dict) else None
-    return said if isinstance(said, dict) else None
+def _holders(reply: A2AReply) -> list[dict[str, Any]]:
+    """What of an answer has parts: a message, what a status says, and pieces of work."""
+    about = reply.task or reply.status_update or reply.artifact_update or {}
+    status, artifacts = about.get("status"), about.get("artifacts")
+    found: list[Any] = [reply.message, about.get("artifact")]
+    found += [status.get("message")] if isinstance(status, dict) else []
+    found += artifacts if isinstance(artifacts, list) else []
+    return [one for one in found if isinstance(one, dict)]
 
 
 def _sender(matter: Matter, subscription: Subscription) -> str:

@@ -28,6 +28,7 @@ from assent.relay.audit.trail import Trail
 from assent.relay.faces import face_of
 from assent.relay.holds.asking import (
     AGENT_ASKS,
+    data_parts,
     draft_of,
     matched_by,
 )
@@ -217,6 +218,7 @@ class Holds:
             exchange,
             taking.matched,
             taking.pieces,
+            data=data_parts(exchange, taking.reply),
             task_id=entry.id,
             max_context_bytes=self.desk.limits.max_context_bytes,
         )

@@ -97,7 +97,7 @@ class Resuming:
             way = await self._way(hold, body, frozen)
             reply = await self._carry(hold, body, frozen, way)
         except Taken:
-            await self._leave(hold, [])  # held once more: the task belongs to another hold now
+            await self._taken_over(hold)
         except CaseNotFound:
             await self.settling.fail(hold, NOT_ALLOWED)
         except Unavailable as outage:
@@ -165,6 +165,14 @@ class Resuming:
         )
 
     # What it leaves
+
+    async def _taken_over(self, hold: HoldRow) -> None:
+        """Held once more: the task belongs to another hold now, or the answer was about another task."""
+        entry = await self.settling.entry(hold)
+        if entry is not None and entry.mask is not None and entry.mask.hold_id == hold.id:
+            await self._failed(hold.id, BROKEN)
+        else:
+            await self._leave(hold, [])
 
     async def _left(self, hold: HoldRow, body: HoldBody, way: Way, reply: A2AReply) -> None:
         entry = await self.settling.entry(hold)

@@ -11,6 +11,8 @@ from assent.relay.policies.finding import Finding
 
 MOST_TEXTS = 200
 MOST_MARKS = 500
+MOST_PARTS = 50
+MOST_LEVELS = 20
 AROUND = 400
 """So many characters on both sides of a finding are shown of a text that is too long to be shown whole."""
 LONGEST_BEGINNING = 2_000
@@ -41,6 +43,29 @@ def shown_texts(pieces: Sequence[Scannable], findings: Iterable[Finding], *, roo
         "texts": [shown[place] for place in sorted(shown)],
         "texts_left_out": len(pieces) - len(shown),
     }
+
+
+def shown_data(parts: Sequence[Any] | None, *, room: int) -> dict[str, Any]:
+    """The data parts as they are, as many as fit in about so many bytes; what is left out is counted."""
+    shown: list[Any] = []
+    left = room
+    for part in parts or ():
+        plain = _plain(part, MOST_LEVELS)
+        left -= len(msgspec.json.encode(plain))
+        if left < 0 or len(shown) >= MOST_PARTS:
+            break
+        shown.append(plain)
+    return {"data": shown, "data_left_out": len(parts or ()) - len(shown)}
+
+
+def _plain(value: Any, levels: int) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict | list) and levels == 0:
+        return "…"
+    if isinstance(value, dict):
+        return {visible(str(name)): _plain(item, levels - 1) for name, item in value.items()}
+    return [_plain(item, levels - 1) for item in value] if isinstance(value, list) else value
 
 
 def visible(text: str) -> str:

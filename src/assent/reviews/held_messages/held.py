@@ -73,6 +73,8 @@ class Held(Struct, frozen=True, kw_only=True):
     correlation_id: str
     texts: tuple[HeldText, ...] = ()
     texts_left_out: Count = 0
+    data: tuple[Any, ...] = ()
+    data_left_out: Count = 0
 
 
 class Segment(Struct, frozen=True, kw_only=True):
