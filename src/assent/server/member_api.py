@@ -1,6 +1,6 @@
 """Addresses for members with permissions, whoever answers there: HTTP in, HTTP out, flat errors between."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from starlette.datastructures import QueryParams
@@ -150,9 +150,13 @@ async def _piece_by_piece(status: int, answer: Piecewise) -> Response:
 
 
 async def _from_first(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for chunk in rest:
-        yield chunk
+    try:
+        yield first
+        async for piece in rest:
+            yield piece
+    finally:
+        if isinstance(rest, AsyncGenerator):  # whoever leaves early leaves nothing open
+            await rest.aclose()
 
 
 def _query(given: QueryParams, repeats: Sequence[str]) -> dict[str, str]:
