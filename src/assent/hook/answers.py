@@ -13,8 +13,20 @@ from assent.protocol.json_schema import UnusableSchema, problems
 Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
 """An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
 Verdicts = dict[str, Verdict]
+NO_ANSWERS = "Answers are ToolFeedback objects, or decisions by call id."
 NO_EDIT = "this edit changes nothing, so the decision must be approve"
 """An edit into a reviewed tool waits for its own approval; the same edit delivered twice must not give it."""
+
+
+def answers_in(feedback: Feedback | None) -> Feedback | None:
+    """The same answers, to be looked at more than once; raises InvalidFeedback for what cannot be any."""
+    if feedback is None or isinstance(feedback, InterruptionMetadata | Mapping):
+        return feedback
+    try:
+        said = iter(feedback)
+    except TypeError:
+        raise InvalidFeedback(NO_ANSWERS) from None
+    return tuple(said)
 
 
 def accept(
@@ -36,7 +48,7 @@ def accept(
     waiting = {feedback.id: feedback for feedback in interruption.tool_feedbacks}
     kept = dict(decided or {})
     wrong: list[str] = []
-    for call_id, verdict in _read(interruption, feedback, wrong).items():
+    for call_id, verdict in _read(interruption, answers_in(feedback) or (), wrong).items():
         if call_id not in waiting:
             wrong.append(f"{call_id}: no such call waits here")
         elif call_id in kept:
@@ -71,7 +83,7 @@ def _read(interruption: InterruptionMetadata, feedback: Feedback, wrong: list[st
     read: Verdicts = {}
     for answered in feedback:
         if not isinstance(answered, ToolFeedback):
-            raise InvalidFeedback("Answers are ToolFeedback objects, or decisions by call id.")
+            raise InvalidFeedback(NO_ANSWERS)
         if answered.id in read:
             wrong.append(f"{answered.id}: answered twice")
         if answered.result is not None:

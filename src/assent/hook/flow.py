@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from assent.errors import CheckpointConflict, ModelMisbehaved, NothingToResume, ThreadBusy, ThreadPaused
-from assent.hook.answers import Feedback, accept, by_default
+from assent.hook.answers import Feedback, accept, answers_in, by_default
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.effects import (
@@ -110,8 +110,7 @@ class Flow:
 
         Decisions that are `passed` on were taken, in time, by the agent around this one.
         """
-        if feedback is not None and not isinstance(feedback, InterruptionMetadata | Mapping):
-            feedback = tuple(feedback)
+        feedback = answers_in(feedback)
         while True:
             kept: Kept | None = yield Load(thread_id)
             if kept is None:

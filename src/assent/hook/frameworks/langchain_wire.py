@@ -1,7 +1,7 @@
 """How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import BaseModel, ValidationError
 
 from assent.errors import InvalidFeedback, NothingToResume
-from assent.hook.answers import Feedback
+from assent.hook.answers import NO_ANSWERS, Feedback, answers_in
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata
@@ -60,10 +60,7 @@ def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:
         return {"interruption": encoded(feedback)}
     if feedback is None or isinstance(feedback, Mapping):
         return {"decisions": feedback if feedback is None else dict(feedback)}
-    answered = list(feedback)
-    if not all(isinstance(each, ToolFeedback) for each in answered):
-        raise InvalidFeedback("Answers are ToolFeedback objects, or decisions by call id.")
-    return {"tool_feedbacks": [{**_waiting(each), **_said(each)} for each in answered]}
+    return {"tool_feedbacks": [{**_waiting(each), **_said(each)} for each in _checked(feedback)]}
 
 
 def decoded_answer(answer: Any) -> Feedback | None:
@@ -102,6 +99,7 @@ def goes_on(snapshot: Any) -> bool:
 
 def input_for(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
     """What to invoke the agent with: the answers, each addressed to the interrupt that asked for them."""
+    feedback = answers_in(feedback)
     pending = {each.id: decoded(each.value) for each in interrupts_in(snapshot)}
     if not pending:  # it was cut off: at a tool there is nothing to answer, elsewhere it may be about to ask
         return None if "tools" in snapshot.next else Command(resume=encoded_answer(feedback))
@@ -114,7 +112,7 @@ def _shared_out(pending: Mapping[str, InterruptionMetadata], feedback: Feedback)
     if isinstance(feedback, InterruptionMetadata):
         parts: dict[str, Any] = {each: feedback for each, asked in pending.items() if asked.id == feedback.id}
     else:
-        said = feedback if isinstance(feedback, Mapping) else {each.id: each for each in feedback}
+        said = feedback if isinstance(feedback, Mapping) else {each.id: each for each in _checked(feedback)}
         asking = [(each, {one.id for one in asked.tool_feedbacks}) for each, asked in pending.items()]
         owners = {call_id: [each for each, calls in asking if call_id in calls] for call_id in said}
         if wrong := [call_id for call_id, found in owners.items() if len(found) != 1]:
@@ -127,6 +125,13 @@ def _shared_out(pending: Mapping[str, InterruptionMetadata], feedback: Feedback)
     if not any(parts.values()):
         raise InvalidFeedback("These answers belong to another interruption; nothing was stored.")
     return {each: encoded_answer(part) for each, part in parts.items() if part}
+
+
+def _checked(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
+    answered = list(feedback)
+    if not all(isinstance(each, ToolFeedback) for each in answered):
+        raise InvalidFeedback(NO_ANSWERS)
+    return answered
 
 
 def complaint(error: ValidationError) -> Exception:

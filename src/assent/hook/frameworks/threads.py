@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from assent.errors import CheckpointConflict, NothingToResume, ThreadPaused
-from assent.hook.answers import Feedback
+from assent.hook.answers import Feedback, answers_in
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
@@ -142,8 +142,7 @@ class Threads:
         The thread may also be named by the turn that waits, as a saver lists it.
         Raises InvalidFeedback, and then keeps nothing; ThreadBusy while another process goes on from here.
         """
-        if feedback is not None and not isinstance(feedback, InterruptionMetadata | Mapping):
-            feedback = tuple(feedback)
+        feedback = answers_in(feedback)
         while True:
             standing = self._standing(thread_id)
             if standing is None:

@@ -184,6 +184,7 @@ class InOneProcessContract:
             {"c1": {"decision": "edit", "name": "no_such_tool", "arguments": {}}},
             {"c1": "approve", "c9": "approve"},
             "yes",
+            7,
         ],
         ids=str,
     )
