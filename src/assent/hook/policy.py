@@ -16,6 +16,8 @@ State = Mapping[str, Any]
 """Where the agent stands when a call is judged: at least its `messages`."""
 Default = Literal["reject", "hold"]
 NewMessage = Literal["refuse", "queue", "cancel"]
+REMEMBERED = 1000
+"""For so many names it is remembered which rule they fall under."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +104,7 @@ class HumanInTheLoopHook:
         self._rules = sorted(
             ((pattern, _config(pattern, rule)) for pattern, rule in rules.items()), key=_weight, reverse=True
         )
+        self._found: dict[str, ToolConfig | None] = {}
 
     def judge(self, call: ToolCall, state: State) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
@@ -122,7 +125,12 @@ class HumanInTheLoopHook:
         return Gate(description=config.description, config=config)
 
     def _config_for(self, name: str) -> ToolConfig | None:
-        return next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
+        if name not in self._found:
+            found = next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
+            if len(self._found) >= REMEMBERED:  # a model may make up any number of names
+                return found
+            self._found[name] = found
+        return self._found[name]
 
 
 def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:

@@ -6,6 +6,7 @@ framework calls a tool call approved runs nothing here.
 
 import json
 from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -178,7 +179,10 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         definition = tool.tool_def
         if definition.kind != "function" or self.approval.threads.always(definition.name) is None:
             return tool
-        return replace(tool, tool_def=replace(definition, kind="unapproved"))
+        waits = copy(tool)
+        waits.tool_def = copy(definition)
+        waits.tool_def.kind = "unapproved"
+        return waits
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]

@@ -1,0 +1,64 @@
+"""Values are changed by making new ones, and threads are written as one ASCII text."""
+
+import json
+import math
+
+import pytest
+
+from assent.errors import InvalidFeedback
+from assent.hook import FeedbackResult, ToolFeedback
+from assent.hook.checkpoint import Checkpoint
+from assent.hook.texts import fingerprint, read, write
+from assent.hook.values import replace
+
+
+def test_a_changed_value_is_another_one_and_the_first_stays_as_it_was() -> None:
+    before = Checkpoint(thread_id="t", messages=({"role": "user"},))
+    after = replace(before, rev=4, stage="paused")
+    assert (after.rev, after.stage, after.messages) == (4, "paused", before.messages)
+    assert (before.rev, before.stage) == (0, "ready")
+    with pytest.raises(AttributeError):
+        after.rev = 5  # type: ignore[misc]
+
+
+def test_a_changed_value_is_checked_as_a_new_one_is() -> None:
+    waiting = ToolFeedback(id="c", name="pay", arguments={"cents": 1})
+    assert replace(waiting, result="approve").result is FeedbackResult.APPROVED
+    assert replace(waiting, arguments='{"cents": 2}').arguments == {"cents": 2}
+    with pytest.raises(InvalidFeedback):
+        replace(waiting, result="perhaps")
+    with pytest.raises(TypeError, match="nothing"):
+        replace(waiting, nothing=1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"plain": [1, True, None, 1.5, "text"]},
+        {"é": "ü\u2028\x00"},
+        {"half": "\ud800"},
+        {"big": 2**200},
+        {"word": FeedbackResult.APPROVED},
+        {"deep": [[[[{"a": ()}]]]]},
+    ],
+    ids=ascii,
+)
+def test_whatever_is_written_is_ascii_and_read_back_as_json_would(value: object) -> None:
+    written = write(value)
+    assert written.isascii()
+    assert "\n" not in written
+    assert read(written) == json.loads(json.dumps(value))
+
+
+def test_what_is_no_json_is_not_written() -> None:
+    with pytest.raises(TypeError):
+        write({"what": object()})
+    with pytest.raises(ValueError, match="Expecting"):
+        read("{nothing}")
+
+
+def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+    assert fingerprint({"a": 1}) != fingerprint({"a": 2})
+    assert fingerprint({"a": "\ud800"}) != fingerprint({"a": "\ud801"})
+    assert fingerprint({"a": math.inf, "b": object}) == fingerprint({"b": object, "a": math.inf})
