@@ -68,6 +68,8 @@ def test_what_cannot_be_is_refused_in_words(folder: Path, words: tuple[str, ...]
 
 
 def test_callers_gain_and_lose_agents(folder: Path) -> None:
+    elsewhere = done("agent", "add", "one", "https://one.example", "--tenant", "north").stderr
+    assert "assent relay caller add NAME --agent one --tenant north" in elsewhere
     for name in ("one", "two"):
         done("agent", "add", name, f"https://{name}.example")
     done("caller", "add", "ada", "--agent", "one", "--kind", "user")

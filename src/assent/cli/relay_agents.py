@@ -10,6 +10,7 @@ from assent.cli.relay_registry import Registry, in_registry, registry_options
 from assent.cli.results import print_result
 from assent.relay.api.agents import AgentView
 from assent.relay.registered import VARIABLE
+from assent.relay.registry import DEFAULT_TENANT
 
 
 @click.group()
@@ -79,7 +80,10 @@ def add(
     for variable in made.missing_variables:
         click.echo(f"The server needs {variable} in its environment.", err=True)
     if not made.callers:
-        click.echo(f"Nobody may call it yet: assent relay caller add NAME --agent {agent_id}", err=True)
+        there = "" if tenant == DEFAULT_TENANT else f" --tenant {tenant}"
+        click.echo(
+            f"Nobody may call it yet: assent relay caller add NAME --agent {agent_id}{there}", err=True
+        )
 
 
 @agent.command("list")

@@ -24,6 +24,7 @@ SHOWN = (
     ("to", "sinkAgentId"),
     ("held on", "leg"),
     ("because of", "detectionSource"),
+    ("in short", "summary"),
     ("policy", "policyName"),
     ("found", "matchedContent"),
     ("task", "taskId"),
