@@ -106,3 +106,35 @@ def test_an_approved_text_is_not_held_again_on_later_legs_but_new_ones_are(
             assert agent.executor.texts.count("echo rose") == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+@pytest.mark.parametrize("flower", ["tulip", "marigold"])
+def test_what_is_told_in_one_dialect_is_told_in_all(
+    server: RunningServer, binding: str, version: str, flower: str
+) -> None:
+    async def run() -> None:
+        async with errand(server, binding, version) as made:
+            [sent] = await made.send(f"echo {flower}")
+            [refused] = await made.send(f"echo {flower}")
+            [chatted] = await made.send("chat about a tulip")
+        tasks = [sent.task.id, refused.task.id, chatted.task.id]
+        for other in BINDINGS:
+            async with errand(server, *other) as made:
+                assert [(await task_of(made, one)).status.state for one in tasks] == [WORKING] * 3
+        settled(server, decide(server, sent.task.id))
+        settled(server, decide(server, refused.task.id, "reject"))
+        settled(server, decide(server, chatted.task.id))
+        told = []
+        for other in BINDINGS:
+            async with errand(server, *other) as made:
+                told.append([await task_of(made, one) for one in tasks])
+        for answered, canceled, chat in told:
+            assert texts(answered) == [f"echo {flower} {number}" for number in range(3)]
+            assert (answered.status.state, canceled.status.state, chat.status.state) == (DONE, CANCELED, DONE)
+            assert answered.status.message.parts[0].text == "done"
+            assert [part.data for one in answered.artifacts for part in one.parts if part.HasField("data")]
+            assert reason(canceled)["relay_reason"] == "HITL_REJECTED"
+            assert chat.status.message.parts[0].text == "hello"
+
+    asyncio.run(run())
