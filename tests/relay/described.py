@@ -29,17 +29,16 @@ def addresses() -> tuple[ApiRoute, ...]:
 def relay_document() -> dict[str, Any]:
     """The description of the relay's own API, and of nothing else.
 
-    What every address takes stands with one of them only: it is read in one place.
+    What several addresses take stands with the first of them only: it is read in one place.
     """
     whole = openapi_with_relay("http://127.0.0.1", addresses())
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(whole))
     found["paths"] = {path: item for path, item in found["paths"].items() if _is_own(path)}
-    for item in found["paths"].values():
-        for operation in item.values():
-            if operation["operationId"] not in ("listGroups", "changeGroup"):
-                operation["parameters"] = [
-                    one for one in operation["parameters"] if one["name"] not in ("tenantId", "If-Match")
-                ]
+    told: set[str] = set()
+    for operation in (one for item in found["paths"].values() for one in item.values()):
+        news = [one for one in operation["parameters"] if one["in"] == "path" or str(one) not in told]
+        told |= {str(one) for one in news}
+        operation["parameters"] = news
     return found
 
 

@@ -52,7 +52,7 @@ def turns() -> Iterator[int]:
 
 
 @API.parametrize()
-@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_the_relays_api_keeps_to_its_description(
     case: schemathesis.Case,
     server: RunningServer,
