@@ -1,6 +1,7 @@
 """The agent of the bench, in a process of its own: so little that it is never the limit."""
 
 import asyncio
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -20,8 +21,8 @@ class Answers:
         self.card = _whole(scene.card(url))
         self.fresh_card = _whole(scene.card(url + scene.FRESH_PATH))
         self.reply = _whole(scene.reply())
-        chunks = (b"%x\r\n%b\r\n" % (len(event), event) for event in scene.events())
-        self.stream = STREAM_HEAD + b"".join(chunks) + b"0\r\n\r\n"
+        chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in scene.events()]
+        self.stream = (STREAM_HEAD, *chunks, b"0\r\n\r\n")
         self._before, self._after = self.reply.split(scene.TASK_ID.encode())
         self._numbers = count()
 
@@ -65,9 +66,16 @@ class Agent(asyncio.Protocol):
         if self._parser.get_method() == b"GET":
             self._transport.write(answers.fresh_card if fresh else answers.card)
         elif b'"SendStreamingMessage"' in self._body:
-            self._transport.write(answers.stream)
+            self._tell(iter(answers.stream))
         else:
             self._transport.write(answers.next() if fresh else answers.reply)
+
+    def _tell(self, pieces: Iterator[bytes]) -> None:
+        """Each event in a turn of its own, as an agent tells what has just happened."""
+        piece = next(pieces, None)
+        if piece is not None and not self._transport.is_closing():
+            self._transport.write(piece)
+            asyncio.get_running_loop().call_soon(self._tell, pieces)
 
 
 def _whole(body: bytes) -> bytes:

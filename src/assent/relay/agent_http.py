@@ -91,10 +91,10 @@ class Response:
         if not self._whole:
             self._connection.abort()
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, pieces: list[bytes]) -> None:
         """More of the body."""
-        self._chunks.append(data)
-        self._buffered += len(data)
+        self._chunks += pieces
+        self._buffered += sum(map(len, pieces))
         if self._buffered > MOST_BUFFERED:
             self._connection.pause()
         self._wake()
@@ -123,6 +123,7 @@ class _Connection(asyncio.Protocol):
         self._answering: asyncio.Future[Response] | None = None
         self._response: Response | None = None
         self._headers: dict[str, str] = {}
+        self._pieces: list[bytes] = []
         self._head_bytes = 0
         self._paused = False
         self._expected = False
@@ -187,7 +188,10 @@ class _Connection(asyncio.Protocol):
             self.abort()  # nobody asked: whatever this is, it must not become the answer to the next request
             return
         try:
-            self._parser.feed_data(data)
+            try:
+                self._parser.feed_data(data)
+            finally:
+                self._hand_on()
             if self._response is None:
                 self._count(len(data))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, BadHttp) as error:
@@ -235,12 +239,17 @@ class _Connection(asyncio.Protocol):
             self._answering.set_result(self._response)
 
     def on_body(self, body: bytes) -> None:
-        if self._response is not None and self._expected:
-            self._response.feed(body)
+        if self._expected:
+            self._pieces.append(body)  # a stream has hundreds in one read: they are handed on together
 
     def on_message_complete(self) -> None:
         if self._response is not None:
             self._expected = False
+
+    def _hand_on(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if pieces and self._response is not None:
+            self._response.feed(pieces)
 
     def _count(self, size: int) -> None:
         self._head_bytes += size

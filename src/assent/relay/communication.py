@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
+import msgspec
 from msgspec import Struct
 
 from assent.errors import Unavailable
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import RPC_1_0, RPC_NAMES, Dialect, Version
-from assent.relay.a2a.gathering import gathered
+from assent.relay.a2a.gathering import gathered_documents
 from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.reply import A2AReply, read_reply
-from assent.relay.a2a.sse import EventSplitter, event_data
-from assent.relay.audit.bodies import LARGEST_BODY, kept_body
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.a2a.sse import documents
+from assent.relay.audit.bodies import kept_body
 from assent.relay.audit.event import transport_of
 from assent.relay.audit.trail import Trail
 from assent.relay.policies.evaluation import Outcome
@@ -165,10 +166,8 @@ def _words(told: Told, reply: A2AReply | None) -> str:
 
 def _gathered(call: A2ACall, told: Told) -> A2AReply | None:
     """What a stream came to, as far as it was kept."""
-    splitter = EventSplitter(limit=LARGEST_BODY)
-    data = (event_data(event) for event in splitter.feed(b"".join(told.events)))
     try:
-        replies = [read_reply(call.dialect, call.operation, one) for one in data if one is not None]
-        return gathered(replies, call.rpc_id)
-    except A2AProblem:
+        found = documents(b"".join(told.events))
+        return gathered_documents(found, call.dialect, call.operation, call.rpc_id)
+    except (A2AProblem, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None

@@ -125,4 +125,4 @@ def asks_for_input(reply: A2AReply) -> bool:
 
 def may_ask(data: bytes) -> bool:
     """Whether events could say so, without reading them: the state stands there, or there are escapes."""
-    return b"nput" in data or b"NPUT" in data or b"\\u" in data
+    return b"input-required" in data or b"INPUT_REQUIRED" in data or b"\\u" in data

@@ -14,6 +14,7 @@ from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.agent_http import Response
 from assent.relay.calls import Calls
 from assent.relay.own import may_ask
+from assent.relay.patience import Patience
 from assent.relay.reasons import Timeout, as_metadata
 from assent.relay.taskbook import Entry
 from assent.relay.upstream import EVENTS_TYPE, NETWORK, explained, kind_of, next_piece
@@ -103,14 +104,16 @@ class Streams:
         """Read and write until one side ends."""
         calls, limits = self._calls, self._calls.limits
         pass_on = _EventPasser(calls, way)
+        silence = Patience(limits.stream_idle_for.total_seconds())
+        taking_in = Patience(limits.read_for.total_seconds())
         watch = self._watch(receive, response.close)
         try:
             async with asyncio.timeout(limits.stream_for.total_seconds()):
                 await write(b"")
-                while chunk := await next_piece(response, limits.stream_idle_for.total_seconds()):
+                while chunk := await next_piece(response, silence):
                     ready = await pass_on(chunk)
                     if ready:
-                        await _write_within(write, ready, limits.read_for.total_seconds())
+                        await _written(write, ready, taking_in)
                     pass_on.check()
         except Taken as taken:
             await self._until_decided(way, await calls.taken(way, taken), write, watch)
@@ -121,12 +124,12 @@ class Streams:
             pass
         finally:
             watch.cancel()
+            silence.close()
+            taking_in.close()
 
     # Streams that are judged as a whole
 
-    async def _withhold(
-        self, way: Way, response: Response, receive: Receive, write: Write
-    ) -> bool:
+    async def _withhold(self, way: Way, response: Response, receive: Receive, write: Write) -> bool:
         """Tell all of a stream once it was judged; returns whether it is still read, for later."""
         stream = WithheldStream(self._calls, way, response)
         job = asyncio.create_task(stream.run())
@@ -297,9 +300,18 @@ class _EventPasser:
     async def __call__(self, chunk: bytes) -> bytes:
         """What can be passed on by now; raises A2AProblem for what cannot be read."""
         # A stream may last for hours, and a policy may come into force meanwhile.
-        if not self._known or self._read_all or self._calls.watched(self._way):
+        if self._read_all or self._calls.watched(self._way):
             return b"".join([await self._pass(event) for event in self._splitter.feed(chunk)])
-        whole = self._splitter.feed_whole(chunk)
+        if self._known:
+            return await self._unread(self._splitter.feed_whole(chunk))
+        events = self._splitter.feed(chunk)
+        passed: list[bytes] = []
+        while events and (self._read_all or not self._known):
+            passed.append(await self._pass(events.pop(0)))
+        return b"".join([*passed, await self._unread(b"".join(events))])
+
+    async def _unread(self, whole: bytes) -> bytes:
+        """Events that nobody looks at, unless the agent may ask for something in them."""
         if self._calls.own.guard is None or not may_ask(whole):
             return whole
         events = EventSplitter(limit=len(whole)).feed(whole)
@@ -330,6 +342,13 @@ async def _first_of(job: "asyncio.Task[Any]", *events: asyncio.Event, within: fl
     await asyncio.wait({job, *noticed}, timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
     for one in noticed:
         one.cancel()
+
+
+async def _written(write: Write, data: bytes, patience: Patience) -> None:
+    try:
+        await patience.wait(write(data))
+    except TimeoutError:
+        raise CallerLeft from None
 
 
 async def _write_within(write: Write, data: bytes, within: float) -> None:

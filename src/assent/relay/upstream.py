@@ -1,6 +1,5 @@
 """HTTP to agents: guarded addresses, bounded answers, and nothing of the caller's but what A2A needs."""
 
-import asyncio
 from collections.abc import Mapping
 
 from aiohttp.abc import AbstractResolver
@@ -11,6 +10,7 @@ from assent.errors import AddressRefused
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.agent_http import AgentHttp, BadHttp, BrokenOff, Response
 from assent.relay.limits import RelayLimits
+from assent.relay.patience import Patience
 from assent.relay.registry import Agent
 
 ALWAYS = {"user-agent": f"assent/{__version__}", "accept-encoding": "identity"}
@@ -123,12 +123,11 @@ def explained(failure: Exception) -> A2AProblem:
     return A2AProblem("unreachable", BROKEN_OFF if isinstance(failure, BrokenOff) else UNREACHABLE)
 
 
-async def next_piece(response: Response, within: float) -> bytes:
+async def next_piece(response: Response, patience: Patience) -> bytes:
     """What has come of a stream; empty at its end. Raises A2AProblem for silence, and if it breaks off."""
     try:
         if response.ready:
             return await response.read_some()
-        async with asyncio.timeout(within):
-            return await response.read_some()
+        return await patience.wait(response.read_some())
     except NETWORK as failure:
         raise explained(failure) from failure

@@ -6,6 +6,7 @@ caller learns of its task and that somebody works on it.
 """
 
 import asyncio
+from contextlib import closing
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.agent_http import Response
 from assent.relay.calls import Calls
+from assent.relay.patience import Patience
 from assent.relay.upstream import next_piece
 from assent.relay.way import Answer, Taken, Way
 
@@ -83,8 +85,12 @@ class WithheldStream:
         return Answer(body=b"", reply=reply)
 
     async def _read(self) -> None:
-        idle_s = self._calls.limits.stream_idle_for.total_seconds()
-        while chunk := await next_piece(self._response, idle_s):
+        silence = Patience(self._calls.limits.stream_idle_for.total_seconds())
+        with closing(silence):
+            await self._read_pieces(silence)
+
+    async def _read_pieces(self, silence: Patience) -> None:
+        while chunk := await next_piece(self._response, silence):
             for event in self._splitter.feed(chunk):
                 if await self._take(event):
                     return

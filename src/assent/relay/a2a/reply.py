@@ -202,6 +202,11 @@ def read_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:
         document = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise A2AProblem("agent_response", "The agent's answer is not valid JSON.") from None
+    return checked_reply(dialect, operation, document)
+
+
+def checked_reply(dialect: Dialect, operation: Operation, document: Any) -> A2AReply:
+    """The answer in a document; raises A2AProblem for what is none."""
     if not isinstance(document, dict):
         raise A2AProblem("agent_response", "The agent's answer is not a JSON object.")
     # The result of a deletion is null, which some agents leave out.
