@@ -10,20 +10,24 @@ from assent.relay.reasons import Timeout, as_metadata
 from assent.relay.taskbook import Ending, Entry
 
 BROKEN = "The agent did not answer properly."
+GIVEN_UP = "The relay was stopped while the agent worked, and does not know what came of it."
 
 
 def face_of(entry: Entry, dialect: Dialect, now: datetime) -> Json:
     """The task as it stands: working while a person or the agent is waited for, then as it ended."""
-    ending = entry.ending
+    ending, at = entry.ending, entry.since or now
+    if entry.given_up(now):
+        said = _said(entry, Ending(dialect=dialect, failure=GIVEN_UP), dialect)
+        return _task(entry, "failed", entry.until or at, dialect, said=said)
     if entry.mask is not None or ending is None:
         metadata = as_metadata(Timeout()) if entry.mask is None else entry.mask.metadata
-        return _task(entry, "working", now, dialect, metadata=metadata)
+        return _task(entry, "working", at, dialect, metadata=metadata)
     if ending.task is not None:
         return translated_task(ending.task, ending.dialect, dialect)
     said = _said(entry, ending, dialect)
     if ending.metadata is not None:
-        return _task(entry, "canceled", now, dialect, said=said, metadata=ending.metadata or None)
-    return _task(entry, "completed" if ending.failure is None else "failed", now, dialect, said=said)
+        return _task(entry, "canceled", at, dialect, said=said, metadata=ending.metadata or None)
+    return _task(entry, "completed" if ending.failure is None else "failed", at, dialect, said=said)
 
 
 def _said(entry: Entry, ending: Ending, dialect: Dialect) -> Json:
@@ -41,7 +45,7 @@ def _said(entry: Entry, ending: Ending, dialect: Dialect) -> Json:
 def _task(
     entry: Entry,
     state: State,
-    now: datetime,
+    at: datetime,
     dialect: Dialect,
     *,
     said: Json | None = None,
@@ -51,7 +55,7 @@ def _task(
         task_id=entry.id,
         context_id=entry.context_id or entry.id,
         state=state,
-        at=now,
+        at=at,
         dialect=dialect,
         metadata=metadata,
         status_message=said,

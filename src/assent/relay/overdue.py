@@ -3,9 +3,13 @@
 import asyncio
 import uuid
 from collections.abc import Callable
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
+from assent.errors import Unavailable
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
@@ -14,13 +18,18 @@ from assent.relay.own import Handle
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Ending, Entry, TaskBook
 
+RENEW_S = 20.0
+KEEP = timedelta(minutes=1)
+"""How long after the last renewal a call counts as given up: its server has stopped, and nobody will know."""
+
 
 class OverdueCalls:
     """Keeps the calls that go on, and writes into the book how each ended."""
 
-    def __init__(self, book: TaskBook, now: Callable[[], datetime]) -> None:
+    def __init__(self, book: TaskBook, now: Callable[[], datetime], *, renew_s: float = RENEW_S) -> None:
         self.book = book
         self.now = now
+        self._renew_s = renew_s
         self._settling: dict[tuple[str, str, str], asyncio.Task[None]] = {}
         self._followed: set[asyncio.Task[Any]] = set()
 
@@ -38,6 +47,7 @@ class OverdueCalls:
             owner=subscription.source.name,
             upstream_id=None,
             context_id=context_id or str(uuid.uuid4()),
+            until=self.now() + KEEP,
         )
         handle.task_id = entry.id
         await self.book.write(subscription.tenant, subscription.sink.id, "task", entry)
@@ -79,6 +89,7 @@ class OverdueCalls:
         minted: bool,
     ) -> None:
         tenant, agent, owner = subscription.tenant, subscription.sink.id, entry.owner
+        await self._renew_until(job, tenant, agent, entry.id)
         reply, failure = await _outcome(job)
         known = await self.book.find(tenant, agent, "task", entry.id)
         if known is not None and known.mask is not None:
@@ -100,6 +111,21 @@ class OverdueCalls:
             context = Entry(id=entry.context_id, owner=owner, upstream_id=reply.context_id)
             await self.book.write(tenant, agent, "context", context)
         await self.book.write(tenant, agent, "task", _replaced(entry, upstream_id=theirs))
+
+    async def _renew_until(
+        self, job: "asyncio.Future[A2AReply | None]", tenant: str, agent: str, task_id: str
+    ) -> None:
+        """Say again and again that somebody waits, until the call has ended."""
+        while not job.done():
+            try:
+                await asyncio.wait({job}, timeout=self._renew_s)
+            except asyncio.CancelledError:
+                job.cancel()
+                raise
+            with suppress(A2AProblem, Unavailable):  # the disk takes nothing; it may the next time
+                known = await self.book.find(tenant, agent, "task", task_id)
+                if known is not None and known.mask is None and known.ending is None and not job.done():
+                    await self.book.write(tenant, agent, "task", replace(known, until=self.now() + KEEP))
 
 
 async def _outcome(job: "asyncio.Future[A2AReply | None]") -> tuple[A2AReply | None, str | None]:

@@ -75,7 +75,7 @@ class OwnTasks:
         if call.operation == "cancel":
             entry = await self._canceled(subscription, entry)
         elif call.operation not in ("get", "subscribe"):
-            raise A2AProblem("unsupported", ENDED if entry.ending is not None else told)
+            raise A2AProblem("unsupported", ENDED if self._over(entry) else told)
         return self.told(call, entry)
 
     def told(self, call: A2ACall, entry: Entry) -> Json:
@@ -87,11 +87,14 @@ class OwnTasks:
         return face_of(entry, dialect, self._now())
 
     async def _canceled(self, subscription: Subscription, entry: Entry) -> Entry:
-        if entry.ending is not None:
+        if self._over(entry):
             raise A2AProblem("not_cancelable", ENDED)
         if entry.mask is None or self.guard is None:
             raise A2AProblem("not_cancelable", NOT_YET)
         return await self.guard.withdraw(subscription, entry)
+
+    def _over(self, entry: Entry) -> bool:
+        return entry.ending is not None or entry.given_up(self._now())
 
     async def now(self, subscription: Subscription, task_id: str) -> Entry | None:
         """The task as the book has it."""

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.errors import Unavailable
 from assent.ports.relay_store import TaskKind, TaskRow
@@ -75,6 +76,15 @@ class Entry(Struct, frozen=True, kw_only=True):
     """Set while a hold has the task, whether or not the agent knows it."""
     approved: tuple[str, ...] = ()
     """Digests of texts that a person has let pass in this task."""
+    since: datetime | None = None
+    """When the relay came to tell of it as it does; written by `row_of`."""
+    until: datetime | None = None
+    """When whoever waits for the agent's answer would have been heard of again, if somebody still did."""
+
+    def given_up(self, now: datetime) -> bool:
+        """Whether nobody waits for the agent's answer any more: the server that did has stopped."""
+        going_on = self.mask is None and self.ending is None and self.upstream_id is None
+        return going_on and self.until is not None and now >= self.until
 
 
 class TaskBook(Protocol):
@@ -113,6 +123,8 @@ def row_of(tenant: str, agent: str, kind: Kind, entry: Entry, at: datetime) -> T
     """An entry as it is stored; raises A2AProblem for an id that no store takes."""
     if not storable(tenant, agent, entry.id):
         raise A2AProblem("params", "The name of a task or a conversation is too long, or is no text.")
+    if entry.mask is not None or entry.ending is not None or entry.upstream_id is None:
+        entry = replace(entry, since=at)
     body = _encode(entry)
     if not storable(body):
         raise A2AProblem("too_large", "The task is too large to be kept.")

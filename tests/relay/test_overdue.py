@@ -1,0 +1,119 @@
+"""Calls that go on without their caller: told as working while somebody waits for them, then as failed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.recognition import recognise
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.faces import GIVEN_UP
+from assent.relay.overdue import KEEP, OverdueCalls
+from assent.relay.own import Handle, OwnTasks
+from assent.relay.registry import Agent, Caller, Subscription
+from assent.relay.taskbook import StoredTaskBook
+from assent.stores.memory import MemoryStore
+from assent.testing.clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+ANN = Subscription(source=Caller(name="ann"), sink=Agent(id="errands", url="https://errands.example"))
+
+
+def call_of(method: str, **params: Any) -> A2ACall:
+    document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    body = msgspec.json.encode(document)
+    return recognise(
+        method="POST", path="", query="", version="1.0", content_type="application/json", body=body
+    )
+
+
+class Kit:
+    """A book, a clock, and calls that are overdue."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.book = StoredTaskBook(MemoryStore(), now=self.clock)
+        self.own = OwnTasks(self.book, self.clock)
+        self.calls = OverdueCalls(self.book, self.clock, renew_s=0.01)
+        self.job: asyncio.Future[A2AReply | None] = asyncio.get_running_loop().create_future()
+
+    async def keep(self) -> str:
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+        call = call_of("SendMessage", message=message)
+        return (await self.calls.keep(ANN, call, self.job, None, Handle())).id
+
+    async def get(self, task_id: str) -> dict[str, Any]:
+        entry = await self.own.now(ANN, task_id)
+        assert entry is not None
+        found: dict[str, Any] = self.own.told(call_of("GetTask", id=task_id), entry)["result"]
+        return found
+
+
+@pytest.fixture
+async def kit() -> AsyncIterator[Kit]:
+    found = Kit()
+    yield found
+    await found.calls.aclose()
+    await found.book.aclose()
+
+
+async def test_a_task_whose_server_has_stopped_is_told_as_failed(kit: Kit) -> None:
+    task_id = await kit.keep()
+    await kit.calls.aclose()
+    before = await kit.get(task_id)
+    assert before["status"]["state"] == "TASK_STATE_WORKING"
+    assert before["metadata"] == {"relay_reason": "TIMEOUT"}
+    kit.clock.advance(KEEP)
+    after = await kit.get(task_id)
+    assert after["status"]["state"] == "TASK_STATE_FAILED"
+    assert after["status"]["message"]["parts"] == [{"text": GIVEN_UP}]
+    assert "metadata" not in after
+    entry = await kit.own.now(ANN, task_id)
+    assert entry is not None
+    with pytest.raises(A2AProblem, match="has ended"):
+        await kit.own.answer(ANN, call_of("CancelTask", id=task_id), entry)
+
+
+async def test_a_server_that_stops_gives_up_the_call_itself(kit: Kit) -> None:
+    await kit.keep()
+    await asyncio.sleep(0)
+    await kit.calls.aclose()
+    assert kit.job.cancelled()
+
+
+async def test_a_task_is_told_as_working_for_as_long_as_somebody_waits(kit: Kit) -> None:
+    task_id = await kit.keep()
+    for _ in range(3):
+        kit.clock.advance(KEEP - timedelta(seconds=1))
+        entry = await kit.own.now(ANN, task_id)
+        assert entry is not None
+        assert not entry.given_up(kit.clock())
+        await renewed(kit, task_id)
+    assert (await kit.get(task_id))["status"]["state"] == "TASK_STATE_WORKING"
+    kit.job.set_result(None)
+    await kit.calls.wait(ANN, task_id)
+    assert (await kit.get(task_id))["status"]["state"] == "TASK_STATE_FAILED"
+
+
+async def renewed(kit: Kit, task_id: str) -> None:
+    for _ in range(3000):
+        entry = await kit.own.now(ANN, task_id)
+        if entry is not None and entry.until == kit.clock() + KEEP:
+            return
+        await asyncio.sleep(0.005)
+    pytest.fail("nobody says any more that the call goes on")
+
+
+async def test_a_status_keeps_the_time_at_which_it_began(kit: Kit) -> None:
+    task_id = await kit.keep()
+    kit.job.set_exception(A2AProblem("unreachable", "The agent cannot be reached."))
+    await kit.calls.wait(ANN, task_id)
+    ended = (await kit.get(task_id))["status"]["timestamp"]
+    kit.clock.advance(timedelta(hours=1))
+    assert (await kit.get(task_id))["status"]["timestamp"] == ended
