@@ -334,6 +334,7 @@ def test_a_method_that_an_address_does_not_take_is_told_as_such(
 
 def test_of_an_agents_headers_only_those_of_a2a_pass(agent: RawAgent, client: httpx.Client) -> None:
     agent.behave = answering(200, GOOD, a2a_extensions="https://e.example", set_cookie="a=b", server="x")
-    headers = client.post("", json=SEND).headers
+    asked = {"A2A-Extensions": "https://e.example"}
+    headers = client.post("", json=SEND, headers=asked).headers
     assert headers["a2a-extensions"] == "https://e.example"
     assert not {"set-cookie", "server"} & set(headers)

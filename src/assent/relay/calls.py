@@ -17,6 +17,7 @@ from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.access import Access, SpokenFor
+from assent.relay.agent_headers import passed_back
 from assent.relay.agent_http import Response
 from assent.relay.directory import Directory
 from assent.relay.faces import face_of
@@ -38,7 +39,6 @@ from assent.relay.way import Answer, Taken, Way, checked, exchange_of
 
 __all__ = ["Answer", "Calls", "Taken", "Way"]
 
-PASSED_BACK = frozenset({"a2a-extensions", "x-a2a-extensions", "a2a-version", "retry-after"})
 SOON_S = 0.05
 
 log = logging.getLogger("assent.relay")
@@ -185,7 +185,7 @@ class Calls:
     async def answer(self, way: Way, response: Response, kind: str, body: bytes) -> Answer:
         """A whole answer, checked; raises A2AProblem for what is none."""
         call, status = way.call, response.status
-        headers = passed_back(response)
+        headers = passed_back(response, way.headers)
         if not body and not call.dialect.rpc and status in (200, 202, 204):
             await self._pushes.deleted(way.subscription, call)
             return Answer(body=b"", status=status, content_type=call.dialect.content_type, headers=headers)
@@ -377,15 +377,6 @@ class Calls:
 def _end(over: "asyncio.Future[None]", *_: object) -> None:
     if not over.done():
         over.set_result(None)
-
-
-def passed_back(response: Response) -> tuple[tuple[bytes, bytes], ...]:
-    """What passes of an agent's headers: those of A2A, and when to come back."""
-    headers = response.headers
-    if PASSED_BACK.isdisjoint(headers):
-        return ()
-    found = [(name, headers.get(name)) for name in sorted(PASSED_BACK)]
-    return tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in found if value)
 
 
 def _no_json(call: A2ACall, status: int) -> A2AProblem:

@@ -211,7 +211,7 @@ def _names(number: int, reply: A2AReply, begun: dict[str | None, int]) -> dict[s
     update = reply.artifact_update
     if update is not None:
         name = _artifact_id(update.get("artifact"))
-        if update.get("append") is not True or name not in begun:
+        if not update.get("append") or name not in begun:
             begun[name] = number
         return {"artifact": ("artifact", name, begun[name])}
     listed = reply.task.get("artifacts") if reply.task is not None else None

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assent.desk import clock, minting
 from assent.errors import (
@@ -21,6 +22,7 @@ from assent.errors import (
     ValidationFailed,
 )
 from assent.ports.identity import Principal
+from assent.relay.a2a.call import SPOKEN, USUAL
 from assent.relay.a2a.cards import WELL_KNOWN
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem, RpcId, error_body, error_status
@@ -336,11 +338,14 @@ def _way(
         for name, value in sent.items()
         if name in FORWARDED or (agent.forward_headers and name.decode("latin-1") in agent.forward_headers)
     }
+    told = {name: value for name, value in headers.items() if name in SPOKEN and value not in USUAL}
     headers["x-correlation-id"] = correlation_id
+    if b"x-correlation-id" in sent:
+        told["x-correlation-id"] = correlation_id
     headers.update(agent.credentials)
     return Way(
         subscription=subscription,
-        call=call,
+        call=replace(call, headers=told) if told else call,
         correlation_id=correlation_id,
         headers=headers,
         size=len(body),

@@ -325,7 +325,7 @@ class _EventPasser:
     async def _pass(self, event: bytes) -> bytes:
         data = event_data(event)
         if data is None:
-            return event
+            return b":\n\n" if self._calls.watched(self._way) else event
         call = self._way.call
         reply = read_reply(call.dialect, call.operation, data)
         back = await self._calls.inward(self._way, reply)

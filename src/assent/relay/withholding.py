@@ -134,7 +134,7 @@ def _is_bare(reply: A2AReply) -> bool:
     return (
         reply.error is None
         and reply.state in ("submitted", "working")
-        and not reply.pieces()
+        and all(piece.role == "fixed" for piece in reply.pieces())
         and not reply.opaque()
     )
 

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from a2a.compat.v0_3 import types as legacy
@@ -66,9 +67,8 @@ def test_a_name_in_an_answer_is_looked_at_too():
 
 
 def test_an_ordinary_message_has_no_words_but_its_own():
-    assert [
-        piece.text for piece in call({"parts": [{"text": "hi", "mediaType": "text/plain"}]}).pieces()
-    ] == ["hi"]
+    message = {"parts": [{"text": "hi", "mediaType": "text/plain"}], "messageId": str(uuid4())}
+    assert [piece.text for piece in call(message).pieces()] == ["hi"]
 
 
 def test_every_name_of_the_protocol_is_known():

@@ -1,8 +1,9 @@
 """A call as its caller made it: a view over the raw JSON, which stays whole."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 import msgspec
 from msgspec import Struct
@@ -27,7 +28,7 @@ from assent.relay.a2a.reading import (
     only,
     text_of,
 )
-from assent.relay.a2a.texts import Piece, Texts, with_texts
+from assent.relay.a2a.texts import NAMES, Piece, Texts, says_nothing, with_texts
 
 BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
 PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
@@ -43,6 +44,15 @@ PUSH_IN_SEND = (
     "push_notification",
 )
 
+ADDRESS = ("url", "token", "authentication")
+"""Of a push config the relay puts its own in place of these."""
+NAMING = frozenset({"id", "name", "parent", "tenant", "pageToken", "page_token"})
+_COUNTS = re.compile(r"(?:(?:historyLength|history_length|pageSize|page_size)=\d{0,4}(?:&|\Z))*", re.ASCII)
+_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+USUAL = frozenset({"application/json", "application/a2a+json", "text/event-stream", "*/*", "*", "en"})
+USUAL |= {"application/json, text/event-stream", "1.0", "0.3", "1.0.0", "0.3.0"}
+SPOKEN = frozenset({"accept", "accept-language", "content-type", "last-event-id", "x-correlation-id"})
+SPOKEN |= {"a2a-extensions", "x-a2a-extensions", "traceparent", "tracestate"}
 
 _encode = msgspec.json.Encoder().encode
 
@@ -61,6 +71,8 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     path_push: str | None = None
     tenant: str | None = None
     query: str = ""
+    headers: Mapping[str, str] = {}
+    """What its caller says in headers that the agent gets."""
 
     @lazy
     def params(self) -> Json:
@@ -115,16 +127,52 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
 
     @lazy
     def _texts(self) -> Texts:
-        found = Texts()
+        found, params = Texts(), self.params
+        holder = None
         if self.operation in SENDS:
-            holder = next((name for name in MESSAGE if name in self.params), None)
+            holder = next((name for name in MESSAGE if name in params), None)
             if holder is not None:
-                found.look(self.params, holder, "message")
-            found.look(self.params, "metadata", "params.metadata")
-            found.look_at_others(
-                self.params, "params", leaving=(*MESSAGE, "metadata", "configuration", "tenant")
-            )
+                found.look(params, holder, "message")
+            found.look(params, "metadata", "params.metadata")
+            self._look_at_configuration(found)
+        self._look_at_params(found, {holder, "metadata", "configuration"} if holder else set())
+        if self.dialect.rpc and self.document is not None:
+            found.look_at_fixed(self.document, "id", "id")
+            found.look_at_others(self.document, "call", leaving=("jsonrpc", "id", "method", "params"))
+        for told in (self.tenant, self.path_task, self.path_push):
+            if told is not None:
+                found.look_beside(told, "path")
+        if self.query and not _COUNTS.fullmatch(self.query):
+            found.look_beside(unquote_plus(self.query), "query")
+        for name, value in self.headers.items():
+            if name in SPOKEN and value not in USUAL and not _TRACE.fullmatch(value):
+                found.look_beside(value, f"headers.{name}")
         return found
+
+    def _look_at_params(self, found: Texts, seen: set[str]) -> None:
+        params = self.params
+        configs = {name for name in (*PUSH_IN_SEND, "config") if isinstance(params.get(name), dict)}
+        for name in configs - seen:
+            _look_at_config(found, params, name, f"params.{name}")
+        others = set()
+        for name in params:
+            if name in NAMING or (name in KNOWN and says_nothing(params[name])):
+                others.add(name)
+                found.look_at_fixed(params, name, f"params.{name}")
+        addressed = ADDRESS if self.operation == "push_create" and params.get("url") else ()
+        found.look_at_others(params, "params", leaving={*seen, *configs, *others, *addressed})
+
+    def _look_at_configuration(self, found: Texts) -> None:
+        configuration = self.params.get("configuration")
+        if not isinstance(configuration, dict):
+            found.look(self.params, "configuration", "params.configuration")
+            return
+        path = "params.configuration"
+        configs = {name for name in PUSH_IN_SEND if isinstance(configuration.get(name), dict)}
+        for name in configs:
+            _look_at_config(found, configuration, name, f"{path}.{name}")
+        plain = {name for name in configuration if name in KNOWN and says_nothing(configuration[name])}
+        found.look_at_others(configuration, path, leaving=configs | plain)
 
     def pieces(self) -> list[Piece]:
         """Every text of the message and of what is said beside it, with its path."""
@@ -161,6 +209,18 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     def body(self) -> bytes:
         """The body to send on: what was read, so that nothing travels that was not seen."""
         return self.encoded
+
+
+KNOWN = NAMES | {"blocking", "returnImmediately", "return_immediately", "historyLength", "history_length"}
+KNOWN |= {"acceptedOutputModes", "accepted_output_modes"}
+
+
+def _look_at_config(found: Texts, holder: Json, name: str, path: str) -> None:
+    """All of a push config but the address, which is the relay's by then."""
+    config = holder[name]
+    addressed = ADDRESS if config.get("url") else ()
+    found.look_at_fixed(config, "id", f"{path}.id")
+    found.look_at_others(config, path, leaving=("id", *addressed))
 
 
 def _quoted(text: str | None) -> str:

@@ -115,11 +115,17 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
 
     @lazy
     def _texts(self) -> Texts:
-        found, result = Texts(), self.result
-        if self.message is result and result:
-            found.look({"message": result}, "message", "message")
-        elif self.message is not None:
-            found.look(result, "message" if "message" in result else "msg", "message")
+        found, document, result = Texts(), self.document, self.result
+        seen = {"error"}
+        for about, names in (
+            (self.message, ("message", "msg")),
+            (self.status_update, STATUS_UPDATE),
+            (self.artifact_update, ARTIFACT_UPDATE),
+        ):
+            if about is not None and about is not result:
+                seen.update(names)
+        if self.message is not None:
+            found.look({"message": self.message}, "message", "message")
         for about, inner in ((self.status_update, "status"), (self.artifact_update, "artifact")):
             if about is not None:
                 found.look(about, inner, inner, leaving=STATUS)
@@ -127,13 +133,28 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
                 found.look_at_others(about, "update", leaving=UPDATE)
         for index, task in enumerate(self.tasks):
             _look_at_task(found, task, f"tasks[{index}]." if self.operation == "list" else "")
+        seen.update(self._seen_tasks(found))
         if not any(
             result is one for one in (*self.tasks, self.message, self.status_update, self.artifact_update)
         ):
-            found.look_at_others(result, "result", leaving=(*PAYLOADS, "error"))
+            found.look_at_others(result, "result", leaving=seen)
+        if self.dialect.rpc:
+            _look_at_envelope(found, document)
         if self.error is not None:
-            found.look(self.document, "error", "error")
+            found.look(document, "error", "error")
         return found
+
+    def _seen_tasks(self, found: Texts) -> Sequence[str]:
+        """Under which names the tasks stand; what stands among them and is none is looked at."""
+        if self.operation != "list":
+            return () if self.task is None or self.task is self.result else ("task",)
+        listed = self.result.get("tasks")
+        if not isinstance(listed, list):
+            return ()
+        for index, one in enumerate(listed):
+            if not isinstance(one, dict):
+                found.look_at(listed, index, f"tasks[{index}]")
+        return ("tasks",)
 
     def pieces(self) -> list[Piece]:
         """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""
@@ -169,27 +190,28 @@ ANSWERED: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
 
 STATUS = ("state", "timestamp")
 TASK = ("id", "status", "artifacts", "history", "metadata")
-UPDATE = ("status", "artifact", "metadata", "final", "append", "lastChunk", "last_chunk")
-PAYLOADS = (
-    "task",
-    "tasks",
-    "message",
-    "msg",
-    *STATUS_UPDATE,
-    *ARTIFACT_UPDATE,
-    "nextPageToken",
-    "jsonrpc",
-    "id",
-)
+UPDATE = ("status", "artifact", "metadata")
+
+
+def _look_at_envelope(found: Texts, document: Json) -> None:
+    """What stands around the result of JSON-RPC, which should be nothing but an id."""
+    for name in ("jsonrpc", "id"):
+        found.look_at_fixed(document, name, name)
+    found.look_at_others(document, "answer", leaving=("jsonrpc", "id", "result", "error"))
+    if not isinstance(document.get("result", {}), dict):
+        found.look(document, "result", "result")
 
 
 def _look_at_task(found: Texts, task: Json, path: str) -> None:
+    found.look_at_fixed(task, "id", f"{path}id")
     found.look(task, "status", f"{path}status", leaving=STATUS)
     found.look(task, "artifacts", f"{path}artifacts")
     found.look(task, "metadata", f"{path}metadata")
     found.look_at_others(task, f"{path}task", leaving=TASK)
     listed = task.get("history")
     history: list[Any] = listed if isinstance(listed, list) else []
+    if listed is not history:
+        found.look(task, "history", f"{path}history")
     for index, message in enumerate(history):
         # A message that does not say who wrote it may be anyone's.
         if not isinstance(message, dict) or role_of(message) != "user":

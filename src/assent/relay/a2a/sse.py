@@ -10,6 +10,7 @@ _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n")
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\n\r\n", b"\r\r")
 _decoder = msgspec.json.Decoder()
 _LINES = re.compile(rb"\r\n|\n|\r")
+_SAYS_NOTHING = re.compile(rb"id: ?[0-9]{1,6}|event: ?(?:message|error)|retry: ?[0-9]{1,6}")
 
 
 class EventSplitter:
@@ -113,10 +114,8 @@ def frame(document: Any) -> bytes:
 
 
 def with_data(event: bytes, document: Any) -> bytes:
-    """The event with other data, its id and name kept."""
-    kept = [
-        line for line in _LINES.split(event) if line and not (line == b"data" or line.startswith(b"data:"))
-    ]
+    """The event with other data, and of the rest only what can say nothing: its number and usual names."""
+    kept = [line for line in _LINES.split(event) if _SAYS_NOTHING.fullmatch(line)]
     return b"".join(line + b"\n" for line in kept) + frame(document)
 
 

@@ -1,9 +1,11 @@
 """Every text in which someone could hide something, where it stands, and other texts in its place."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from assent.ports.detector import Scannable
+from assent.relay.a2a.dialects import ROLES, STATES
 from assent.relay.a2a.files import content_of, text_in
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
@@ -13,7 +15,8 @@ MOST_TEXTS = 50_000
 LONGEST_PATH = 300
 LONGEST_STEP = 60
 
-# Structure rather than content: ids and names of types. The content of a file is looked at if it is text.
+# Structure rather than content: ids and names of types. Who fills them in may write anything there, so they
+# are looked at unless they can say no more than that. The content of a file is looked at if it is text.
 STRUCTURE = frozenset(
     {"kind", "role", "mimeType", "mime_type", "mediaType", "media_type", "extensions"}
     | {"artifactId", "artifact_id", *TASK_ID, *CONTEXT_ID, *MESSAGE_ID, *REFERENCES}
@@ -44,10 +47,26 @@ NAMES = frozenset(
 )
 
 
-class Piece(Scannable, frozen=True):
-    """One text of a message, where it stands, and whether it is a value, the name of one, or a file."""
+PLAIN = frozenset(
+    {"", "2.0", "text", "data", "file", "task", "message", "status-update", "artifact-update"}
+    | {"text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/pdf"}
+    | {"application/octet-stream", "image/png", "image/jpeg", "*/*", *ROLES, *STATES}
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+LARGEST_COUNT = 9_999
+NOT_MASKED = "What was found stands where nothing can be masked, such as in an id."
 
-    role: Literal["value", "key", "file"] = "value"
+Role = Literal["value", "key", "file", "fixed"]
+
+
+class Piece(Scannable, frozen=True):
+    """One text of a message, where it stands, and whether it is a value, the name of one, or a file.
+
+    A text that is `fixed` holds something together, as ids do: it can be looked at, and not be replaced.
+    """
+
+    role: Role = "value"
 
 
 class Place(NamedTuple):
@@ -73,7 +92,9 @@ class Texts:
         value = holder.get(name)
         if isinstance(value, dict) and name not in FREE:
             for member in value:
-                if member not in leaving:
+                if member in leaving:
+                    self.look_at_fixed(value, member, _step(path, f".{member}"))
+                else:
                     self._member(value, member, path, free=False, depth=1)
         else:
             self._collect(value, holder, name, path, free=name in FREE, depth=0)
@@ -81,26 +102,48 @@ class Texts:
     def look_at_others(self, holder: Json, path: str, *, leaving: Iterable[str]) -> None:
         """Look at all members of an object but those that are known: nobody knows what the others are for."""
         for name in holder:
-            if name not in leaving and name not in STRUCTURE:
+            if name not in leaving:
                 self._member(holder, name, path, free=False, depth=1)
+
+    def look_at_fixed(self, holder: Json, name: str, path: str) -> None:
+        """Look at an id or a word that belongs to the protocol, unless it can say nothing else."""
+        value = holder.get(name)
+        if not says_nothing(value):
+            self._collect(value, holder, name, path, free=True, depth=1, role="fixed")
+
+    def look_beside(self, text: str, path: str) -> None:
+        """Look at a text that travels beside the document."""
+        if not says_nothing(text):
+            self._add(Place(Piece(path, text, "fixed"), None, path))
 
     def look_at(self, holder: list[Any], index: int, path: str) -> None:
         """Look at one item of a list."""
         self._collect(holder[index], holder, index, path, free=False, depth=0)
 
-    def _collect(self, value: Any, holder: Any, key: str | int, path: str, *, free: bool, depth: int) -> None:
+    def _collect(
+        self,
+        value: Any,
+        holder: Any,
+        key: str | int,
+        path: str,
+        *,
+        free: bool,
+        depth: int,
+        role: Role = "value",
+    ) -> None:
         """Below `data` and `metadata` names are free: none of them is structure, and all of them count."""
         if depth > MAX_DEPTH:
             raise A2AProblem("params", f"The message is nested more than {MAX_DEPTH} deep.")
         if isinstance(value, str):
             if value:
-                self._add(Place(Piece(path, value), holder, key))
+                self._add(Place(Piece(path, value, role), holder, key))
         elif isinstance(value, int | float):
             if not isinstance(value, bool):  # a card number may travel as a number
-                self._add(Place(Piece(path, written_number(value)), holder, key))
+                self._add(Place(Piece(path, written_number(value), role), holder, key))
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                self._collect(item, value, index, _step(path, f"[{index}]"), free=free, depth=depth + 1)
+                place = _step(path, f"[{index}]")
+                self._collect(item, value, index, place, free=free, depth=depth + 1, role=role)
         elif isinstance(value, dict):
             for name in value:
                 self._member(value, name, path, free=free, depth=depth + 1)
@@ -114,6 +157,7 @@ class Texts:
             self._file(holder, name, place)
             return
         elif name in STRUCTURE and not isinstance(item, dict):
+            self.look_at_fixed(holder, name, place)
             return
         self._collect(item, holder, name, place, free=free or name in FREE, depth=depth)
 
@@ -134,13 +178,15 @@ def with_texts(document: Json, places: Sequence[Place], texts: Sequence[str]) ->
     """The document with other texts in these places of it; the document itself is left alone.
 
     Where a number stood, a changed one is a text.
-    Raises A2AProblem if a name would stand twice in an object.
+    Raises A2AProblem if a name would stand twice in an object, and for what cannot be replaced.
     """
     values: dict[int, dict[str | int, str]] = {}
     names: dict[int, dict[str, str]] = {}
     for place, text in zip(places, texts, strict=True):
         if text == place.piece.text:
             continue
+        if place.piece.role == "fixed":
+            raise A2AProblem("refused", NOT_MASKED)
         if place.piece.role == "key":
             names.setdefault(id(place.holder), {})[str(place.key)] = text
         else:
@@ -167,6 +213,15 @@ def _rewritten(value: Any, values: dict[int, dict[str | int, str]], names: dict[
     if len(found) != len(value):
         raise A2AProblem("params", "A name would stand twice in one object.")
     return found
+
+
+def says_nothing(value: Any) -> bool:
+    """Whether a value in the place of an id, a count or a word of the protocol is no more than that."""
+    if isinstance(value, str):
+        return value in PLAIN or bool(_UUID.fullmatch(value)) or bool(_MOMENT.fullmatch(value))
+    if isinstance(value, list):
+        return all(isinstance(one, str) and says_nothing(one) for one in value)
+    return value is None or (isinstance(value, int) and 0 <= value <= LARGEST_COUNT)
 
 
 def written_number(number: int | float) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from assent.desk.draft import CaseDraft
 from assent.ports.detector import Scannable
 from assent.relay.a2a.reply import A2AReply
+from assent.relay.a2a.texts import Piece
 from assent.relay.a2a.translation import parts_of
 from assent.relay.holds.body import HeldBy
 from assent.relay.holds.envelope import Frozen, Matter
@@ -151,8 +152,9 @@ def summary_of(matter: Matter, subscription: Subscription, matched: Matched) -> 
 
 
 def text_shown(pieces: Sequence[Scannable]) -> str:
-    """All texts of a message as one."""
-    return visible("\n".join(piece.text for piece in pieces))[:LONGEST_TEXT]
+    """All texts of a message as one, without its ids."""
+    said = [piece.text for piece in pieces if not (isinstance(piece, Piece) and piece.role == "fixed")]
+    return visible("\n".join(said))[:LONGEST_TEXT]
 
 
 def data_parts(exchange: Exchange, reply: A2AReply | None) -> list[Any] | None:

@@ -77,6 +77,7 @@ class Frozen(Struct, frozen=True, kw_only=True):
             path_push=frame.path_push,
             tenant=frame.tenant,
             query=frame.query,
+            headers=frame.headers,
         )
 
     def reply(self) -> A2AReply:

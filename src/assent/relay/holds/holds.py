@@ -16,7 +16,6 @@ from assent.desk import minting
 from assent.desk.owed import RELAY
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import RelayConflict, Unavailable
-from assent.ports.detector import Scannable
 from assent.ports.identity import Principal
 from assent.ports.relay_store import TaskRow
 from assent.ports.store import Store
@@ -121,7 +120,7 @@ class Holds:
         if call.message is None:
             raise A2AProblem("refused", CANNOT_WAIT)
         place = await self.places.of_call(exchange)
-        pieces = [Scannable(piece.path, piece.text) for piece in call.pieces()]
+        pieces = call.pieces()
         masked = evaluation.masked(pieces)
         document = call.document
         if masked != tuple(pieces):
@@ -140,7 +139,7 @@ class Holds:
         reply = exchange.reply
         if reply is None:
             raise A2AProblem("refused", CANNOT_WAIT)
-        pieces = [Scannable(piece.path, piece.text) for piece in reply.pieces()]
+        pieces = reply.pieces()
         masked = evaluation.masked(pieces)
         if masked != tuple(pieces):
             reply = replace(reply, document=reply.with_texts([piece.text for piece in masked]))
@@ -152,7 +151,7 @@ class Holds:
         entry = taking.place.entry
         if entry is None:
             raise A2AProblem("agent_response", "The agent asks for input without a task.")
-        pieces = [Scannable(piece.path, piece.text) for piece in reply.pieces()]
+        pieces = reply.pieces()
         source: DetectionSource = "PUSH_NOTIFICATION" if exchange.pushed else "AGENT_INPUT_REQUIRED"
         return await self._take(replace(taking, pieces=pieces, source=source))
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from assent.ports.detector import Scannable
+from assent.relay.a2a.texts import Piece
 from assent.relay.policies.finding import Finding
 
 MOST_TEXTS = 200
@@ -29,7 +30,8 @@ def shown_texts(pieces: Sequence[Scannable], findings: Iterable[Finding], *, roo
     Texts in which something was found come whole before the others do, and in excerpts if need be.
     """
     marks = _marks(pieces, findings)
-    order = sorted(range(len(pieces)), key=lambda place: (place not in marks, place))
+    told = [place for place, piece in enumerate(pieces) if place in marks or not _is_id(piece)]
+    order = sorted(told, key=lambda place: (place not in marks, place))
     shown: dict[int, dict[str, Any]] = {}
     left = room
     for count, place in enumerate(order):
@@ -41,8 +43,13 @@ def shown_texts(pieces: Sequence[Scannable], findings: Iterable[Finding], *, roo
         shown[place] = entry
     return {
         "texts": [shown[place] for place in sorted(shown)],
-        "texts_left_out": len(pieces) - len(shown),
+        "texts_left_out": len(told) - len(shown),
     }
+
+
+def _is_id(piece: Scannable) -> bool:
+    """Whether it is shown only if something was found in it."""
+    return isinstance(piece, Piece) and piece.role == "fixed"
 
 
 def shown_data(parts: Sequence[Any] | None, *, room: int) -> dict[str, Any]:

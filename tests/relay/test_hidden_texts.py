@@ -1,0 +1,265 @@
+"""Callers and agents that write where nobody expects it: beside a message, around it, and in its ids."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from assent.relay.detectors.regex_detector import RegexDetector
+from assent.relay.detectors.registry import Detectors
+from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from assent.stores.memory import MemoryStore
+from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
+from tests.relay.judged import judged_relay, put_in_force
+from tests.relay.policies.samples import regex_draft
+
+SAID = "tulip-1234"
+REQUESTS = {"requestFromSource": True}
+RESPONSES = {"responseToSource": True}
+DRAFTS: dict[str, dict[str, Any]] = {
+    "asks": regex_draft("tuli[p]", "BLOCK", legs=REQUESTS),
+    "masks": regex_draft("tuli[p]", "MASK", legs=REQUESTS),
+    "hears": regex_draft("tuli[p]", "BLOCK", legs=RESPONSES),
+    "hears-masked": regex_draft("tuli[p]", "MASK", legs=RESPONSES),
+}
+
+
+class Line:
+    """Any of the callers, before the agent."""
+
+    def __init__(self, agent: RawAgent, client: httpx.Client) -> None:
+        self.agent = agent
+        self._client = client
+
+    def call(
+        self,
+        caller: str,
+        document: dict[str, Any],
+        path: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        self.agent.requests.clear()
+        sent = {"Authorization": f"Bearer {caller}", "A2A-Version": "1.0", **(headers or {})}
+        return self._client.post(path, json=document, headers=sent)
+
+    @property
+    def reached(self) -> str:
+        """All that has come to the agent of the last call."""
+        return repr(self.agent.requests)
+
+
+@pytest.fixture(scope="module")
+def line() -> Iterator[Line]:
+    store = MemoryStore()
+    asyncio.run(put_in_force(store, DRAFTS, "raw"))
+    with raw_agent() as agent:
+        settings = RelaySettings(
+            agents={"raw": AgentSettings(url=agent.url)},
+            callers={name: CallerSettings(agents=("raw",)) for name in DRAFTS},
+        )
+        with judged_relay(settings, store, Detectors([RegexDetector()])) as relay:
+            url = f"{relay.url}/relay/v1/agents/raw"
+            with httpx.Client(base_url=url, timeout=10) as client:
+                found = Line(agent, client)
+                for name in DRAFTS:  # from now on each has a task
+                    agent.behave = answering(200, encoded(rpc(task=task(name))))
+                    assert found.call(name, sending()).status_code == 200
+                yield found
+
+
+def encoded(document: Any) -> bytes:
+    return json.dumps(document).encode()
+
+
+def rpc(**result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "result": result}
+
+
+def task(caller: str, **more: Any) -> dict[str, Any]:
+    status = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:00:00Z"}
+    return {"id": f"t-{caller}", "contextId": f"c-{caller}", "status": status, **more}
+
+
+def message(**more: Any) -> dict[str, Any]:
+    return {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}], **more}
+
+
+def sending(method: str = "SendMessage", **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message(), **params}}
+
+
+def about(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+ASKED = {
+    "beside the params": {**sending(), "note": SAID},
+    "a name beside the params": {**sending(), SAID: 1},
+    "the id of the request": {**sending(), "id": SAID},
+    "configuration": sending(configuration={"x": SAID}),
+    "output modes": sending(configuration={"acceptedOutputModes": [SAID]}),
+    "no configuration at all": sending(configuration=[SAID]),
+    "a push config": sending(
+        configuration={"pushNotificationConfig": {"url": "http://127.0.0.1:9/", "x": SAID}}
+    ),
+    "a push config that is none": sending(
+        configuration={"pushNotificationConfig": {"url": "", "token": SAID}}
+    ),
+    "tenant": sending(tenant=SAID),
+    "extensions": sending(message=message(extensions=[SAID])),
+    "objects for extensions": sending(message=message(extensions=[{"x": SAID}])),
+    "a list for a kind": sending(message=message(kind=[{"x": SAID}])),
+    "the id of the message": sending(message=message(messageId=SAID)),
+    "a conversation": sending(message=message(contextId=SAID)),
+    "role": sending(message=message(role=SAID)),
+    "media type": sending(message=message(parts=[{"text": "hi", "mediaType": SAID}])),
+    "ids where none belong": sending(message=message(parts=[{"text": "hi", "taskId": [SAID]}])),
+    "beside a task that is fetched": about("GetTask", id="t-asks", metadata={"x": SAID}),
+    "why a task is canceled": about("CancelTask", id="t-asks", metadata={"x": SAID}),
+    "a message that nobody sends": about("GetTask", id="t-asks", message={"parts": [{"text": SAID}]}),
+    "a page": about("ListTasks", pageToken=SAID),
+}
+
+
+@pytest.mark.parametrize("place", ASKED)
+def test_nothing_reaches_an_agent_unseen(line: Line, place: str):
+    line.agent.behave = answering(200, encoded(rpc(task=task("asks"))))
+    answer = line.call("asks", ASKED[place])
+    assert "refused" in answer.text.lower() or "does not let" in answer.text, answer.text
+    assert line.reached == "[]"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        (f"/message:send?note={SAID}", {}),
+        ("/message:send?note=%74ulip-1234", {}),
+        (f"/{SAID}/message:send", {}),
+        ("/message:send", {"A2A-Extensions": SAID}),
+        ("/message:send", {"Accept-Language": SAID}),
+        ("/message:send", {"Accept": f"application/json, x/{SAID}"}),
+        ("/message:send", {"Content-Type": f"application/json; x={SAID}"}),
+        ("/message:send", {"X-Correlation-Id": SAID}),
+        ("/message:send", {"traceparent": SAID}),
+        ("/message:send", {"tracestate": f"x={SAID}"}),
+    ],
+)
+def test_what_travels_beside_a_message_is_looked_at(line: Line, path: str, headers: dict[str, str]):
+    line.agent.behave = answering(200, encoded({"task": task("asks")}))
+    assert line.call("asks", {"message": message()}, path, headers).status_code == 403
+    assert line.reached == "[]"
+
+
+@pytest.mark.parametrize("place", ["the id of the message", "a conversation", "the id of the request"])
+def test_what_cannot_be_masked_is_refused(line: Line, place: str):
+    answer = line.call("masks", ASKED[place])
+    assert "nothing can be masked" in answer.text
+    assert line.reached == "[]"
+
+
+def test_a_mask_goes_where_it_can(line: Line):
+    line.agent.behave = answering(200, encoded(rpc(task=task("masks"))))
+    line.call("masks", {**sending(configuration={"x": SAID}), "note": SAID})
+    assert line.reached.count("MASKED") == 2
+    assert SAID not in line.reached
+
+
+SPOKEN = {"role": "ROLE_AGENT", "messageId": "m", "parts": [{"text": SAID}]}
+TOLD: dict[str, tuple[str, dict[str, Any]]] = {
+    "a text for a result": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": SAID}),
+    "a list for a result": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": [SAID]}),
+    "beside the result": ("SendMessage", {**rpc(task=task("hears")), "note": SAID}),
+    "beside no error": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "error": None, "note": SAID}),
+    "the id of the answer": ("SendMessage", {**rpc(task=task("hears")), "id": SAID}),
+    "the protocol": ("SendMessage", {**rpc(task=task("hears")), "jsonrpc": SAID}),
+    "an object for a history": ("SendMessage", rpc(task=task("hears", history={"x": SAID}))),
+    "a text for a history": ("SendMessage", rpc(task=task("hears", history=SAID))),
+    "state": ("SendMessage", rpc(task=task("hears", status={"state": SAID}))),
+    "time": (
+        "SendMessage",
+        rpc(task=task("hears", status={"state": "TASK_STATE_WORKING", "timestamp": SAID})),
+    ),
+    "tasks beside the task": ("SendMessage", rpc(task=task("hears"), tasks=[SPOKEN])),
+    "a text for a message": ("SendMessage", rpc(task=task("hears"), message=SAID)),
+    "a list for a task": ("SendMessage", rpc(task=[{"x": SAID}])),
+    "a list for a message": ("SendMessage", rpc(message=[{"x": SAID}])),
+    "a token": ("SendMessage", rpc(task=task("hears"), nextPageToken=SAID)),
+    "an update that is none": ("SendMessage", rpc(task=task("hears"), statusUpdate=SAID)),
+    "work that is none": ("SendMessage", rpc(task=task("hears"), artifactUpdate=[SAID])),
+    "a text for yes or no": (
+        "SendMessage",
+        rpc(statusUpdate={"taskId": "t-hears", "status": {"state": "TASK_STATE_WORKING"}, "final": SAID}),
+    ),
+    "an artifact's id": ("SendMessage", rpc(task=task("hears", artifacts=[{"artifactId": SAID}]))),
+    "an artifact's extensions": ("SendMessage", rpc(task=task("hears", artifacts=[{"extensions": [SAID]}]))),
+    "kind": ("SendMessage", {"jsonrpc": "2.0", "id": 1, "result": task("hears", kind=SAID)}),
+    "a message beside a task": ("GetTask", rpc(task=task("hears"), message=SPOKEN)),
+    "a message for a task": ("GetTask", rpc(message=SPOKEN)),
+    "a text for tasks": ("ListTasks", rpc(tasks=SAID)),
+    "an object for tasks": ("ListTasks", rpc(tasks={"x": SAID})),
+    "a task beside tasks": ("ListTasks", rpc(tasks=[], task=SPOKEN)),
+    "a message beside tasks": ("ListTasks", rpc(tasks=[], message=SPOKEN)),
+}
+
+
+@pytest.mark.parametrize("place", TOLD)
+def test_nothing_reaches_a_caller_unseen(line: Line, place: str):
+    method, told = TOLD[place]
+    line.agent.behave = answering(200, encoded(told))
+    asked = (
+        sending()
+        if method == "SendMessage"
+        else about(method, **{"id": "t-hears"} if "Get" in method else {})
+    )
+    answer = line.call("hears", asked)
+    assert line.reached != "[]"
+    assert SAID not in answer.text
+    assert "does not let" in answer.text
+
+
+def test_headers_of_an_agent_say_nothing_of_its_own(line: Line):
+    line.agent.behave = answering(
+        200,
+        encoded(rpc(task=task("hears"))),
+        a2a_extensions=f"urn:known, {SAID}",
+        retry_after=SAID,
+        a2a_version=SAID,
+    )
+    answer = line.call("hears", sending(), headers={"A2A-Extensions": "urn:known"})
+    assert answer.headers["a2a-extensions"] == "urn:known"
+    assert SAID not in repr(answer.headers)
+
+
+@pytest.mark.parametrize("caller", ["hears", "hears-masked"])
+@pytest.mark.parametrize(
+    "before",
+    [b": %b\n", b": %b\n\n", b"id: %b\n", b"event: %b\n", b"other: %b\n", b"\xef\xbb\xbfdata: %b\n"],
+)
+def test_nothing_stands_between_the_events_of_a_stream(line: Line, caller: str, before: bytes):
+    event = b"data: " + encoded(rpc(task=task(caller))) + b"\n\n"
+    begun = rpc(statusUpdate={"taskId": f"t-{caller}", "status": {"state": "TASK_STATE_WORKING"}})
+    early = b"data: " + encoded(begun) + b"\n\n"
+    spoken = before % SAID.encode()
+    line.agent.behave = writing(head(200, content_type="text/event-stream") + spoken + early + spoken + event)
+    answer = line.call(caller, sending("SendStreamingMessage"))
+    assert "TASK_STATE_COMPLETED" in answer.text
+    assert SAID not in answer.text
+
+
+@pytest.mark.parametrize("append", [True, 1, "true"])
+def test_pieces_of_work_are_read_together_however_they_say_so(line: Line, append: Any):
+    def piece(text: str, **more: Any) -> bytes:
+        artifact = {"artifactId": "a", "parts": [{"text": text}]}
+        update = {"taskId": "t-hears", "contextId": "c-hears", "artifact": artifact, **more}
+        return b"data: " + encoded(rpc(artifactUpdate=update)) + b"\n\n"
+
+    end = b"data: " + encoded(rpc(task=task("hears"))) + b"\n\n"
+    line.agent.behave = writing(
+        head(200, content_type="text/event-stream") + piece("tu") + piece("lip", append=append) + end
+    )
+    answer = line.call("hears", sending("SendStreamingMessage"))
+    assert "does not let" in answer.text
+    assert "lip" not in answer.text.replace("tuli[p]", "")
