@@ -129,6 +129,8 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How long a stream may last."""
     stream_idle: str = "5m"
     """How long a stream may be silent."""
+    hold_timeout: str | None = None
+    """How long a held message waits for a person; unless you say so, as long as any case."""
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 4 * 1024 * 1024
     """The largest request, answer, event or card."""
     max_calls: Annotated[int, Meta(ge=1)] = 1000
@@ -145,6 +147,8 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
         grpc_listen(settings.grpc)
     for name in ("early_return", "call_timeout", "stream_timeout", "stream_idle"):
         duration(settings, name)
+    if settings.hold_timeout is not None:
+        duration(settings, "hold_timeout")
     for agent_id, agent in settings.agents.items():
         check_agent(agent_id, agent, allow_loopback=allow_loopback, place=f"relay.agents.{agent_id[:80]}")
     for name, caller in settings.callers.items():

@@ -126,6 +126,7 @@ class Relay:
             access=Access(self.book),
             trail=self.trail,
             now=world.now,
+            timeout=world.settings.hold_timeout,
         )
         self.app = relay_app(
             world.settings,

@@ -16,6 +16,7 @@ from tests.relay.holds.holding import (
     WORKING,
     decide,
     errand,
+    holding_server,
     pending,
     reason,
     settled,
@@ -198,3 +199,20 @@ def test_a_text_is_shown_that_no_store_could_keep(server: RunningServer) -> None
             assert texts(await task_of(made, sent.task.id))[0] == "echo tulip \x00\x1b[31m 0"
 
     asyncio.run(run())
+
+
+def test_the_operator_says_how_long_a_message_waits(
+    agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("short")
+    with holding_server(folder, {"errands": agent.url}, hold_timeout="10m") as server:
+
+        async def run() -> None:
+            async with errand(server) as made:
+                [sent] = await made.send("echo tulip")
+                hold = pending(server, sent.task.id)
+                server.advance(minutes=11)
+                server.sweep()
+                assert settled(server, hold).status == "EXPIRED"
+
+        asyncio.run(run())

@@ -239,3 +239,21 @@ async def test_data_that_is_no_text_is_shown_too(kit: Kit) -> None:
     held = found_case[1].context["held_message"]
     assert held["data"] == [{"amount": 5000, "paid": False, "to": ["x␀"]}]
     assert b'"data":[{"amount":5000' in hold.body
+
+
+def test_what_is_shown_as_data_is_not_shown_again_unless_something_was_found_in_it() -> None:
+    texts = [
+        Scannable("message.parts[0].text", "hello"),
+        Scannable("message.parts[1].data.flower", "tulip"),
+        Scannable("message.parts[1].data.colour", "red"),
+        Scannable("message.metadata.data", "aside"),
+    ]
+    finding = msgspec.structs.replace(found("tulip").findings[0], piece=1)
+    shown = shown_texts(texts, [finding], room=10_000, data_shown=True)
+    assert [one["path"] for one in shown["texts"]] == [
+        "message.parts[0].text",
+        "message.parts[1].data.flower",
+        "message.metadata.data",
+    ]
+    assert shown["texts_left_out"] == 0
+    assert len(shown_texts(texts, [], room=10_000)["texts"]) == 4

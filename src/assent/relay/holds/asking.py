@@ -9,11 +9,10 @@ from msgspec import Struct
 from assent.desk.draft import CaseDraft
 from assent.ports.detector import Scannable
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.a2a.texts import Piece
 from assent.relay.a2a.translation import parts_of
 from assent.relay.holds.body import HeldBy
 from assent.relay.holds.envelope import Frozen, Matter
-from assent.relay.holds.showing import label, shown_data, shown_texts, visible
+from assent.relay.holds.showing import in_data, is_id, label, shown_data, shown_texts, visible
 from assent.relay.inspection import Exchange
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.finding import Finding
@@ -91,6 +90,7 @@ def draft_of(
     *,
     data: list[Any] | None,
     task_id: str,
+    timeout: str | None,
     max_context_bytes: int,
 ) -> CaseDraft:
     """The question, with the message and what was found in it."""
@@ -113,8 +113,10 @@ def draft_of(
             "digest": frozen.digest,
             "task_id": label(task_id),
             "correlation_id": label(exchange.correlation_id),
-            **shown_data(data, room=room // 4),
-            **shown_texts(pieces, matched.findings, room=room - room // 4),
+            **(parts := shown_data(data, room=room // 4)),
+            **shown_texts(
+                pieces, matched.findings, room=room - room // 4, data_shown=not parts["data_left_out"]
+            ),
         }
         if room < 1024 or len(_encoded(held)) <= max_context_bytes - 1024:
             break
@@ -124,6 +126,7 @@ def draft_of(
         prompt=prompt_of(frame.matter, subscription),
         message=summary_of(frame.matter, subscription, matched),
         context={FIELD: held},
+        timeout=timeout,
         default_action="reject",
         inline_actions=("approve", "reject"),
         agent=label(subscription.source.name),
@@ -152,8 +155,8 @@ def summary_of(matter: Matter, subscription: Subscription, matched: Matched) -> 
 
 
 def text_shown(pieces: Sequence[Scannable]) -> str:
-    """All texts of a message as one, without its ids."""
-    said = [piece.text for piece in pieces if not (isinstance(piece, Piece) and piece.role == "fixed")]
+    """All texts of a message as one, without its ids and its data."""
+    said = [piece.text for piece in pieces if not (in_data(piece) or is_id(piece))]
     return visible("\n".join(said))[:LONGEST_TEXT]
 
 

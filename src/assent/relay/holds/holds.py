@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 from weakref import WeakValueDictionary
 
@@ -19,6 +19,7 @@ from assent.errors import RelayConflict, Unavailable
 from assent.ports.identity import Principal
 from assent.ports.relay_store import TaskRow
 from assent.ports.store import Store
+from assent.protocol.duration import format_duration, parse_duration
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
@@ -59,6 +60,7 @@ class Holds:
         access: Access,
         trail: Trail,
         now: Callable[[], datetime],
+        timeout: str | None = None,
     ) -> None:
         self.store = store
         self.desk = desk
@@ -67,6 +69,7 @@ class Holds:
         self.now = now
         self.places = Places(book, access)
         self._access = access
+        self._timeout = _bounded(timeout, desk.limits.max_timeout_for)
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def hold(self, leg: Leg, exchange: Exchange, evaluation: Evaluation) -> Answered | Refused:
@@ -219,6 +222,7 @@ class Holds:
             taking.pieces,
             data=data_parts(exchange, taking.reply),
             task_id=entry.id,
+            timeout=self._timeout,
             max_context_bytes=self.desk.limits.max_context_bytes,
         )
         opened = await self.desk.open(
@@ -269,3 +273,8 @@ def _key(secret: str, hold_id: str, draft: bytes) -> str:
     """The Idempotency-Key of a hold's case: what is sealed under it must not open with what is stored."""
     told = hold_id.encode() + hashlib.sha256(draft).digest()
     return hmac.new(bytes.fromhex(secret), told, hashlib.sha256).hexdigest()
+
+
+def _bounded(timeout: str | None, most: timedelta) -> str | None:
+    """How long a case may wait, but never longer than any may."""
+    return None if timeout is None else format_duration(min(parse_duration(timeout), most))

@@ -20,17 +20,22 @@ LONGEST_BEGINNING = 2_000
 LONGEST_LABEL = 200
 # Not shown as they are, because no store keeps them and no terminal should obey them.
 _HIDDEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_DATA = re.compile(r"\.(?:parts|content)\[\d+\]\.data(?:\W|$)")
 
 Mark = tuple[int, int, Finding]
 
 
-def shown_texts(pieces: Sequence[Scannable], findings: Iterable[Finding], *, room: int) -> dict[str, Any]:
+def shown_texts(
+    pieces: Sequence[Scannable], findings: Iterable[Finding], *, room: int, data_shown: bool = False
+) -> dict[str, Any]:
     """The texts with their marks, in at most about so many bytes of JSON; what is left out is counted.
 
-    Texts in which something was found come whole before the others do, and in excerpts if need be.
+    Texts in which something was found come whole before the others do, and in excerpts if need be. What is
+    shown as data need not be shown once more, unless something was found in it.
     """
     marks = _marks(pieces, findings)
-    told = [place for place, piece in enumerate(pieces) if place in marks or not _is_id(piece)]
+    aside = {place for place, piece in enumerate(pieces) if is_id(piece) or (data_shown and in_data(piece))}
+    told = [place for place in range(len(pieces)) if place in marks or place not in aside]
     order = sorted(told, key=lambda place: (place not in marks, place))
     shown: dict[int, dict[str, Any]] = {}
     left = room
@@ -47,7 +52,12 @@ def shown_texts(pieces: Sequence[Scannable], findings: Iterable[Finding], *, roo
     }
 
 
-def _is_id(piece: Scannable) -> bool:
+def in_data(piece: Scannable) -> bool:
+    """Whether it stands in a data part."""
+    return _DATA.search(piece.path) is not None
+
+
+def is_id(piece: Scannable) -> bool:
     """Whether it is shown only if something was found in it."""
     return isinstance(piece, Piece) and piece.role == "fixed"
 
