@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -281,6 +282,17 @@ def test_the_content_of_other_files_is_told_of_as_not_looked_at(content: str) ->
     message = {"parts": [{"kind": "file", "file": {"bytes": content}}]}
     call = recognised("POST", "", envelope("SendMessage", message=message))
     assert (call.pieces(), call.opaque()) == ([], ["message.parts[0].file.bytes"])
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_an_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes(line_end: bytes) -> None:
+    splitter = EventSplitter(limit=2**20)
+    splitter.feed(b": hello" + line_end)
+    started = time.thread_time()
+    for _ in range(100_000):
+        assert splitter.feed(b"wait") == []
+    assert time.thread_time() - started < 2
+    assert len(splitter.feed(2 * line_end)) == 1
 
 
 def test_an_answers_pieces_are_the_agents_only() -> None:

@@ -22,6 +22,7 @@ class EventSplitter:
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
         self._rest = bytearray()
+        self._other_ends = False
         self.overrun = False
         """Set once an event has gone beyond the limit; nothing after it is read."""
 
@@ -31,8 +32,8 @@ class EventSplitter:
             return []
         rest = self._rest
         begin, start = 0, self._keep(chunk)
-        if b"\r" not in rest:
-            return self._cut_at_newlines()
+        if not self._other_ends:
+            return self._cut_at_newlines(start)
         events: list[bytes] = []
         while not self.overrun and (end := _END.search(rest, start)) is not None:
             event = bytes(rest[begin : end.end()])
@@ -44,8 +45,11 @@ class EventSplitter:
         self.overrun = self.overrun or len(rest) > self._limit
         return events
 
-    def _cut_at_newlines(self) -> list[bytes]:
+    def _cut_at_newlines(self, start: int) -> list[bytes]:
         """As nearly every stream is written, and much faster than looking for all other ends."""
+        if self._rest.find(b"\n\n", start) < 0:
+            self.overrun = len(self._rest) > self._limit
+            return []
         *whole, rest = self._rest.split(b"\n\n")
         events = [bytes(one) + b"\n\n" for one in whole]
         self._rest = rest
@@ -69,6 +73,7 @@ class EventSplitter:
         """Where to look from: a line end may have been cut in two."""
         start = max(0, len(self._rest) - 3)
         self._rest += chunk
+        self._other_ends = self._other_ends or b"\r" in chunk
         return start
 
     @property
