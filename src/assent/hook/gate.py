@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from assent.errors import AssentError, CheckpointConflict, HookError, NothingToResume, ThreadBusy
@@ -26,6 +27,7 @@ from assent.hook.ruling import Ruling, at_once
 from assent.hook.savers.saver import Kept, Saver
 from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
 from assent.hook.values import replace
+from assent.hook.workers import Workers
 
 if TYPE_CHECKING:
     from assent.hook.reviews import Reviews
@@ -68,6 +70,7 @@ class ApprovalGate:
         self._grants = grants
         self._lease_for = lease_for
         self._clock = clock
+        self._workers = Workers()
         self._newest: dict[str, Checkpoint] = {}  # what was seen last; a put from an old one is refused
 
     def stop(
@@ -289,7 +292,8 @@ class ApprovalGate:
         """Call one of this gate's methods without holding up the event loop."""
         if not self._saver.blocking and self._reviews is None and self._grants is None:
             return method(*args, **named)
-        return await asyncio.to_thread(method, *args, **named)
+        result: T = await self._workers.run(partial(method, *args, **named))
+        return result
 
     def _not_granted(
         self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int
