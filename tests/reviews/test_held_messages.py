@@ -75,6 +75,8 @@ def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
     page = rendered(review_view(offered(held(matter="input", policy=None))))
     assert "Your answer to the agent" in page
     assert "the agent asks for input" in page
+    assert "Your answer goes to" in page
+    assert "exactly as it is shown" not in page
 
 
 def test_data_is_shown_as_it_is() -> None:
