@@ -43,11 +43,11 @@ def _counted(calls: int) -> str:
 
 _OUR_LIMIT = {
     "memory": "Python: freezing the turn, then the JSON of every checkpoint",
-    "sqlite": "the disk: three syncs (paused, claimed, done), where a framework that claims nothing has two",
+    "sqlite": "the disk: three syncs for everyone (paused, decided, done); the rest is Python",
 }
 _ADAPTER_LIMIT = {
     "memory": "Python: freezing the turn, marking each call before and after, the framework's state as JSON",
-    "sqlite": "the disk: a decision is synced, and that a call begins; then, as in memory, Python",
+    "sqlite": "Python: as in memory, and a thread that is woken for every write on an event loop",
 }
 _RELAY_LIMIT = (
     "Python on one core: two halves of HTTP, reading and judging the message and its answer, a row of the "
