@@ -170,8 +170,10 @@ class Calls:
         return next((one for one in offered if one.binding == preferred.binding), offered[0])
 
     async def _ask_on_request(self, leg: Leg, way: Way, call: A2ACall) -> A2ACall:
-        document = await self._ask(leg, way, call, None)
-        return call if document is None else replace(call, document=document)
+        if way.past(leg) or not self._inspector.watches(leg, way.subscription):
+            return call
+        verdict = await checked(way, self._inspector.inspect(leg, exchange_of(way, call, None)))
+        return replace(call, document=verdict.document) if isinstance(verdict, Changed) else call
 
     # The way back
 
@@ -206,13 +208,18 @@ class Calls:
 
         Raises A2AProblem if it may not pass, Taken if the relay answers instead.
         """
-        seen = self.watched(way)
+        watched = self._inspector.watches
+        from_sink = watched(Leg.RESPONSE_FROM_SINK, way.subscription)
+        to_source = watched(Leg.RESPONSE_TO_SOURCE, way.subscription)
+        seen = from_sink or to_source
         back = reply
         if not way.past(Leg.RESPONSE_FROM_SINK):
             await self._join(way, reply)
-            back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, back)
+            if from_sink:
+                back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, back)
             back = await self._between(way, back)
-        back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
+        if to_source:
+            back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
         await self._ask_a_person(way, back)
         # What was looked at is what travels: a second value of one name is in the bytes only.
         return back.again() if seen and back is reply else back
@@ -297,8 +304,10 @@ class Calls:
         return replace(reply, document=reply.document | {"result": card} if reply.dialect.rpc else card)
 
     async def _ask_on_response(self, leg: Leg, way: Way, reply: A2AReply) -> A2AReply:
-        document = await self._ask(leg, way, way.call, reply)
-        return reply if document is None else replace(reply, document=document)
+        if way.past(leg):
+            return reply
+        verdict = await checked(way, self._inspector.inspect(leg, exchange_of(way, way.call, reply)))
+        return replace(reply, document=verdict.document) if isinstance(verdict, Changed) else reply
 
     async def _ask_on_stream(self, leg: Leg, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
         if not self._inspector.watches(leg, way.subscription):
@@ -306,13 +315,6 @@ class Calls:
         exchange = exchange_of(way, way.call, None)
         verdict = await checked(way, self._inspector.inspect_stream(leg, exchange, replies))
         return verdict.replies if isinstance(verdict, Released) else replies
-
-    async def _ask(self, leg: Leg, way: Way, call: A2ACall, reply: A2AReply | None) -> dict[str, Any] | None:
-        """Another document to go on with, or None; raises for what may not go on."""
-        if way.past(leg) or not self._inspector.watches(leg, way.subscription):
-            return None
-        verdict = await checked(way, self._inspector.inspect(leg, exchange_of(way, call, reply)))
-        return verdict.document if isinstance(verdict, Changed) else None
 
     # Agents that take their time
 

@@ -44,6 +44,9 @@ PUSH_IN_SEND = (
     "push_notification",
 )
 
+PUSHING = frozenset(PUSH_IN_SEND)
+ENVELOPE = frozenset({"jsonrpc", "id", "method", "params"})
+"""All that JSON-RPC has around what it carries."""
 ADDRESS = ("url", "token", "authentication")
 """Of a push config the relay puts its own in place of these."""
 NAMING = frozenset({"id", "name", "parent", "tenant", "pageToken", "page_token"})
@@ -138,7 +141,8 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         self._look_at_params(found, {holder, "metadata", "configuration"} if holder else set())
         if self.dialect.rpc and self.document is not None:
             found.look_at_fixed(self.document, "id", "id")
-            found.look_at_others(self.document, "call", leaving=("jsonrpc", "id", "method", "params"))
+            if not ENVELOPE.issuperset(self.document):
+                found.look_at_others(self.document, "call", leaving=ENVELOPE)
         for told in (self.tenant, self.path_task, self.path_push):
             if told is not None:
                 found.look_beside(told, "path")
@@ -151,6 +155,8 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
 
     def _look_at_params(self, found: Texts, seen: set[str]) -> None:
         params = self.params
+        if seen.issuperset(params):
+            return
         configs = {name for name in (*PUSH_IN_SEND, "config") if isinstance(params.get(name), dict)}
         for name in configs - seen:
             _look_at_config(found, params, name, f"params.{name}")
@@ -168,7 +174,9 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             found.look(self.params, "configuration", "params.configuration")
             return
         path = "params.configuration"
-        configs = {name for name in PUSH_IN_SEND if isinstance(configuration.get(name), dict)}
+        configs = {
+            name for name in configuration if name in PUSHING and isinstance(configuration[name], dict)
+        }
         for name in configs:
             _look_at_config(found, configuration, name, f"{path}.{name}")
         plain = {name for name in configuration if name in KNOWN and says_nothing(configuration[name])}

@@ -21,7 +21,7 @@ from assent.relay.a2a.reading import (
     state_of,
     text_of,
 )
-from assent.relay.a2a.texts import Piece, Texts, with_texts
+from assent.relay.a2a.texts import Piece, Texts, says_nothing, with_texts
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -116,6 +116,11 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
     @lazy
     def _texts(self) -> Texts:
         found, document, result = Texts(), self.document, self.result
+        if len(result) == 1 and self.operation != "list" and isinstance(result.get("task"), dict):
+            _look_at_task(found, result["task"], "")  # the short way: there is nothing else
+            if self.dialect.rpc:
+                _look_at_envelope(found, document)
+            return found
         seen = {"error"}
         for about, names in (
             (self.message, ("message", "msg")),
@@ -189,25 +194,31 @@ ANSWERED: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
 
 
 STATUS = ("state", "timestamp")
-TASK = ("id", "status", "artifacts", "history", "metadata")
+TASK = frozenset({"id", "status", "artifacts", "history", "metadata"})
+ENVELOPE = frozenset({"jsonrpc", "id", "result", "error"})
+"""All that JSON-RPC has around what it carries."""
 UPDATE = ("status", "artifact", "metadata")
 
 
 def _look_at_envelope(found: Texts, document: Json) -> None:
     """What stands around the result of JSON-RPC, which should be nothing but an id."""
     for name in ("jsonrpc", "id"):
-        found.look_at_fixed(document, name, name)
-    found.look_at_others(document, "answer", leaving=("jsonrpc", "id", "result", "error"))
+        if not says_nothing(document.get(name)):
+            found.look_at_fixed(document, name, name)
+    if not ENVELOPE.issuperset(document):
+        found.look_at_others(document, "answer", leaving=ENVELOPE)
     if not isinstance(document.get("result", {}), dict):
         found.look(document, "result", "result")
 
 
 def _look_at_task(found: Texts, task: Json, path: str) -> None:
-    found.look_at_fixed(task, "id", f"{path}id")
+    if not says_nothing(task.get("id")):
+        found.look_at_fixed(task, "id", f"{path}id")
     found.look(task, "status", f"{path}status", leaving=STATUS)
     found.look(task, "artifacts", f"{path}artifacts")
     found.look(task, "metadata", f"{path}metadata")
-    found.look_at_others(task, f"{path}task", leaving=TASK)
+    if not TASK.issuperset(task):
+        found.look_at_others(task, f"{path}task", leaving=TASK)
     listed = task.get("history")
     history: list[Any] = listed if isinstance(listed, list) else []
     if listed is not history:

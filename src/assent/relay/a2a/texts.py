@@ -46,6 +46,7 @@ NAMES = frozenset(
     | FREE
 )
 
+SPECIAL = STRUCTURE | OPAQUE | FREE
 
 PLAIN = frozenset(
     {"", "2.0", "text", "data", "file", "task", "message", "status-update", "artifact-update"}
@@ -93,7 +94,8 @@ class Texts:
         if isinstance(value, dict) and name not in FREE:
             for member in value:
                 if member in leaving:
-                    self.look_at_fixed(value, member, _step(path, f".{member}"))
+                    if not says_nothing(value[member]):
+                        self.look_at_fixed(value, member, _step(path, f".{member}"))
                 else:
                     self._member(value, member, path, free=False, depth=1)
         else:
@@ -153,13 +155,20 @@ class Texts:
         place = _step(path, f".{name[:LONGEST_STEP]}")
         if free or name not in NAMES:
             self._add(Place(Piece(place, name, "key"), holder, name))
-        elif name in OPAQUE and isinstance(item, str):
-            self._file(holder, name, place)
+        elif name in SPECIAL:
+            if name in OPAQUE and isinstance(item, str):
+                self._file(holder, name, place)
+                return
+            if name in STRUCTURE and not isinstance(item, dict):
+                if not says_nothing(item):
+                    self.look_at_fixed(holder, name, place)
+                return
+            free = name in FREE
+        if type(item) is str and depth <= MAX_DEPTH:  # the short way: most of what there is
+            if item:
+                self._add(Place(Piece(place, item), holder, name))
             return
-        elif name in STRUCTURE and not isinstance(item, dict):
-            self.look_at_fixed(holder, name, place)
-            return
-        self._collect(item, holder, name, place, free=free or name in FREE, depth=depth)
+        self._collect(item, holder, name, place, free=free, depth=depth)
 
     def _file(self, holder: Json, name: str, path: str) -> None:
         text = text_in(holder[name])

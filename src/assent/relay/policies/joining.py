@@ -43,7 +43,7 @@ def part_of(path: str) -> Member | None:
 
 def join(pieces: Sequence[Scannable], members: Sequence[Member | None]) -> Joined:
     """The texts to look at: single ones, and joined ones wherever several belong together."""
-    if not any(members):
+    if sum(member is not None for member in members) < 2:
         return Joined(scannables=pieces, numbers=range(len(pieces)), spans=[])
     groups: dict[Hashable, list[int]] = {}
     for number, member in enumerate(members):
