@@ -119,3 +119,15 @@ def test_what_the_settings_file_says_is_listed_and_left_alone(folder: Path) -> N
         ("group", "remove", "reviewers"),
     ):
         assert "settings file" in refused(*words)
+
+
+def test_who_has_another_server_in_mind_is_told_and_gets_no_new_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSENT_SERVER", "https://assent.example/")
+    result = relay("agent", "add", "weather", "https://weather.example")
+    assert "about the database assent.db, not about the server at https://assent.example" in result.stderr
+    assert isinstance(result.exception, AssentError)
+    assert not (folder / "assent.db").exists()
+    monkeypatch.setenv("ASSENT_SERVER", "http://127.0.0.1:8400/")
+    assert "not about the server" not in done("agent", "add", "weather", "https://weather.example").stderr

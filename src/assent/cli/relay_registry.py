@@ -87,6 +87,10 @@ def in_registry(
     tenant: str,
     create: bool = False,
 ) -> T:
-    """Run `work` on the registry in a file."""
+    """Run `work` on the registry in a file; none is made for somebody who has another server in mind."""
     settings = loaded(config, db=db).settings
+    server = os.environ.get("ASSENT_SERVER", settings.public_url).rstrip("/")
+    if server != settings.public_url:
+        click.echo(f"This is about the database {settings.db}, not about the server at {server}.", err=True)
+        create = False
     return with_store(settings.db, lambda store: work(Registry(store, settings, tenant)), create=create)
