@@ -9,11 +9,13 @@ from typing import Any
 import apsw
 import pytest
 
+from assent.desk.answer import Answer
 from assent.ports.store import Delivery
 from assent.protocol.callback import RETRY_SCHEDULE
 from assent.relay.holds.body import body_of
 from assent.relay.holds.envelope import Frozen
 from assent.server.serving import bind
+from tests.relay.a2a.raw_agent import raw_agent, writing
 from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
 from tests.relay.holds.holding import (
     DONE,
@@ -28,6 +30,8 @@ from tests.relay.holds.holding import (
 )
 from tests.server.running import RunningServer
 from tests.waiting import eventually
+
+GATEWAY_LATE = b"HTTP/1.1 504 Late\r\ncontent-length: 0\r\n\r\n"
 
 
 @contextmanager
@@ -69,6 +73,7 @@ def delivery(server: RunningServer, case_id: str) -> Delivery:
 def forge(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> None:
     """Write into the database as nobody should."""
     database = apsw.Connection(str(folder / "cases.db"))
+    database.set_busy_timeout(15_000)
     database.execute("UPDATE holds SET envelope = ?, body = ? WHERE id = ?", (envelope, body, hold_id))
     database.close()
 
@@ -178,3 +183,38 @@ def test_a_caller_that_is_gone_is_not_served_by_an_old_approval(agent: SdkAgent,
         kept = settled(server, decide(server, task_id))
         assert body_of(kept).failure == "The caller may no longer call this agent."
         assert "gone tulip" not in agent.executor.texts
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{", GATEWAY_LATE])
+def test_a_message_that_may_have_arrived_is_sent_once_more_at_most(tmp_path: Path, answer: bytes) -> None:
+    with raw_agent() as agent, holding_server(tmp_path, {"errands": agent.url}) as server:
+        agent.behave = writing(answer)
+        task_id = send(server, "echo tulip")
+        hold = decide(server, task_id)
+        for attempt in (1, 2):
+            tried(server, hold.case_id, attempt)
+            server.advance(hours=30)
+            server.deliver()
+        settled(server, hold)
+        task = call(server, "GetTask", id=task_id)
+        assert task["status"]["state"] == "TASK_STATE_FAILED"
+        assert "is not known" in task["status"]["message"]["parts"][0]["text"]
+        assert len(agent.requests) == 2
+
+
+def test_an_approved_message_goes_to_nobody_but_whom_the_reviewer_saw(tmp_path: Path) -> None:
+    with (
+        raw_agent() as agent,
+        raw_agent() as other,
+        holding_server(tmp_path, {"errands": agent.url, "others": other.url}) as server,
+    ):
+        task_id = send(server, "echo tulip")
+        hold = pending(server, task_id)
+        database = apsw.Connection(str(tmp_path / "cases.db"))
+        database.execute("UPDATE holds SET sink = 'others' WHERE id = ?", (hold.id,))
+        database.close()
+        answer = Answer(action="approve", data={}, path="browser_submit", actor="link:reviewer")
+        server.run(server.parts.desk.answer(hold.case_id, answer))
+        settled(server, hold)
+        assert not agent.requests
+        assert not other.requests
