@@ -43,6 +43,10 @@ class BrokenOff(Exception):
     """The answer had begun, and did not end."""
 
 
+class HungUp(ConnectionResetError):
+    """The connection ended before an answer came; what was sent may have arrived."""
+
+
 class Response:
     """An answer: its head, and its body as it comes."""
 
@@ -211,7 +215,7 @@ class _Connection(asyncio.Protocol):
             unbounded = not {"content-length", "transfer-encoding"} & response.headers.keys()
             response.end(None if unbounded and error is None else BrokenOff("the answer broke off"))
         elif self._answering is not None and not self._answering.done():
-            self._answering.set_exception(ConnectionResetError("the agent hung up"))
+            self._answering.set_exception(HungUp("the agent hung up"))
 
     # What the parser calls
 

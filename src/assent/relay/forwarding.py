@@ -14,7 +14,7 @@ from assent.relay.a2a.gathering import gathered
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data
-from assent.relay.agent_http import Response
+from assent.relay.agent_http import BrokenOff, HungUp, Response
 from assent.relay.calls import Calls
 from assent.relay.registry import Agent
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, explained, kind_of
@@ -23,6 +23,8 @@ from assent.relay.way import Way
 CANCEL_WITHIN_S = 10.0
 # What whoever stands before an agent says while the agent is away.
 AWAY = frozenset({429, 502, 503, 504})
+DOUBT = frozenset({502, 504})
+"""Those after which the agent may have the message."""
 
 Named = Callable[[str], Awaitable[None]]
 """Told the agent's name for the task, as soon as a stream says it."""
@@ -41,7 +43,7 @@ class Forwarding:
         """
         calls = self._calls
         call = await calls.outward(way)
-        url = await calls.url_for(way, call)
+        url = await self._url_for(way, call)
         try:
             async with asyncio.timeout(calls.limits.call_for.total_seconds()):
                 reply = await self._ask(way, call, url, named)
@@ -67,12 +69,22 @@ class Forwarding:
         """The dialect to call an agent in: one that it speaks."""
         return await self._calls.spoken(sink, preferred)
 
+    async def _url_for(self, way: Way, call: A2ACall) -> URL:
+        """Where the agent takes this call; whatever becomes of reading its card, nothing was sent yet."""
+        try:
+            return await self._calls.url_for(way, call)
+        except A2AProblem as problem:
+            if isinstance(problem.__cause__, BrokenOff | HungUp):
+                raise A2AProblem(problem.kind, problem.message) from None
+            raise
+
     async def _ask(self, way: Way, call: A2ACall, url: URL, named: Named) -> A2AReply:
         upstream, sink = self._calls.upstream, way.subscription.sink
         response = await upstream.begin(sink, call.method, url, headers=way.headers, body=call.body())
         try:
             if response.status in AWAY:
-                raise A2AProblem("unreachable", "The agent is away.")
+                doubt = BrokenOff("who stands before it gave up") if response.status in DOUBT else None
+                raise A2AProblem("unreachable", "The agent is away.") from doubt
             if kind_of(response) == EVENTS_TYPE:
                 return await self._gather(call, response, named)
             kind, body = kind_of(response), await upstream.read_whole(response)

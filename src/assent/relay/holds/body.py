@@ -55,6 +55,8 @@ class HoldBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     resolution: Resolution | None = None
     ran_as: str | None = None
     """The agent's name for the task that the message has led to, while its answer is still waited for."""
+    sent: int = 0
+    """How often it was sent without anybody knowing whether it arrived."""
     done_at: datetime | None = None
     """When all that follows from the resolution was done."""
     failure: str | None = None

@@ -10,12 +10,13 @@ from assent.ports.relay_store import HoldRow
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, Kind
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.agent_http import ConnectTimeout
+from assent.relay.agent_http import BrokenOff, ConnectTimeout, HungUp
 from assent.relay.faces import BROKEN
-from assent.relay.forwarding import Forwarding, answering_call, task_call, way_back
+from assent.relay.forwarding import Forwarding, Named, answering_call, task_call, way_back
 from assent.relay.holds.body import HoldBody, body_of, frozen_of
 from assent.relay.holds.envelope import Frozen
 from assent.relay.holds.settling import Settling, parties_of
+from assent.relay.holds.showing import label
 from assent.relay.own import Handle
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Registry, Subscription
@@ -25,6 +26,8 @@ from assent.relay.way import Taken, Way
 APPROVED = "Approved"
 """What an agent is told that asked for input, where the reviewer said nothing."""
 CHANGED = "What was stored is not what was shown to the reviewer; it was not forwarded."
+UNSURE = "The message was sent twice and never answered; whether the agent has it is not known."
+MOST_SENT = 2
 NOT_ALLOWED = "The caller may no longer call this agent."
 PASSING: frozenset[Kind] = frozenset({"unreachable", "busy", "internal"})
 """What may be different later: nothing that an agent has answered."""
@@ -99,7 +102,7 @@ class Resuming:
         except Taken:
             await self._taken_over(hold)
         except CaseNotFound:
-            await self.settling.fail(hold, NOT_ALLOWED)
+            await self._failed(hold.id, NOT_ALLOWED)
         except Unavailable as outage:
             raise Later(outage.message) from outage
         except A2AProblem as problem:
@@ -110,10 +113,11 @@ class Resuming:
             await self._left(hold, body, way, reply)
 
     async def _is_what_was_shown(self, hold: HoldRow, body: HoldBody) -> bool:
-        """Whether the digest is the one on the reviewer's page, as long as there is one."""
+        """Whether digest, caller and agent are those on the reviewer's page, as long as there is one."""
         found = await self.settling.store.case_and_offer(hold.case_id)
         held = found[1].context.get("held_message") if found is not None else None
-        return not isinstance(held, dict) or held.get("digest") == body.digest
+        shown = {"digest": body.digest, "caller": label(hold.source), "agent": label(hold.sink)}
+        return not isinstance(held, dict) or all(held.get(name) == value for name, value in shown.items())
 
     async def _carry(self, hold: HoldRow, body: HoldBody, frozen: Frozen, way: Way) -> A2AReply:
         matter = frozen.frame.matter
@@ -127,7 +131,24 @@ class Resuming:
             if current is not None:
                 await self.settling.note(current, replace(body_of(current), ran_as=task_id))
 
-        return await self._forwarding.forward(way, named)
+        return await self._send(hold, body, way, named)
+
+    async def _send(self, hold: HoldRow, body: HoldBody, way: Way, named: Named) -> A2AReply:
+        """Forward a message, and once more at most if nobody knows whether it has arrived.
+
+        What is about to be sent is written down before: a server that is killed does not know either.
+        """
+        if body.sent >= MOST_SENT:
+            raise A2AProblem("agent_response", UNSURE)
+        await self.settling.note(hold, replace(body, sent=body.sent + 1))
+        try:
+            return await self._forwarding.forward(way, named)
+        except (A2AProblem, Unavailable) as problem:
+            if not isinstance(problem.__cause__, BrokenOff | HungUp):
+                current = await self.settling.store.hold(hold.id)
+                if current is not None:
+                    await self.settling.note(current, replace(body_of(current), sent=body.sent))
+            raise
 
     async def _way(self, hold: HoldRow, body: HoldBody, frozen: Frozen) -> Way:
         """The way on, with the agent's credentials as they are now; raises CaseNotFound if there is none."""
