@@ -1,8 +1,10 @@
 import re
+from enum import Enum
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from assent.errors import ValidationFailed
 from assent.protocol.shape import quote, read_shape, whole
@@ -13,8 +15,15 @@ class Point(Struct, forbid_unknown_fields=True):
     label: str | None = None
 
 
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
 class Line(Struct):
     points: list[Point]
+    ends: Literal["round", "flat"] | None = None
+    colours: dict[str, Annotated[Colour, Meta(description="One of two.")]] = {}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +33,8 @@ class Line(Struct):
         ({"points": [{"x": 1, "label": 2}]}, "line.points[0].label: expected string, got integer.", None),
         ({"points": [{}]}, "line.points[0]: `x` is missing.", "line.points[0]"),
         ({"points": [{"x": 1, "y": 2}]}, "line.points[0]: `y` is not a known property.", None),
+        ({"points": [], "ends": "torn"}, "line.ends: use one of flat, round.", "line.ends"),
+        ({"points": [], "colours": {"a": "pink"}}, "line.colours[...]: use one of red, blue.", None),
         (7, "line: expected object, got integer.", "line"),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from assent.errors import BadRequest
 
@@ -20,8 +21,11 @@ _COMPLAINTS = (
     ),
     (re.compile(r"Expected `str` of length <= (?P<most>\d+)"), "at most {most} characters fit"),
     (re.compile(r"Expected `str` of length >= (?P<least>\d+)"), "at least {least} characters are needed"),
+    (re.compile(r"Expected `str` matching regex .*", re.DOTALL), "this does not have the documented form"),
     (re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`"), "expected {wanted}, got {given}"),
 )
+_NO_CHOICE = "Invalid enum value"
+_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
 _FORMS = re.compile(r"Expected `str` matching regex '\^\(\?:(?P<forms>.*)\)\$\(\?!\\+n\)'")
 _FORM = re.compile(r"(?P<fixed>[a-z_-]+)(?P<open>\.\+|\[.*)?")
 
@@ -36,7 +40,7 @@ def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) 
     try:
         return msgspec.convert(raw, shape)
     except msgspec.ValidationError as misfit:
-        reason, path = complaint(misfit)
+        reason, path = complaint(misfit, shape)
     except (UnicodeError, RecursionError):
         reason, path = "holds characters or a depth that JSON cannot carry", ""
     raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
@@ -54,13 +58,45 @@ def quote(text: str, limit: int = 60) -> str:
     return visible if len(text) <= limit else visible + "..."
 
 
-def complaint(misfit: msgspec.ValidationError) -> tuple[str, str]:
+def complaint(misfit: msgspec.ValidationError, shape: Any) -> tuple[str, str]:
     """What does not fit, in words for whoever sent it, and where: a path with a dot in front, or nothing."""
     text = str(misfit)
     place = _PLACE.search(text)
-    if place is None:
-        return _reword(text), ""
-    return _reword(text[: place.start()]), quote(place["path"], 120)
+    path = "" if place is None else place["path"]
+    reason = text if place is None else text[: place.start()]
+    if reason.startswith(_NO_CHOICE) and (names := _choices(shape, path)):
+        return f"use one of {', '.join(names)}", quote(path, 120)
+    return _reword(reason), quote(path, 120)
+
+
+def _choices(shape: Any, path: str) -> list[str]:
+    """The values that may stand at this place; none if that cannot be told."""
+    found = _alternatives(inspect.type_info(shape))
+    for name, _ in _STEP.findall(path):
+        found = [one for outer in found for inner in _within(outer, name) for one in _alternatives(inner)]
+    values: list[object] = []
+    for one in found:
+        if isinstance(one, inspect.EnumType):
+            values += [member.value for member in one.cls]
+        elif isinstance(one, inspect.LiteralType):
+            values += one.values
+    return [str(value) for value in values]
+
+
+def _alternatives(one: inspect.Type) -> list[inspect.Type]:
+    if isinstance(one, inspect.Metadata):
+        return _alternatives(one.type)
+    if isinstance(one, inspect.UnionType):
+        return [inner for each in one.types for inner in _alternatives(each)]
+    return [one]
+
+
+def _within(outer: inspect.Type, name: str) -> list[inspect.Type]:
+    if isinstance(outer, inspect.StructType):
+        return [field.type for field in outer.fields if field.encode_name == name]
+    if isinstance(outer, inspect.CollectionType):
+        return [outer.item_type]
+    return [outer.value_type] if isinstance(outer, inspect.DictType) else []
 
 
 def _reword(reason: str) -> str:

@@ -169,7 +169,7 @@ def decode(
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        reason, path = complaint(error)
+        reason, path = complaint(error, decoder.type)
         place = path.lstrip(".")
         raise misfit(f"{place}: {reason}." if place else f"{reason}.") from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

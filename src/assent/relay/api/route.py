@@ -78,7 +78,7 @@ def read_json(request: ApiRequest, model: type[T]) -> T:
     try:
         return msgspec.json.decode(request.body, type=model)
     except msgspec.ValidationError as misfit:
-        raise _refusal(misfit) from misfit
+        raise _refusal(misfit, model) from misfit
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidJson(f"The body is not valid JSON: {error}.") from error
 
@@ -88,7 +88,7 @@ def read_query(request: ApiRequest, model: type[T]) -> T:
     try:
         found = msgspec.convert(dict(request.query), model, strict=False)
     except msgspec.ValidationError as misfit:
-        raise _refusal(misfit) from misfit
+        raise _refusal(misfit, model) from misfit
     for name in request.query:
         # What is not asked for is left out; the text "null" says nothing else.
         if request.query[name].lower() == "null" and _is_none(found, name):
@@ -100,7 +100,7 @@ def _is_none(found: Any, name: str) -> bool:
     return any(one.encode_name == name and getattr(found, one.name) is None for one in fields(found))
 
 
-def _refusal(misfit: msgspec.ValidationError) -> ValidationFailed:
-    reason, path = complaint(misfit)
+def _refusal(misfit: msgspec.ValidationError, model: Any) -> ValidationFailed:
+    reason, path = complaint(misfit, model)
     place = path.lstrip(".")
     return ValidationFailed(f"{place}: {reason}." if place else f"{reason}.")
