@@ -12,6 +12,7 @@ from assent.ports.relay_store import HoldRow
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import DONE, errand, pending, reason, settled, task_of, texts
 from tests.server.running import ReviewPage, RunningServer
+from tests.waiting import eventually
 
 PATH = "/relay/v1/approvals"
 
@@ -171,6 +172,7 @@ def test_lists_are_filtered_and_cut_into_pages(server: RunningServer, rita: http
     by_task = rita.get(PATH, params={"taskId": holds[0].task_id}).json()
     assert [one["id"] for one in by_task["content"]] == [holds[0].id]
     rita.post(f"{PATH}/{holds[0].id}/resolve", json={"action": "REJECTED"})
+    assert eventually(lambda: rita.get(f"{PATH}/{holds[0].id}").json()["completedAt"])
     done = rita.get(PATH, params={"status": "REJECTED", "policyName": "No violet"}).json()
     assert [one["id"] for one in done["content"]] == [holds[0].id]
     everything = rita.get(PATH, params={"status": "ALL", "policyName": "No violet"}).json()
