@@ -13,7 +13,7 @@ from assent.relay.detectors.registry import Detectors
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
-from tests.relay.judged import judged_relay, put_in_force
+from tests.relay.judged import MemoryTrail, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft
 
 SAID = "tulip-1234"
@@ -30,8 +30,9 @@ DRAFTS: dict[str, dict[str, Any]] = {
 class Line:
     """Any of the callers, before the agent."""
 
-    def __init__(self, agent: RawAgent, client: httpx.Client) -> None:
+    def __init__(self, agent: RawAgent, trail: MemoryTrail, client: httpx.Client) -> None:
         self.agent = agent
+        self.trail = trail
         self._client = client
 
     def call(
@@ -63,7 +64,7 @@ def line() -> Iterator[Line]:
         with judged_relay(settings, store, Detectors([RegexDetector()])) as relay:
             url = f"{relay.url}/relay/v1/agents/raw"
             with httpx.Client(base_url=url, timeout=10) as client:
-                found = Line(agent, client)
+                found = Line(agent, relay.trail, client)
                 for name in DRAFTS:  # from now on each has a task
                     agent.behave = answering(200, encoded(rpc(task=task(name))))
                     assert found.call(name, sending()).status_code == 200
@@ -151,6 +152,25 @@ def test_what_travels_beside_a_message_is_looked_at(line: Line, path: str, heade
     line.agent.behave = answering(200, encoded({"task": task("asks")}))
     assert line.call("asks", {"message": message()}, path, headers).status_code == 403
     assert line.reached == "[]"
+
+
+def test_the_audit_has_no_id_in_which_something_was_found(line: Line):
+    for place in ("the id of the message", "a conversation"):
+        line.call("asks", ASKED[place], headers={"X-Correlation-Id": place.replace(" ", "-")})
+        told = line.trail.of(place.replace(" ", "-"))
+        assert len(told) == 2
+        assert SAID not in repr(told)
+
+
+@pytest.mark.parametrize(
+    "path", ["/message:send?taskId=", "/tasks/t-hears:cancel?id=", "/tasks/t-hears:cancel?task_id="]
+)
+def test_a_task_in_the_query_must_be_the_callers_too(line: Line, path: str):
+    line.agent.behave = answering(200, encoded({"task": task("hears")}))
+    document = {"message": message()} if "send" in path else {}
+    assert line.call("hears", document, path + "t-asks").status_code == 404
+    assert line.reached == "[]"
+    assert line.call("hears", document, path + "t-hears").status_code == 200
 
 
 @pytest.mark.parametrize("place", ["the id of the message", "a conversation", "the id of the request"])

@@ -18,7 +18,7 @@ from assent.relay.audit.bodies import kept_body
 from assent.relay.audit.event import transport_of
 from assent.relay.audit.trail import Trail
 from assent.relay.policies.evaluation import Outcome
-from assent.relay.policies.finding import Finding
+from assent.relay.policies.finding import Finding, untold
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
 from assent.relay.way import Way
@@ -63,6 +63,7 @@ class Communication:
     def note(self, way: Way, told: Told, took_for: timedelta) -> None:
         """Write down a call that has come to its end; raises Unavailable."""
         call, ledger, dialect = way.call, way.ledger, way.call.dialect
+        found = [one for of_leg in ledger.findings.values() for one in of_leg]
         reply = told.reply if not told.streamed else _gathered(call, told)
         about = reply if reply is not None and reply.error is None else None
         metadata: dict[str, Any] = {
@@ -83,9 +84,11 @@ class Communication:
                 action=_action(ledger.outcome, told, reply),
                 transport=way.transport or transport_of(dialect),
                 message=_words(told, reply) if not way.pushed else "The agent pushed a notification.",
-                task_id=(about.task_id if about is not None else None) or call.task_id,
-                context_id=(about.context_id if about is not None else None) or call.context_id,
-                message_id=call.message_id,
+                task_id=untold((about.task_id if about is not None else None) or call.task_id, found),
+                context_id=untold(
+                    (about.context_id if about is not None else None) or call.context_id, found
+                ),
+                message_id=untold(call.message_id, found),
                 task_state=state,
                 took_for=took_for,
                 payload=self._payload(way, told, reply, state),

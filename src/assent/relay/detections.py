@@ -11,7 +11,7 @@ from assent.relay.audit.trail import Trail
 from assent.relay.inspection import Exchange
 from assent.relay.policies.book import Applied
 from assent.relay.policies.evaluation import Evaluation
-from assent.relay.policies.finding import Finding, without_texts
+from assent.relay.policies.finding import Finding, untold, without_texts
 from assent.relay.policies.policy import Action, Leg
 
 MOST_COMPARED = 1_000
@@ -59,9 +59,9 @@ def _event(kind: str, trail: Trail, leg: Leg, exchange: Exchange, found: Evaluat
         action=_action(matched, failed=bool(unchecked)),
         transport=transport_of(exchange.call.dialect),
         message=_words(matched, failed=bool(unchecked)),
-        task_id=about.task_id or exchange.task_id,
-        context_id=about.context_id,
-        message_id=about.message_id,
+        task_id=untold(about.task_id, found.findings) or exchange.task_id,
+        context_id=untold(about.context_id, found.findings),
+        message_id=untold(about.message_id, found.findings),
         metadata=metadata,
     )
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, unquote_plus
+from urllib.parse import parse_qsl, quote, unquote_plus
 
 import msgspec
 from msgspec import Struct
@@ -114,9 +114,9 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         """Every task that is named in any place an agent may look at, each once."""
         params, message = self.params, self.message
         nowhere = NAMING_TASKS.isdisjoint(params) and (message is None or NAMING_TASKS.isdisjoint(message))
-        if nowhere and self.path_task is None and self.operation in SENDS:
+        if nowhere and self.path_task is None and self.operation in SENDS and not self.query:
             return []
-        named = [self.path_task, text_of(params, TASK_ID), text_of(message, TASK_ID)]
+        named = [self.path_task, text_of(params, TASK_ID), text_of(message, TASK_ID), *self._in_query()]
         if self.operation in BY_ID or (self.dialect.legacy and self.operation in PUSH_BY_ID):
             named.append(text_of(params, ("id",)))
         named += [_resource_task(params, name) for name in ("name", "parent")]
@@ -127,6 +127,17 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
                 raise A2AProblem("params", "referenceTaskIds must be a list of texts.")
             named += references
         return list(dict.fromkeys(one for one in named if one))
+
+    def _in_query(self) -> list[str]:
+        """The tasks that the query names, where an agent might look for them too."""
+        if not self.query:
+            return []
+        names = {*TASK_ID, "id"} if self.operation in BY_ID | SENDS else {*TASK_ID}
+        asked = parse_qsl(self.query)
+        resources = [
+            _resource_task({name: value}, name) for name, value in asked if name in ("name", "parent")
+        ]
+        return [value for name, value in asked if name in names] + [one for one in resources if one]
 
     @lazy
     def _texts(self) -> Texts:

@@ -20,6 +20,7 @@ from assent.relay.holds.envelope import Frozen
 from assent.relay.holds.holder import text_digest
 from assent.relay.holds.places import Place
 from assent.relay.inspection import Exchange
+from assent.relay.policies.finding import untold
 from assent.relay.taskbook import Entry
 
 MOST_TEXTS = 2_000
@@ -89,7 +90,7 @@ class Taking(Struct, frozen=True, kw_only=True):
             data=data_parts(exchange, self.reply),
             summary=summary_of(frame.matter, subscription, matched),
             context_id=entry.context_id or entry.id,
-            message_id=exchange.call.message_id,
+            message_id=untold(exchange.call.message_id, matched.findings),
             policy=matched.policy,
             matched=matched.content,
             texts=tuple(dict.fromkeys(text_digest(piece.text) for piece in self.pieces[:MOST_TEXTS])),
@@ -132,7 +133,7 @@ class Taking(Struct, frozen=True, kw_only=True):
                 transport="JSONRPC" if frame.dialect.rpc else "REST",
                 message=message,
                 task_id=hold.task_id,
-                message_id=exchange.call.message_id,
+                message_id=untold(exchange.call.message_id, self.matched.findings),
                 task_state=state,
                 metadata=metadata,
             )
