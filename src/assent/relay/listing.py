@@ -22,12 +22,12 @@ async def listed(own: OwnTasks, subscription: Subscription, call: A2ACall, reply
         return reply
     shown = [await _as_told(own, subscription, call, one) for one in tasks]
     known = {one.get("id") for one in shown if isinstance(one, dict)}
-    waiting = [one for one in await _waiting(own, subscription, call) if one["id"] not in known]
-    if not waiting and all(new is old for new, old in zip(shown, tasks, strict=True)):
+    untold = [one for one in await _untold(own, subscription, call) if one["id"] not in known]
+    if not untold and all(new is old for new, old in zip(shown, tasks, strict=True)):
         return reply
-    result = reply.result | {"tasks": [*waiting, *shown]}
+    result = reply.result | {"tasks": [*untold, *shown]}
     if isinstance(result.get("totalSize"), int):
-        result["totalSize"] += len(waiting)
+        result["totalSize"] += len(untold)
     document = reply.document | {"result": result} if reply.dialect.rpc else result
     return replace(reply, document=document)
 
@@ -54,13 +54,13 @@ def _unasked(task: Json) -> Json:
     return task | {"status": kept | {"state": working}}
 
 
-async def _waiting(own: OwnTasks, subscription: Subscription, call: A2ACall) -> Sequence[Json]:
+async def _untold(own: OwnTasks, subscription: Subscription, call: A2ACall) -> Sequence[Json]:
     """Tasks that only the relay knows, on the first page that could have them."""
     asked = _asked(call)
     if own.guard is None or any(asked.get(name) for name in PAGE_TOKEN):
         return []
     context_id = next((asked[name] for name in CONTEXT_ID if asked.get(name)), None)
-    found = [own.face(call.dialect, one) for one in await own.guard.waiting(subscription)]
+    found = [own.face(call.dialect, one) for one in await own.guard.untold(subscription)]
     return [
         one
         for one in found

@@ -47,8 +47,8 @@ class Guard(Protocol):
         """End a task that waits for a person; raises A2AProblem if a person was faster."""
         ...
 
-    async def waiting(self, subscription: Subscription) -> Sequence[Entry]:
-        """Some of the caller's tasks that wait for a person and of which the agent knows nothing."""
+    async def untold(self, subscription: Subscription) -> Sequence[Entry]:
+        """Some of the caller's tasks that are or were held and of which the agent knows nothing."""
         ...
 
 

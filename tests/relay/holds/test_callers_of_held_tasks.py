@@ -116,6 +116,21 @@ def test_held_tasks_stand_in_the_callers_list_and_in_nobody_elses(server: Runnin
     asyncio.run(run())
 
 
+def test_a_held_task_stays_in_its_callers_list_however_it_ends(server: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(server) as made:
+            rejected, withdrawn, approved = [(await made.send("echo tulip"))[0].task for _ in range(3)]
+            settled(server, decide(server, rejected.id, "reject"))
+            await made.unary.cancel_task(CancelTaskRequest(id=withdrawn.id))
+            settled(server, decide(server, approved.id))
+            listed = {one.id: one for one in (await made.unary.list_tasks(ListTasksRequest())).tasks}
+            for sent, state in ((rejected, CANCELED), (withdrawn, CANCELED), (approved, DONE)):
+                assert listed[sent.id].status.state == state
+                assert reason(listed[sent.id]) == reason(await task_of(made, sent.id))
+
+    asyncio.run(run())
+
+
 def test_the_same_message_again_meets_the_hold_it_has(agent: SdkAgent, server: RunningServer) -> None:
     async def run() -> None:
         async with errand(server) as made:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from assent.errors import AlreadyClosed, CaseExpired
-from assent.ports.relay_store import HoldFilter
+from assent.ports.relay_store import HoldFilter, HoldStatus
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.holds.holds import Holds, owner_of
 from assent.relay.holds.settling import Settling
@@ -15,6 +15,7 @@ from assent.relay.taskbook import Entry
 DECIDED = "A decision has just been made; ask for the task again."
 WITHDRAWN = "Its caller canceled the task."
 MOST_LISTED = 50
+PENDING_FIRST: tuple[HoldStatus | None, ...] = ("PENDING", None)
 
 
 class TaskGuard:
@@ -41,9 +42,14 @@ class TaskGuard:
             raise A2AProblem("not_cancelable", DECIDED)
         return ended
 
-    async def waiting(self, subscription: Subscription) -> Sequence[Entry]:
-        """See `Guard`; the newest."""
-        asked = HoldFilter(status="PENDING", source=subscription.source.name, sink=subscription.sink.id)
-        holds, _ = await self._holds.store.holds(subscription.tenant, asked, page=0, size=MOST_LISTED)
-        found = [await self._settling.entry(hold) for hold in holds]
-        return [one for one in found if one is not None and one.upstream_id is None]
+    async def untold(self, subscription: Subscription) -> Sequence[Entry]:
+        """See `Guard`; the newest of those that wait, then the newest of all."""
+        found: dict[str, Entry] = {}
+        for status in PENDING_FIRST:
+            asked = HoldFilter(status=status, source=subscription.source.name, sink=subscription.sink.id)
+            holds, _ = await self._holds.store.holds(subscription.tenant, asked, page=0, size=MOST_LISTED)
+            for hold in holds:
+                entry = None if hold.task_id in found else await self._settling.entry(hold)
+                if entry is not None and entry.upstream_id is None:
+                    found[hold.task_id] = entry
+        return list(found.values())
