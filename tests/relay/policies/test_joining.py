@@ -1,6 +1,7 @@
 """What stands half in one text and half in the next is found, and told where it stands."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -91,3 +92,15 @@ def test_what_a_person_let_pass_is_not_held_again_but_still_masked() -> None:
     assert (spared.outcome, [one.action.value for one in spared.findings]) == (Outcome.MASK, ["MASK"])
     assert [one.policy.policy_id for one in spared.clean] == ["hold"]
     assert sparing(found, set(), all_approved=False).outcome is Outcome.HOLD
+
+
+def test_many_matches_without_width_cost_no_more_than_one() -> None:
+    pieces = [Scannable(f"message.parts[{place}].text", "rose ") for place in range(5_000)]
+    joined = join(pieces, [Member("m", True) for _ in pieces])
+    looking = inspector([regex_policy(r"(?=rose)", "LOG")], RegexDetector()).inspect(joined.scannables, **WAY)
+    found = asyncio.run(looking)
+    assert len(found.findings) == 1_000
+    started = time.thread_time()
+    told = told_of_each(found, joined, pieces)
+    assert time.thread_time() - started < 1
+    assert {one.piece for one in told.findings} == set(range(5_000))

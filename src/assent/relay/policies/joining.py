@@ -73,16 +73,28 @@ def join(pieces: Sequence[Scannable], members: Sequence[Member | None]) -> Joine
 def told_of_each(found: Evaluation, joined: Joined, pieces: Sequence[Scannable]) -> Evaluation:
     """The evaluation with every finding in the place of a single text, and each told once."""
     findings: dict[tuple[Hashable, ...], Finding] = {}
-    for one in found.findings:
+    for one in _without_likes(found.findings, joined):
         for place in _places(one, joined, pieces):
-            key = (
-                *(place.policy_id, place.policy_version, place.detector, place.entity),
-                *(place.piece, place.start, place.end),
-            )
+            key = (*_name(place), place.piece, place.start, place.end)
             known = findings.get(key)
             if known is None or known.score < place.score:
                 findings[key] = place
     return replace(found, findings=tuple(findings.values()))
+
+
+def _without_likes(findings: Iterable[Finding], joined: Joined) -> Iterator[Finding]:
+    """Of all that was found somewhere in one joined text, the surest: each would be told of every piece."""
+    anywhere: dict[tuple[Hashable, ...], Finding] = {}
+    for one in findings:
+        if one.start != one.end or joined.numbers[one.piece] >= 0:
+            yield one
+        elif (known := anywhere.get((*_name(one), one.piece))) is None or known.score < one.score:
+            anywhere[*_name(one), one.piece] = one
+    yield from anywhere.values()
+
+
+def _name(finding: Finding) -> tuple[Hashable, ...]:
+    return finding.policy_id, finding.policy_version, finding.detector, finding.entity
 
 
 def _places(finding: Finding, joined: Joined, pieces: Sequence[Scannable]) -> Iterator[Finding]:
