@@ -24,6 +24,7 @@ from assent.relay.ledger import Ledger
 from assent.relay.own import Handle
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
+from assent.relay.wordless import whereabouts
 
 UNCHECKED = "The message could not be checked, so it was not passed on."
 PLACES = {leg: place for place, leg in enumerate(Leg)}
@@ -102,7 +103,8 @@ async def checked(
     except A2AProblem:
         raise
     except Exception as error:
-        log.exception("a message could not be checked", extra={"correlation_id": way.correlation_id})
+        told = {"correlation_id": way.correlation_id}
+        log.error("a message could not be checked: %s", whereabouts(error), extra=told)
         raise A2AProblem("internal", UNCHECKED) from error
     finally:
         way.handle.asking -= 1

@@ -151,6 +151,16 @@ async def test_whatever_goes_wrong_in_a_detector_holds_the_message(
 
 
 @pytest.mark.anyio
+async def test_the_log_says_where_a_detector_failed_and_nothing_of_the_message(
+    words: WordDetector, caplog: pytest.LogCaptureFixture
+):
+    words.trouble = RuntimeError("my SSN is 536-22-8764")
+    await look(inspector([policy(plugin_draft("x-words", "LOG", words=["fool"]))], words), "hello")
+    assert "RuntimeError < test_inspector.py" in caplog.text
+    assert "536-22-8764" not in caplog.text
+
+
+@pytest.mark.anyio
 async def test_a_policy_whose_detector_is_gone_holds_every_message(patterns: RegexDetector):
     seen = await look(inspector([policy(plugin_draft("x-gone", "LOG"))], patterns), "hello")
     assert seen.outcome is Outcome.HOLD

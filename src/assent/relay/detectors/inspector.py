@@ -13,6 +13,7 @@ from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.book import Applicable, Applied, PolicyBook
 from assent.relay.policies.evaluation import Evaluation, Stage, is_final, judge, untouched
 from assent.relay.policies.policy import Action, Leg, Policy, rule_of
+from assent.relay.wordless import whereabouts
 
 logger = logging.getLogger(__name__)
 MAX_VIEWS = 10_000
@@ -121,8 +122,8 @@ def _scan_now(step: _Step, pieces: Sequence[Scannable]) -> Scan | None:
         return None
     try:
         scan = step.bundle.at_once(pieces, step.wanted)
-    except Exception:
-        logger.exception("The detector for %s failed to look at once.", step.bundle.kind)
+    except Exception as error:
+        logger.error("The detector for %s failed to look at once: %s", step.bundle.kind, whereabouts(error))
         return None
     return scan if scan is None or scan is CLEAN or _is_sound(scan) else None
 
@@ -138,7 +139,7 @@ async def _scan(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     except TimeoutError:
         return _failed(step, f"{bundle.kind} took too long")
     except Exception as error:  # whatever a plug-in raises
-        logger.exception("The detector for %s failed; the message is held.", bundle.kind)
+        logger.error("The detector for %s failed; the message is held: %s", bundle.kind, whereabouts(error))
         return _failed(step, f"{bundle.kind} failed ({type(error).__name__})")
     return scan if scan is CLEAN or _is_sound(scan) else _failed(step, f"{bundle.kind} gave no proper answer")
 
