@@ -108,7 +108,7 @@ def answered(
         (name, compare({key: shown[name][key] for key in value}, value) if name in shown else value)
         for name, value in kind.recap(offer, data)
     )
-    said = kind.outcome(action)
+    said = kind.outcome(offer, action)
     return closed_view(offer, Status.COMPLETED, recap=recap, outcome=said, case={"decision": decision})
 
 

@@ -79,6 +79,13 @@ def test_the_page_of_an_agent_that_asks_has_room_for_an_answer() -> None:
     assert "exactly as it is shown" not in page
 
 
+def test_approving_a_question_is_answering_it() -> None:
+    question, message = offered(held(matter="input", policy=None)), offered(held())
+    actions = HELD_MESSAGES.actions
+    assert [HELD_MESSAGES.outcome(question, action) for action in actions] == ["submit", "reject"]
+    assert [HELD_MESSAGES.outcome(message, action) for action in actions] == ["approve", "reject"]
+
+
 def test_data_is_shown_as_it_is() -> None:
     page = rendered(review_view(offered(held(data=[{"amount": 5000, "to": "<b>"}], data_left_out=2))))
     assert "5000" in page.replace(",", "")

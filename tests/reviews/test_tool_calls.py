@@ -320,7 +320,7 @@ def test_the_page_afterwards_tells_each_decision_and_no_secret() -> None:
     assert told[0][1]["to"] == "eva"
     assert told[0][1]["token"] != kind.replaced(shown)[told[0][0]]["token"]
     assert "hunter" not in str(kind.replaced(shown)) + str(kind.comparable(shown))
-    assert kind.outcome("edit") == "decide_calls"
+    assert kind.outcome(shown, "edit") == "decide_calls"
 
 
 def test_the_example_can_be_opened() -> None:

@@ -85,7 +85,7 @@ class BaseKind(ABC):
         """Which step to show when this one is asked for; None where a page has no steps."""
         return None
 
-    def outcome(self, action: str) -> str:
+    def outcome(self, offer: Offer, action: str) -> str:
         """The name under which the pages have words for what became of it."""
         return action
 

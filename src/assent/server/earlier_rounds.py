@@ -55,7 +55,7 @@ async def _round(kind: KindOf, asked: Asked, changes: Comparison | None) -> Roun
     return Round(
         asked_at=case.created_at,
         prompt=offer.prompt,
-        action=kind(offer).outcome(case.decision.result.action) if case.decision else None,
+        action=kind(offer).outcome(offer, case.decision.result.action) if case.decision else None,
         recap=await recap_of(kind, case, offer),
         changes=changes,
     )

@@ -160,7 +160,7 @@ class PageViews:
 
     def _outcome(self, case: Case, offer: Offer | None) -> str | None:
         action = case.decision.result.action if case.decision else None
-        return self._kind(offer).outcome(action) if offer and action else action
+        return self._kind(offer).outcome(offer, action) if offer and action else action
 
     def pass_on(self, case: Case, link: str, language: Language) -> Response:
         """The link for a colleague."""

@@ -58,6 +58,11 @@ class HeldMessages(BaseKind):
         said = last(pairs, "message")
         return kept(message=said if said and said.strip() else None)
 
+    def outcome(self, offer: Offer, action: str) -> str:
+        """Whoever lets an agent that asked go on has answered it."""
+        asked = read_held(offer.context).matter == "input"
+        return "submit" if asked and action == "approve" else action
+
     def comparable(self, offer: Offer) -> dict[str, Any]:
         """The texts, by where they stand."""
         return {

@@ -128,7 +128,7 @@ class ToolCalls(BaseKind):
 
     # Afterwards
 
-    def outcome(self, action: str) -> str:
+    def outcome(self, offer: Offer, action: str) -> str:
         """Not an approval's: an edit runs as decided, and no new version comes."""
         return _OUTCOMES.get(action, action)
 
