@@ -57,7 +57,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
     """How results are signed."""
     allow_loopback: bool = False
-    """Whether callbacks and default_ref may go to loopback addresses; for development only."""
+    """Whether callbacks, default_ref and the relay may go to loopback addresses; for development only."""
     look: str | None = None
     """A folder with the pages' own look: name, logo, colours, styles, templates, languages."""
     relay: RelaySettings | None = None
