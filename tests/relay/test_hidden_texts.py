@@ -13,26 +13,30 @@ from assent.relay.detectors.registry import Detectors
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
-from tests.relay.judged import MemoryTrail, judged_relay, put_in_force
-from tests.relay.policies.samples import regex_draft
+from tests.relay.judged import Judged, judged_relay, put_in_force
+from tests.relay.policies.samples import plugin_draft, regex_draft
 
 SAID = "tulip-1234"
 REQUESTS = {"requestFromSource": True}
 RESPONSES = {"responseToSource": True}
+UNCHECKED = plugin_draft("x-gone", "LOG")
+"""Nobody can look for this, so that a person has to."""
 DRAFTS: dict[str, dict[str, Any]] = {
     "asks": regex_draft("tuli[p]", "BLOCK", legs=REQUESTS),
     "masks": regex_draft("tuli[p]", "MASK", legs=REQUESTS),
     "hears": regex_draft("tuli[p]", "BLOCK", legs=RESPONSES),
     "hears-masked": regex_draft("tuli[p]", "MASK", legs=RESPONSES),
+    "hears-late": UNCHECKED | {"config": UNCHECKED["config"] | {"enabledLegs": RESPONSES}},
 }
 
 
 class Line:
     """Any of the callers, before the agent."""
 
-    def __init__(self, agent: RawAgent, trail: MemoryTrail, client: httpx.Client) -> None:
+    def __init__(self, agent: RawAgent, relay: Judged, client: httpx.Client) -> None:
         self.agent = agent
-        self.trail = trail
+        self.trail = relay.trail
+        self.holder = relay.holder
         self._client = client
 
     def call(
@@ -64,7 +68,7 @@ def line() -> Iterator[Line]:
         with judged_relay(settings, store, Detectors([RegexDetector()])) as relay:
             url = f"{relay.url}/relay/v1/agents/raw"
             with httpx.Client(base_url=url, timeout=10) as client:
-                found = Line(agent, relay.trail, client)
+                found = Line(agent, relay, client)
                 for name in DRAFTS:  # from now on each has a task
                     agent.behave = answering(200, encoded(rpc(task=task(name))))
                     assert found.call(name, sending()).status_code == 200
@@ -238,6 +242,17 @@ def test_nothing_reaches_a_caller_unseen(line: Line, place: str):
     assert line.reached != "[]"
     assert SAID not in answer.text
     assert "does not let" in answer.text
+
+
+def test_the_id_of_a_call_does_not_have_an_answer_held_again(line: Line):
+    line.agent.behave = answering(
+        200, encoded({**rpc(task=task("hears-late", metadata={"x": "y"})), "id": "7a"})
+    )
+    first = line.call("hears-late", {**about("GetTask", id="t-hears-late"), "id": "7a"})
+    assert "relay_reason" in first.text
+    line.holder.let_pass.update({"t-hears-late", "c-hears-late", "x", "y"})
+    again = line.call("hears-late", {**about("GetTask", id="t-hears-late"), "id": "7a"})
+    assert again.json()["result"]["task"]["metadata"] == {"x": "y"}
 
 
 def test_headers_of_an_agent_say_nothing_of_its_own(line: Line):
