@@ -28,7 +28,7 @@ from assent.relay.a2a.reading import (
     only,
     text_of,
 )
-from assent.relay.a2a.texts import NAMES, Piece, Texts, says_nothing, with_texts
+from assent.relay.a2a.texts import NAMES, Piece, Texts, is_plain, says_nothing, with_texts
 
 BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
 PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
@@ -192,6 +192,12 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             _look_at_config(found, configuration, name, f"{path}.{name}")
         plain = {name for name in configuration if name in KNOWN and says_nothing(configuration[name])}
         found.look_at_others(configuration, path, leaving=configs | plain)
+
+    @property
+    def plain(self) -> bytes | None:
+        """All of it in one piece of JSON, if every text that counts stands there as it is."""
+        beside = self.headers or self.query or self.tenant or self.path_task or self.path_push
+        return self.encoded if not beside and is_plain(self.encoded) else None
 
     def pieces(self) -> list[Piece]:
         """Every text of the message and of what is said beside it, with its path."""

@@ -21,7 +21,7 @@ from assent.relay.a2a.reading import (
     state_of,
     text_of,
 )
-from assent.relay.a2a.texts import Piece, Texts, says_nothing, with_texts
+from assent.relay.a2a.texts import Piece, Texts, is_plain, says_nothing, with_texts
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -160,6 +160,11 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             if not isinstance(one, dict):
                 found.look_at(listed, index, f"tasks[{index}]")
         return ("tasks",)
+
+    @property
+    def plain(self) -> bytes | None:
+        """All of it in one piece of JSON, if every text that counts stands there as it is."""
+        return self.encoded if len(self.result) == 1 and is_plain(self.encoded) else None
 
     def pieces(self) -> list[Piece]:
         """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""

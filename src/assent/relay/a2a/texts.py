@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
+import re2
+
 from assent.ports.detector import Scannable
 from assent.relay.a2a.dialects import ROLES, STATES
 from assent.relay.a2a.files import content_of, text_in
@@ -56,6 +58,10 @@ PLAIN = frozenset(
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 LARGEST_COUNT = 9_999
+PLAIN_BYTES = 16_384
+_OPAQUE_NAMES = tuple(f'"{name}"'.encode() for name in sorted(OPAQUE))
+_NUMBER = re2.compile(rb"(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{100})")
+"""A number that is no ordinary whole one."""
 NOT_MASKED = "What was found stands where nothing can be masked, such as in an id."
 
 Role = Literal["value", "key", "file", "fixed"]
@@ -222,6 +228,22 @@ def _rewritten(value: Any, values: dict[int, dict[str | int, str]], names: dict[
     if len(found) != len(value):
         raise A2AProblem("params", "A name would stand twice in one object.")
     return found
+
+
+def is_plain(encoded: bytes) -> bool:
+    """Whether every text of a document stands in its JSON as it is, each between characters of JSON.
+
+    That is so without escapes, without files that would be unpacked, without numbers that could be written
+    in another way, and with at most one text that others could be joined to. Nor is it nested too deeply.
+    """
+    return (
+        len(encoded) <= PLAIN_BYTES
+        and b"\\" not in encoded
+        and encoded.count(b"{") + encoded.count(b"[") <= MAX_DEPTH
+        and encoded.count(b'"text"') < 2
+        and not any(name in encoded for name in _OPAQUE_NAMES)
+        and _NUMBER.search(encoded) is None
+    )
 
 
 def says_nothing(value: Any) -> bool:

@@ -27,6 +27,8 @@ class _Bundle(Struct, frozen=True, kw_only=True):
     detector: Detector | None
     prepared: PreparedRules | None
     at_once: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
+    clears: Callable[[bytes], bool] | None
+    """Whether nothing fits anywhere in a message as JSON, where a detector can tell."""
     """How a message is scanned without waiting, if the detector knows how: `scan_now` of what it prepared."""
     numbers: Mapping[tuple[str, str], int]
 
@@ -79,6 +81,18 @@ class Inspector:
         if not notable:
             return view.clean
         return judge(applied, [_stage(step, scan) for step, scan in scans], pieces)
+
+    def clears(self, encoded: bytes, *, source: str, sink: str, leg: Leg, at: datetime) -> Evaluation | None:
+        """What becomes of a message if nothing fits in all of its JSON; None if each text has to be seen."""
+        view = self._view(source, sink, leg, at)
+        try:
+            for step in view.steps:
+                if step.bundle.clears is None or not step.bundle.clears(encoded):
+                    return None
+        except Exception:
+            logger.exception("A detector failed to look at a message as a whole.")
+            return None
+        return view.clean
 
     def applies(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[Applied, ...]:
         """The policies that are looked at, in order."""
@@ -183,8 +197,14 @@ def _bundle(kind: str, policies: Sequence[Policy], detector: Detector | None) ->
     except Exception:
         logger.exception("The rules for %s cannot be made ready; their messages are held.", kind)
     numbers = {_key(policy): number for number, policy in enumerate(policies)}
-    at_once = getattr(prepared, "scan_now", None)
-    return _Bundle(kind=kind, detector=detector, prepared=prepared, at_once=at_once, numbers=numbers)
+    return _Bundle(
+        kind=kind,
+        detector=detector,
+        prepared=prepared,
+        at_once=getattr(prepared, "scan_now", None),
+        clears=getattr(prepared, "clears", None),
+        numbers=numbers,
+    )
 
 
 def _step(bundle: _Bundle, places: Mapping[tuple[str, str], int]) -> _Step:

@@ -33,6 +33,7 @@ ONE_PATTERN_WITHIN_S = 0.25
 ENTITY = "REGEX"
 _SENTINEL = r"\z"
 _LONE = re.compile("[\ud800-\udfff]")
+_ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
 _LATE = "the time for it ran out"
 
 
@@ -73,6 +74,7 @@ class PreparedPatterns:
             except PatternRefused as refusal:
                 self._refused[number] = f"its pattern {refusal}"
         fast = [number for number, compiled in self._patterns.items() if compiled.fast is not None]
+        self._anchored = any(_is_anchored(rule.what) for rule in rules)
         self._timed = [number for number in self._patterns if self._patterns[number].timed]
         parts = _parts([(number, self._patterns[number].size) for number in fast])
         self._sets = [found for part in parts for found in _sets(part, rules)]
@@ -98,6 +100,16 @@ class PreparedPatterns:
         if time.thread_time() - started > INLINE_WITHIN_S:
             self._inline = 0
         return found
+
+    def clears(self, encoded: bytes) -> bool:
+        """Whether nothing fits anywhere in this JSON, and so in none of its texts.
+
+        A pattern that fits a text also fits around it, unless it looks for the text's own beginning or end.
+        At both there is a character of JSON, which is no part of a word, as there is none in the text itself.
+        """
+        if self._refused or self._timed or self._anchored or len(encoded) > self._inline:
+            return False
+        return all(group.hits(encoded) == () for group in self._sets)
 
     def _is_clean(self, pieces: Sequence[Scannable]) -> bool:
         """Whether a whole search for everything found nothing, which is so for almost all messages."""
@@ -210,6 +222,11 @@ class _Set:
         if len(found) == 1:
             return ()
         return [self.rules[hit] for hit in sorted(found) if hit != self._sentinel]
+
+
+def _is_anchored(pattern: str) -> bool:
+    """Whether a pattern may ask where a text begins or ends; rather too often than too seldom."""
+    return _ANCHOR.search(pattern.replace("[^", "[")) is not None
 
 
 def _end(matches: list[Match], deadline: float) -> str | None:
