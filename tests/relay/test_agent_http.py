@@ -9,7 +9,8 @@ from yarl import URL
 
 from assent.deliveries.guarded_resolver import GuardedResolver
 from assent.relay import agent_http
-from assent.relay.agent_http import AgentHttp, BadHttp, BrokenOff, ConnectTimeout, Response
+from assent.relay.agent_failures import BadHttp, BrokenOff, ConnectTimeout
+from assent.relay.agent_http import AgentHttp, Response
 
 pytestmark = pytest.mark.anyio
 

@@ -19,6 +19,8 @@ import httptools
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from assent.relay.agent_failures import BadHttp, BrokenOff, ConnectTimeout, HungUp
+
 CONNECT_FOR_S = 5.0
 KEEP_FOR_S = 15.0
 """A connection that nobody used for so long is closed: the agent may be about to do so."""
@@ -29,22 +31,6 @@ MOST_BUFFERED = 128 * 1024
 
 Origin = tuple[str, str, int]
 _TARGET = re.compile(r"[!-~\x80-\xff]+")
-
-
-class ConnectTimeout(TimeoutError):
-    """No connection came about in time; nothing was sent."""
-
-
-class BadHttp(Exception):
-    """What came is not HTTP."""
-
-
-class BrokenOff(Exception):
-    """The answer had begun, and did not end."""
-
-
-class HungUp(ConnectionResetError):
-    """The connection ended before an answer came; what was sent may have arrived."""
 
 
 class Response:

@@ -14,7 +14,8 @@ from assent.relay.a2a.gathering import gathered
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data
-from assent.relay.agent_http import BrokenOff, HungUp, Response
+from assent.relay.agent_failures import BrokenOff, HungUp
+from assent.relay.agent_http import Response
 from assent.relay.calls import Calls
 from assent.relay.registry import Agent
 from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, explained, kind_of

@@ -8,7 +8,8 @@ from yarl import URL
 from assent import __version__
 from assent.errors import AddressRefused
 from assent.relay.a2a.problems import A2AProblem
-from assent.relay.agent_http import AgentHttp, BadHttp, BrokenOff, Response
+from assent.relay.agent_failures import BadHttp, BrokenOff
+from assent.relay.agent_http import AgentHttp, Response
 from assent.relay.limits import RelayLimits
 from assent.relay.patience import Patience
 from assent.relay.registry import Agent

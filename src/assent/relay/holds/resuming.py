@@ -10,7 +10,7 @@ from assent.ports.relay_store import HoldRow
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, Kind
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.agent_http import BrokenOff, ConnectTimeout, HungUp
+from assent.relay.agent_failures import BrokenOff, ConnectTimeout, HungUp
 from assent.relay.faces import BROKEN
 from assent.relay.forwarding import Forwarding, Named, answering_call, task_call, way_back
 from assent.relay.holds.body import HoldBody, body_of, frozen_of
