@@ -26,6 +26,7 @@ DRAFTS: dict[str, dict[str, Any]] = {
     "masks": regex_draft("tuli[p]", "MASK", legs=REQUESTS),
     "hears": regex_draft("tuli[p]", "BLOCK", legs=RESPONSES),
     "hears-masked": regex_draft("tuli[p]", "MASK", legs=RESPONSES),
+    "hears-halves": regex_draft("tuli[p]", "HUMAN_REVIEW_REQUIRED", legs=RESPONSES),
     "hears-late": UNCHECKED | {"config": UNCHECKED["config"] | {"enabledLegs": RESPONSES}},
 }
 
@@ -253,6 +254,16 @@ def test_the_id_of_a_call_does_not_have_an_answer_held_again(line: Line):
     line.holder.let_pass.update({"t-hears-late", "c-hears-late", "x", "y"})
     again = line.call("hears-late", {**about("GetTask", id="t-hears-late"), "id": "7a"})
     assert again.json()["result"]["task"]["metadata"] == {"x": "y"}
+
+
+def test_two_halves_that_a_person_let_pass_are_not_the_whole(line: Line):
+    work = [{"parts": [{"text": "tu"}, {"text": "lip"}]}]
+    line.agent.behave = answering(200, encoded(rpc(task=task("hears-halves", artifacts=work))))
+    asked = about("GetTask", id="t-hears-halves")
+    line.holder.let_pass.update({"tu", "lip"})
+    assert "relay_reason" in line.call("hears-halves", asked).text
+    line.holder.let_pass.add("tulip")
+    assert line.call("hears-halves", asked).json()["result"]["task"]["artifacts"] == work
 
 
 def test_headers_of_an_agent_say_nothing_of_its_own(line: Line):

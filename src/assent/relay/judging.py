@@ -1,7 +1,7 @@
 """Applies a tenant's policies to its messages: lets them pass, masked or not, refuses them, has them held."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from assent.relay.inspection import (
     Verdict,
 )
 from assent.relay.policies.evaluation import Evaluation, Outcome, sparing
-from assent.relay.policies.joining import Joined, Member, join, part_of, told_of_each
+from assent.relay.policies.joining import Joined, Member, across_texts, join, part_of, told_of_each
 from assent.relay.policies.policy import Action, Leg
 from assent.relay.registry import Subscription
 from assent.relay.shelf import Shelf
@@ -149,12 +149,21 @@ class Judge:
     async def _reconsidered(
         self, exchange: Exchange, pieces: Sequence[Scannable], joined: Joined, found: Evaluation
     ) -> Evaluation:
+        across = across_texts(found, joined)
         if joined.spans:
             found = told_of_each(found, joined, pieces)
-        return await self._spared(exchange, pieces, found) if found.outcome is Outcome.HOLD else found
+        if found.outcome is not Outcome.HOLD:
+            return found
+        return await self._spared(exchange, pieces, found, across)
 
-    async def _spared(self, exchange: Exchange, pieces: Sequence[Scannable], found: Evaluation) -> Evaluation:
-        """What a person has let pass before is not held again."""
+    async def _spared(
+        self,
+        exchange: Exchange,
+        pieces: Sequence[Scannable],
+        found: Evaluation,
+        across: Mapping[str, Sequence[int]],
+    ) -> Evaluation:
+        """What a person has let pass before is not held again; halves of it are not the whole."""
         approved = await self._holder.approved(exchange)
         if not approved:
             return found
@@ -163,6 +172,9 @@ class Judge:
             for number, one in enumerate(pieces)
             if text_digest(one.text) in approved or _is_echo(one, exchange)
         }
+        for text, halves in across.items():
+            if text_digest(text) not in approved:
+                passed.difference_update(halves)
         return sparing(found, passed, all_approved=len(passed) == len(pieces))
 
     async def _held(self, leg: Leg, exchange: Exchange, found: Evaluation) -> Verdict:

@@ -21,6 +21,7 @@ from assent.relay.holds.holder import text_digest
 from assent.relay.holds.places import Place
 from assent.relay.inspection import Exchange
 from assent.relay.policies.finding import untold
+from assent.relay.policies.joining import joined_texts
 from assent.relay.taskbook import Entry
 
 MOST_TEXTS = 2_000
@@ -93,7 +94,7 @@ class Taking(Struct, frozen=True, kw_only=True):
             message_id=untold(exchange.call.message_id, matched.findings),
             policy=matched.policy,
             matched=matched.content,
-            texts=tuple(dict.fromkeys(text_digest(piece.text) for piece in self.pieces[:MOST_TEXTS])),
+            texts=tuple(dict.fromkeys(text_digest(text) for text in self._texts())),
         )
         return HoldRow(
             id=hold_id,
@@ -111,6 +112,11 @@ class Taking(Struct, frozen=True, kw_only=True):
             body=msgspec.json.encode(body),
             envelope=self.frozen.data,
         )
+
+    def _texts(self) -> list[str]:
+        """What a person sees, piece by piece and as it reads together."""
+        seen = self.pieces[:MOST_TEXTS]
+        return [*(piece.text for piece in seen), *joined_texts(seen)]
 
     def events(self, trail: Trail, hold: HoldRow) -> list[AuditRow]:
         """What the audit is told."""

@@ -70,6 +70,26 @@ def join(pieces: Sequence[Scannable], members: Sequence[Member | None]) -> Joine
     )
 
 
+def across_texts(found: Evaluation, joined: Joined) -> dict[str, list[int]]:
+    """Joined texts in which something stands in more than one of their members, and which those are."""
+    across: dict[str, list[int]] = {}
+    for one in found.findings:
+        number = joined.numbers[one.piece]
+        if number < 0:
+            group, starts = joined.spans[-1 - number]
+            touched = _touched(one, starts)
+            if len(touched) > 1:
+                across[joined.scannables[one.piece].text] = group
+    return across
+
+
+def joined_texts(pieces: Sequence[Scannable]) -> list[str]:
+    """What the text parts of each message and artifact come to."""
+    joined = join(pieces, [part_of(piece.path) for piece in pieces])
+    pairs = zip(joined.numbers, joined.scannables, strict=True)
+    return [one.text for number, one in pairs if number < 0]
+
+
 def told_of_each(found: Evaluation, joined: Joined, pieces: Sequence[Scannable]) -> Evaluation:
     """The evaluation with every finding in the place of a single text, and each told once."""
     findings: dict[tuple[Hashable, ...], Finding] = {}
@@ -115,7 +135,7 @@ def _places(finding: Finding, joined: Joined, pieces: Sequence[Scannable]) -> It
         yield replace(finding, piece=group[place], path=piece.path, start=start, end=end, text=text)
 
 
-def _touched(finding: Finding, starts: Sequence[int]) -> Iterable[int]:
+def _touched(finding: Finding, starts: Sequence[int]) -> range:
     if finding.start == finding.end:
         return range(len(starts))
     first = max(0, bisect_right(starts, finding.start) - 1)
