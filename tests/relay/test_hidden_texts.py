@@ -121,6 +121,8 @@ ASKED = {
     "the id of the message": sending(message=message(messageId=SAID)),
     "a conversation": sending(message=message(contextId=SAID)),
     "role": sending(message=message(role=SAID)),
+    "a file in its address": sending(message=message(parts=[{"url": "data:text/plain;base64,dHVsaXA="}])),
+    "a file in a longer address": sending(message=message(parts=[{"url": "DATA:,%74ulip"}])),
     "media type": sending(message=message(parts=[{"text": "hi", "mediaType": SAID}])),
     "ids where none belong": sending(message=message(parts=[{"text": "hi", "taskId": [SAID]}])),
     "beside a task that is fetched": about("GetTask", id="t-asks", metadata={"x": SAID}),

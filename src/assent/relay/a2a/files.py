@@ -4,6 +4,7 @@ import base64
 import binascii
 import codecs
 import re
+from urllib.parse import unquote
 
 _OTHERS = re.compile(r"[^A-Za-z0-9+/]+")
 _STANDARD = str.maketrans("-_", "+/")
@@ -24,6 +25,13 @@ def text_in(content: str) -> str | None:
         return _text(_unpacked(plain), final=True) or None
     except (binascii.Error, ValueError):
         return None
+
+
+def text_at(address: str) -> str | None:
+    """The text of a file that stands in its `data:` address itself; None as for any file."""
+    kind, _, content = address.partition(",")
+    plain = unquote(content)
+    return text_in(plain) if kind.strip().lower().endswith("base64") else plain or None
 
 
 def content_of(text: str) -> str:

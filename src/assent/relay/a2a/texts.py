@@ -8,7 +8,7 @@ import re2
 
 from assent.ports.detector import Scannable
 from assent.relay.a2a.dialects import ROLES, STATES
-from assent.relay.a2a.files import content_of, text_in
+from assent.relay.a2a.files import content_of, text_at, text_in
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
 
@@ -60,8 +60,8 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d
 LARGEST_COUNT = 9_999
 PLAIN_BYTES = 16_384
 _OPAQUE_NAMES = tuple(f'"{name}"'.encode() for name in sorted(OPAQUE))
-_NUMBER = re2.compile(rb"(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{100})")
-"""A number that is no ordinary whole one."""
+_UNUSUAL = re2.compile(rb"(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{100})|\"(?i:data):")
+"""A number that is no ordinary whole one, or a file in its own address."""
 NOT_MASKED = "What was found stands where nothing can be masked, such as in an id."
 
 Role = Literal["value", "key", "file", "fixed"]
@@ -145,6 +145,8 @@ class Texts:
         if isinstance(value, str):
             if value:
                 self._add(Place(Piece(path, value, role), holder, key))
+                if value[:5].lower() == "data:":
+                    self._address(value, holder, key, path)
         elif isinstance(value, int | float):
             if not isinstance(value, bool):  # a card number may travel as a number
                 self._add(Place(Piece(path, written_number(value), role), holder, key))
@@ -170,11 +172,21 @@ class Texts:
                     self.look_at_fixed(holder, name, place)
                 return
             free = name in FREE
-        if type(item) is str and depth <= MAX_DEPTH:  # the short way: most of what there is
+        if (
+            type(item) is str and depth <= MAX_DEPTH and ":" not in item[:5]
+        ):  # the short way: most of what there is
             if item:
                 self._add(Place(Piece(place, item), holder, name))
             return
         self._collect(item, holder, name, place, free=free, depth=depth)
+
+    def _address(self, value: str, holder: Any, key: str | int, path: str) -> None:
+        """Look at the file that stands in an address."""
+        text = text_at(value)
+        if text is None:
+            self.opaque.append(path)
+        else:
+            self._add(Place(Piece(path, text, "fixed"), holder, key))
 
     def _file(self, holder: Json, name: str, path: str) -> None:
         text = text_in(holder[name])
@@ -242,7 +254,7 @@ def is_plain(encoded: bytes) -> bool:
         and encoded.count(b"{") + encoded.count(b"[") <= MAX_DEPTH
         and encoded.count(b'"text"') < 2
         and not any(name in encoded for name in _OPAQUE_NAMES)
-        and _NUMBER.search(encoded) is None
+        and _UNUSUAL.search(encoded) is None
     )
 
 
