@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,6 +15,7 @@ import spacy
 
 from assent.errors import Unavailable, ValidationFailed
 from assent.ports.detector import Rule, Scannable
+from assent.relay.detectors import presidio_worker
 from assent.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
 from assent.relay.detectors.presidio_worker import analyzer
 from assent.relay.policies.evaluation import Outcome
@@ -172,3 +175,13 @@ async def test_with_a_model_its_entity_types_are_found(tmp_path: Path):
     (match,) = (await scan(detector, [Rule(what="PERSON")], "I am Ada Lovelace.")).matches
     assert (match.start, match.end, match.entity) == (5, 17, "PERSON")
     await detector.aclose()
+
+
+def test_a_process_whose_server_is_gone_before_it_is_ready_ends_by_itself():
+    command = [sys.executable, "-P", "-m", presidio_worker.__name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.close()
+        worker.stdout.close()
+        assert worker.wait(START_UP.total_seconds()) == 0

@@ -30,7 +30,8 @@ def main() -> None:
     while ended:
         analyst = os.fork()
         if analyst == 0:
-            _serve(engine, answers)
+            with suppress(BrokenPipeError):  # nobody is there any more who could ask
+                _serve(engine, answers)
             os._exit(0)
         ended = os.waitstatus_to_exitcode(os.waitpid(analyst, 0)[1]) != 0
 
