@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from assent.pages.diffs import compare
 from assent.reviews.approval.example import EXAMPLE
-from tests.browser.visiting import press
+from tests.browser.visiting import BOTH, press
 from tests.pages.checks import DESK, violations
 from tests.server.running import RunningServer
 
@@ -98,6 +98,7 @@ def test_a_person_changes_a_text_and_sees_which_words(
     assert answer_of(agent, hitl) == {"action": "edit", "data": {"feedback": "They called.", "edits": edits}}
 
 
+@BOTH
 def test_changes_are_undone_and_the_original_is_approved(agent: httpx.Client, page: Page, ask: Ask) -> None:
     hitl = ask()
     page.goto(hitl["review_url"])
@@ -113,6 +114,7 @@ def test_changes_are_undone_and_the_original_is_approved(agent: httpx.Client, pa
     assert answer_of(agent, hitl) == {"action": "approve", "data": {"feedback": "Fine after all"}}
 
 
+@BOTH
 def test_numbers_and_lists_inside_an_artifact_are_changed_by_their_names(
     agent: httpx.Client, page: Page, ask: Ask
 ) -> None:
@@ -133,6 +135,7 @@ def test_numbers_and_lists_inside_an_artifact_are_changed_by_their_names(
     assert answer_of(agent, hitl) == {"action": "edit", "data": {"edits": edits}}
 
 
+@BOTH
 def test_a_person_rejects_for_a_reason_that_the_service_suggested(
     agent: httpx.Client, page: Page, ask: Ask, scripts: bool
 ) -> None:
@@ -190,6 +193,7 @@ def test_three_rounds_show_what_was_asked_for_and_what_became_of_it(
             expect(page.get_by_role("heading", level=1)).to_have_text("Approved")
 
 
+@BOTH
 def test_hostile_texts_are_only_texts_wherever_they_are_compared(
     agent: httpx.Client, page: Page, ask: Ask, scripts: bool
 ) -> None:

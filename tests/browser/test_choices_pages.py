@@ -13,8 +13,8 @@ from assent.reviews.confirmation.example import EXAMPLE as BACKUPS
 from assent.reviews.custom_example import EXAMPLE as PHOTO
 from assent.reviews.escalation.example import EXAMPLE as IMPORT
 from assent.reviews.selection.example import EXAMPLE as ROOMS
-from tests.browser.visiting import press
-from tests.pages.checks import OVERFLOWS, PHONE, violations_everywhere
+from tests.browser.visiting import BOTH, press
+from tests.pages.checks import DESK, OVERFLOWS, PHONE, RENDERED, THEMES, violations
 from tests.server.running import RunningServer
 
 Ask = Callable[..., dict[str, Any]]
@@ -187,6 +187,7 @@ def test_one_of_five_hundred_is_found_and_sent(page: Page, ask: Ask, result: Res
     assert result(hitl)["data"] == {"selected": ["room-403"]}
 
 
+@BOTH
 def test_a_single_choice_is_a_radio_and_nothing_else(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask(ROOMS, multiple=False, max_selections=None)
     expect(page.get_by_role("radio")).to_have_count(4)
@@ -250,6 +251,7 @@ def test_every_item_and_the_word_are_needed_and_nothing_is_lost(
     }
 
 
+@BOTH
 def test_some_items_are_enough_where_the_service_allows_it(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask(BACKUPS, allow_partial=True, confirm_word=None)
     press(page, "Confirm")
@@ -259,6 +261,7 @@ def test_some_items_are_enough_where_the_service_allows_it(page: Page, ask: Ask,
     assert result(hitl)["data"] == {"confirmed_items": ["2020-autumn"]}
 
 
+@BOTH
 def test_not_doing_it_needs_neither_ticks_nor_the_word(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask(BACKUPS, reason_presets=["We may need them"])
     page.get_by_text("We may need them").click()
@@ -315,6 +318,7 @@ def test_a_person_sees_what_failed_and_tries_again_with_other_parameters(
     }
 
 
+@BOTH
 @pytest.mark.parametrize(("button", "action"), [("Skip this step", "skip"), ("Stop", "abort")])
 def test_going_on_without_leaves_changed_parameters_aside(
     page: Page, ask: Ask, result: Result, button: str, action: str
@@ -340,6 +344,7 @@ def test_a_type_of_ones_own_is_labelled_and_answered(page: Page, ask: Ask, resul
     assert result(hitl) == {"action": "allow_once", "data": {"note": "Only this year"}}
 
 
+@BOTH
 def test_a_type_of_ones_own_without_context_is_not_blank(page: Page, ask: Ask, result: Result) -> None:
     hitl = ask({"type": "x-odd-thing", "prompt": "Shall we?", "actions": ["go_ahead"], "context": {}})
     expect(page.get_by_role("heading", name="Odd thing")).to_be_visible()
@@ -356,7 +361,7 @@ def test_every_state_is_accessible(browser: Browser, server: RunningServer, agen
     context.add_init_script(AXE_SCRIPT)
     page = context.new_page()
     cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        (ROOMS, {"options": [LOFT, *MANY[:12]], "min_selections": 2, "max_selections": 2}, "Send my choice"),
+        (ROOMS, {"options": [LOFT, *MANY[:60]], "min_selections": 2, "max_selections": 2}, "Send my choice"),
         (BACKUPS, {}, "Confirm"),
         (IMPORT, {**FAILURE, "params": {"size": 1}}, "Try again"),
     ]
@@ -376,5 +381,13 @@ def test_every_state_is_accessible(browser: Browser, server: RunningServer, agen
 
 def everywhere(page: Page, state: str) -> dict[str, list[Any]]:
     """What is wrong with this state of a page, in both themes and at both sizes."""
-    assert not page.evaluate(OVERFLOWS), state
-    return {f"{state}, {where}": wrong for where, wrong in violations_everywhere(page).items()}
+    found = {state: violations(page)}
+    for viewport in (PHONE, DESK):
+        page.set_viewport_size(viewport)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            found[f"{state}, {viewport['width']} px, {theme}"] = violations(page, RENDERED)
+        assert not page.evaluate(OVERFLOWS), state
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme="light")
+    return found

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.visiting import press
+from tests.browser.visiting import BOTH, press
 from tests.pages.checks import violations
 from tests.server.running import RunningServer
 
@@ -27,6 +27,7 @@ def hitl(server: RunningServer, agent: httpx.Client) -> dict[str, Any]:
     return server.open(agent, type="approval", prompt="Send it?", context=context)
 
 
+@BOTH
 def test_a_person_allows_more_calls_corrects_a_slip_and_ends_it(
     agent: httpx.Client, page: Page, scripts: bool, hitl: dict[str, Any]
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_person_allows_more_calls_corrects_a_slip_and_ends_it(
     assert not scripts or page.evaluate("window.pwned === undefined")
 
 
+@BOTH
 def test_what_was_ticked_beside_a_call_that_is_rejected_allows_nothing(
     agent: httpx.Client, page: Page, hitl: dict[str, Any]
 ) -> None:

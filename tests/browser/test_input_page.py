@@ -99,7 +99,9 @@ def draft(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
     return dict(found.values) if found else {}
 
 
-@pytest.mark.parametrize(("js", "device"), [(True, PHONE), (False, DESK)], ids=str)
+@pytest.mark.parametrize(
+    ("js", "device"), [(True, PHONE), (False, PHONE), (True, DESK), (False, DESK)], ids=str
+)
 def test_a_wizard_is_filled_in_checked_changed_and_sent(
     browser: Browser, server: RunningServer, agent: httpx.Client, js: bool, device: dict[str, Any]
 ) -> None:

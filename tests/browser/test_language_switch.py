@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visiting import Way, press, visiting
+from tests.browser.visiting import BOTH, Way, press, visiting
 from tests.server.running import RunningServer
 
 WORD = {"items": [{"id": "db", "label": "The database"}], "confirm_word": "DELETE"}
@@ -25,6 +25,7 @@ def draft_of(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
     return dict(draft.values)
 
 
+@BOTH
 def test_a_form_in_steps_keeps_its_step_and_what_was_typed(
     browser: Browser, server: RunningServer, agent: httpx.Client, way: Way
 ) -> None:
@@ -53,6 +54,7 @@ def test_a_form_in_steps_keeps_its_step_and_what_was_typed(
     assert draft_of(server, form) == {"name": "Ada", "town": "", "pin": "1234", "street": "Quay 4"}
 
 
+@BOTH
 def test_notes_and_ticks_are_kept_and_no_deed_is(
     browser: Browser, server: RunningServer, agent: httpx.Client, way: Way
 ) -> None:

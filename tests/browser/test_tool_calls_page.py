@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from assent.reviews.tool_calls.example import EXAMPLE
-from tests.browser.visiting import press, visiting
+from tests.browser.visiting import BOTH, press, visiting
 from tests.pages.checks import PHONE
 from tests.server.running import RunningServer, events_of
 
@@ -131,6 +131,7 @@ def test_a_person_decides_each_call_and_the_agent_hears_of_each(
     )
 
 
+@BOTH
 @pytest.mark.parametrize(("button", "word"), [("Approve all", "approve"), ("Reject all", "reject")])
 def test_one_press_decides_all_calls(
     agent: httpx.Client, page: Page, ask: Ask, button: str, word: str
@@ -144,6 +145,7 @@ def test_one_press_decides_all_calls(
     assert data == {"decisions": {call["id"]: {"decision": word} for call in CALLS}}
 
 
+@BOTH
 def test_what_does_not_fit_is_told_where_it_stands_and_nothing_is_lost(
     agent: httpx.Client, page: Page, ask: Ask, scripts: bool
 ) -> None:
@@ -186,6 +188,7 @@ def test_what_does_not_fit_is_told_where_it_stands_and_nothing_is_lost(
     assert "0815" not in page.content()
 
 
+@BOTH
 def test_half_made_decisions_wait_for_the_person(
     agent: httpx.Client, browser: Browser, page: Page, ask: Ask, scripts: bool
 ) -> None:
@@ -211,6 +214,7 @@ def test_half_made_decisions_wait_for_the_person(
     assert answer_of(agent, hitl) == "in_progress"
 
 
+@BOTH
 def test_only_what_is_allowed_is_offered(agent: httpx.Client, page: Page, ask: Ask) -> None:
     hitl = ask(
         {"id": "a", "name": "ask_expert", "arguments": {}, "allowed_decisions": ["respond", "reject"]},
@@ -230,6 +234,7 @@ def test_only_what_is_allowed_is_offered(agent: httpx.Client, page: Page, ask: A
     )
 
 
+@BOTH
 def test_hostile_calls_are_only_texts(agent: httpx.Client, page: Page, ask: Ask, scripts: bool) -> None:
     schema = {
         "properties": {

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from tests.pages.checks import DESK, PHONE
@@ -12,8 +13,16 @@ PATIENCE_MS = 20_000
 
 Way = tuple[bool, ViewportSize]
 """With scripts or without, and on which device."""
-# Sizes are a matter of style and never of scripts: each is tried once with the other.
-WAYS: dict[str, Way] = {"phone with scripts": (True, PHONE), "desk without scripts": (False, DESK)}
+WAYS: dict[str, Way] = {
+    "phone with scripts": (True, PHONE),
+    "phone without scripts": (False, PHONE),
+    "desk with scripts": (True, DESK),
+    "desk without scripts": (False, DESK),
+}
+# What is not about sizes is tried on one device with scripts and on another without.
+BOTH = pytest.mark.parametrize(
+    "way", [(True, PHONE), (False, DESK)], ids=["phone with scripts", "desk without scripts"]
+)
 
 
 @contextmanager

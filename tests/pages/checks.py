@@ -8,6 +8,7 @@ from playwright.sync_api import Page, ViewportSize
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 NARROW: ViewportSize = {"width": 320, "height": 640}
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ZOOMED: ViewportSize = {"width": 320, "height": 256}  # 1280 × 1024 at 400 %
 
 EVERYTHING = {"resultTypes": ["violations"]}
@@ -16,7 +17,8 @@ RENDERED = {
     **EVERYTHING,
     "runOnly": ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"],
 }
-# What another language may change.
+# What a language changes: everything but colours.
+LAID_OUT = {**EVERYTHING, "rules": {"color-contrast": {"enabled": False}}}
 SIZES = {**EVERYTHING, "runOnly": ["scrollable-region-focusable", "target-size"]}
 RUN_AXE = """options => axe.run(options).then(results => results.violations.map(one =>
   [one.id, one.nodes.slice(0, 4).map(node => node.html.slice(0, 160))]))"""
@@ -102,28 +104,19 @@ def violations(page: Page, options: dict[str, Any] = EVERYTHING) -> list[Any]:
     return found
 
 
-def violations_everywhere(page: Page) -> dict[str, list[Any]]:
-    """What axe-core finds on a phone in light and at a desk in dark, of a page that is open on a phone.
-
-    Colours come from the theme, and places from the width: what is wrong shows in one of the two.
-    """
-    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another is neither
-    found = {"phone, light": violations(page)}
-    page.set_viewport_size(DESK)
-    page.emulate_media(color_scheme="dark")
-    found["desk, dark"] = violations(page, RENDERED)
-    if page.evaluate(OVERFLOWS):
-        found["desk"] = ["scrolls sideways"]
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size(PHONE)
-    return found
-
-
 def examine(page: Page, name: str, findings: Findings) -> None:
     """Look at a page that is open on a phone, in both themes and at every width."""
-    findings.note("sideways", name, page.evaluate(OVERFLOWS))
-    for where, wrong in violations_everywhere(page).items():
-        findings.note("violations", f"{name}, {where}", wrong)
+    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another is neither
+    findings.note("violations", name, violations(page))  # on a phone, in light
+    for viewport in (PHONE, DESK):
+        where = f"{name}, {viewport['width']} px"
+        page.set_viewport_size(viewport)
+        findings.note("sideways", where, page.evaluate(OVERFLOWS))
+        for theme in THEMES if viewport is DESK else ("dark",):
+            page.emulate_media(color_scheme=theme)
+            findings.note("violations", f"{where}, {theme}", violations(page, RENDERED))
+        page.emulate_media(color_scheme="light")
+    page.set_viewport_size(PHONE)
     findings.note("small targets", name, page.evaluate(SMALL_TARGETS))
     findings.note("broken words", name, page.evaluate(BROKEN_WORDS))
     findings.note("hidden focus", name, page.evaluate(HIDDEN_FOCUS))
