@@ -50,7 +50,7 @@ def answer(demo: ServerProcess, review_url: str, fields: dict[str, Any]) -> None
 def test_the_demo_prints_a_link_for_each_type_and_a_page_with_all_of_them(demo: ServerProcess) -> None:
     eventually(lambda: "Ctrl+C stops" in demo.stdout)
     links = re.findall(rf"{re.escape(demo.url())}/review/\S+\?token=\S+", demo.stdout)
-    assert len(links) == len(SAMPLES) == 6
+    assert len(links) == len(SAMPLES) == 7
     with demo.client(follow_redirects=True) as person:
         assert all(person.get(link).status_code == 200 for link in links)
         home = person.get("/")
@@ -105,6 +105,13 @@ def test_a_turn_of_tool_calls_is_decided_in_the_demo_and_signed(
     decisions = poll["result"]["data"]["decisions"]
     assert decisions["call_transfer"] == {"decision": "reject", "reason": "Not yet."}
     assert decisions["call_reminder_2"] == {"decision": "approve"}
+
+
+def test_a_held_message_is_let_pass_in_the_demo(demo: ServerProcess, agent: httpx.Client) -> None:
+    hitl = agent.post("/api/demo?type=held_message").json()["hitl"]
+    assert hitl["type"] == "approval"
+    answer(demo, hitl["review_url"], {"action": "approve"})
+    assert agent.get(hitl["poll_url"]).json()["result"]["action"] == "approve"
 
 
 def polling_agent(

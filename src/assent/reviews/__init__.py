@@ -27,7 +27,7 @@ BUILT_IN: Mapping[str, BaseKind] = {
     )
 }
 CUSTOM: BaseKind = Custom()
-SAMPLES: Mapping[str, BaseKind] = {**BUILT_IN, "tool_calls": TOOL_CALLS}
+SAMPLES: Mapping[str, BaseKind] = {**BUILT_IN, "tool_calls": TOOL_CALLS, "held_message": HELD_MESSAGES}
 """A kind for every sort of question that one may want to see."""
 
 
