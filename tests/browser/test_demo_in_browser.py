@@ -150,7 +150,8 @@ def test_a_mistake_is_shown_where_it_was_made_and_nothing_is_lost(agent: httpx.C
 def test_the_front_page_leads_to_every_question(demo: ServerProcess, phone: Page) -> None:
     phone.goto(demo.url())
     links = phone.locator("a[href*='/review/']")
-    assert links.count() == 6
+    assert links.count() == 7  # five types, tool calls and a held message
+    expect(phone.locator("body")).to_contain_text("Held message")
     links.first.tap()
     expect(phone.get_by_role("heading", level=1)).to_be_visible()
     assert "token=" not in phone.url

@@ -93,6 +93,7 @@ TYPES: Mapping[str, str] = {
     "confirmation": phrase("Confirmation"),
     "escalation": phrase("Escalation"),
     "tool_calls": phrase("Tool calls"),
+    "held_message": phrase("Held message"),
 }
 
 # Why somebody may not want to decide, by the name that the form sends.
