@@ -7,27 +7,30 @@ from msgspec import Meta, Struct
 from assent.desk.access import actor_of
 from assent.desk.answer import Answer
 from assent.desk.review_desk import ReviewDesk
-from assent.errors import AlreadyClosed, CaseExpired, CaseNotFound, ValidationFailed
+from assent.errors import AlreadyClosed, CaseExpired, CaseNotFound
 from assent.ports.relay_store import HoldFilter, HoldRow, RelayStore
 from assent.protocol.moment import Moment
 from assent.protocol.poll import RespondedBy
+from assent.relay.api.moments import check_years
 from assent.relay.api.paging import Page, PageQuery
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
-from assent.relay.holds.body import DetectionSource, body_of
+from assent.relay.api.route import ApiRequest, read_json, read_query
+from assent.relay.api.topic import Api, Topic
+from assent.relay.holds.body import DetectionSource, Resolution, body_of
 from assent.relay.holds.settling import Settling
 
 PATH = "/relay/v1/approvals"
-TAG = "Approvals"
-READ, WRITE = "AGENT_CONVERSATIONS:READ", "AGENT_CONVERSATIONS:WRITE"
+ONE = f"{PATH}/{{id}}"
+UNDECIDABLE = (CaseNotFound, AlreadyClosed, CaseExpired)
 NO_SUCH_APPROVAL = "There is no such approval for you."
 LONGEST_MESSAGE = 10_000
 AT_ONCE = 20
-FIRST_YEAR, LAST_YEAR = 1971, 9000
 
 Status = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
 AskedStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 ReviewerMessage = Annotated[str, Meta(max_length=LONGEST_MESSAGE)]
+
+approvals = Topic(tag="Approvals", read="AGENT_CONVERSATIONS:READ", write="AGENT_CONVERSATIONS:WRITE")
 
 
 class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -87,9 +90,7 @@ class ApprovalQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid
 
     def filter(self) -> HoldFilter:
         """The same for the store; raises ValidationFailed for a year that no store keeps."""
-        for name, moment in (("startTime", self.start_time), ("endTime", self.end_time)):
-            if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
-                raise ValidationFailed(f"{name}: must be between the years {FIRST_YEAR} and {LAST_YEAR}.")
+        check_years(startTime=self.start_time, endTime=self.end_time)
         return HoldFilter(
             status=None if self.status == "ALL" else self.status,
             source=self.source_id,
@@ -119,7 +120,7 @@ class ReviewLink(Struct, frozen=True, kw_only=True, rename="camel"):
     review_url: Annotated[str, Meta(description="Whoever has this link can decide.")]
 
 
-class ApprovalApi:
+class ApprovalApi(Api):
     """What is answered there; page, button and API take the same one decision."""
 
     def __init__(self, store: RelayStore, desk: ReviewDesk, settling: Settling) -> None:
@@ -127,75 +128,35 @@ class ApprovalApi:
         self._desk = desk
         self._settling = settling
 
-    def routes(self) -> list[ApiRoute]:
-        """The addresses."""
-        return [
-            ApiRoute(
-                method="GET",
-                path=PATH,
-                permission=READ,
-                handle=self.listed,
-                name="listApprovals",
-                tag=TAG,
-                query=ApprovalQuery,
-                gives=Page[Approval],
-            ),
-            ApiRoute(
-                method="GET",
-                path=f"{PATH}/{{id}}",
-                permission=READ,
-                handle=self.get,
-                name="getApproval",
-                tag=TAG,
-                gives=Approval,
-                errors=(CaseNotFound,),
-            ),
-            ApiRoute(
-                method="POST",
-                path=f"{PATH}/{{id}}/resolve",
-                permission=WRITE,
-                handle=self.resolve,
-                name="resolveApproval",
-                tag=TAG,
-                about="There is one decision: the first one stands, the second gets 409.",
-                takes=Resolve,
-                gives=Approval,
-                errors=(CaseNotFound, AlreadyClosed, CaseExpired),
-            ),
-            ApiRoute(
-                method="POST",
-                path=f"{PATH}/{{id}}/link",
-                permission=WRITE,
-                handle=self.link,
-                name="linkToApproval",
-                tag=TAG,
-                about="Each call makes another link; that you made it is recorded with the case.",
-                gives=ReviewLink,
-                errors=(CaseNotFound, AlreadyClosed, CaseExpired),
-            ),
-        ]
-
+    @approvals.get(PATH, "listApprovals", query=ApprovalQuery, gives=Page[Approval])
     async def listed(self, request: ApiRequest) -> Page[Approval]:
         """List approvals."""
-        asked = read_query(request, ApprovalQuery)
+        asked, tenant = read_query(request, ApprovalQuery), request.member.tenant
         # Each hold brings its message along, which may be large: never all of a long page at once.
         step = next(count for count in range(min(asked.size, AT_ONCE), 0, -1) if asked.size % count == 0)
+        steps = asked.size // step
         found: list[Approval] = []
         total = 0
-        for place in range(asked.size // step):
-            page = asked.page * (asked.size // step) + place
-            holds, total = await self._store.holds(
-                request.member.tenant, asked.filter(), page=page, size=step
-            )
+        for page in range(asked.page * steps, (asked.page + 1) * steps):
+            holds, total = await self._store.holds(tenant, asked.filter(), page=page, size=step)
             found += [approval_of(hold) for hold in holds]
             if len(holds) < step:
                 break
         return asked.of(found, total)
 
+    @approvals.get(ONE, "getApproval", gives=Approval, errors=(CaseNotFound,))
     async def get(self, request: ApiRequest) -> Approval:
         """Read an approval."""
         return approval_of(await self._settling.settle(await self._own(request)))
 
+    @approvals.post(
+        f"{ONE}/resolve",
+        "resolveApproval",
+        about="There is one decision: the first one stands, the second gets 409.",
+        takes=Resolve,
+        gives=Approval,
+        errors=UNDECIDABLE,
+    )
     async def resolve(self, request: ApiRequest) -> Approval:
         """Approve or reject a message."""
         wanted, member = read_json(request, Resolve), request.member
@@ -211,6 +172,13 @@ class ApprovalApi:
         await self._desk.answer(hold.case_id, answer)
         return approval_of(await self._settling.settle(hold))
 
+    @approvals.post(
+        f"{ONE}/link",
+        "linkToApproval",
+        about="Each call makes another link; that you made it is recorded with the case.",
+        gives=ReviewLink,
+        errors=UNDECIDABLE,
+    )
     async def link(self, request: ApiRequest) -> ReviewLink:
         """Make a link to the review page."""
         hold = await self._own(request)
@@ -227,7 +195,7 @@ class ApprovalApi:
 def approval_of(hold: HoldRow) -> Approval:
     """A hold as it travels."""
     body = body_of(hold)
-    policy, resolution, called_by = body.policy, body.resolution, body.source_kind
+    policy, called_by = body.policy, body.source_kind
     return Approval(
         id=hold.id,
         status=hold.status,
@@ -255,13 +223,17 @@ def approval_of(hold: HoldRow) -> Approval:
         created_at=hold.created_at,
         completed_at=body.done_at,
         failure=body.failure,
-        resolution=None
-        if resolution is None
-        else ApprovalResolution(
-            id=resolution.id,
-            action=resolution.action,
-            message=resolution.message,
-            resolved_by=resolution.resolved_by,
-            created_at=resolution.created_at,
-        ),
+        resolution=_resolution_of(body.resolution),
+    )
+
+
+def _resolution_of(resolution: Resolution | None) -> ApprovalResolution | None:
+    if resolution is None:
+        return None
+    return ApprovalResolution(
+        id=resolution.id,
+        action=resolution.action,
+        message=resolution.message,
+        resolved_by=resolution.resolved_by,
+        created_at=resolution.created_at,
     )

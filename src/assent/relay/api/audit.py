@@ -14,25 +14,29 @@ from assent.errors import CaseNotFound, ValidationFailed
 from assent.ports.relay_store import AuditFilter, RelayStore, Trace
 from assent.protocol.moment import Moment
 from assent.protocol.shape import quote
+from assent.relay.api.moments import check_years
 from assent.relay.api.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
-from assent.relay.api.route import ApiRequest, ApiRoute, ApiStream, read_query
+from assent.relay.api.route import ApiRequest, ApiStream, read_query
+from assent.relay.api.topic import Api, Topic
 from assent.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Party, Transport
 from assent.relay.audit.trail import Trail
 
 PATH = "/audit/v1"
-PERMISSION = "AUDIT:READ"
+EVENTS, TRACES = f"{PATH}/events", f"{PATH}/traces"
 FARTHEST = 100_000
 """How far pages go."""
 MOST_STEPS = 1_000
 EXPORT_BATCH = 200
 MICROS = 1_000_000
-FIRST_YEAR, LAST_YEAR = 1971, 9000
 PLUGGED_IN = re.compile(r"[A-Z][A-Z0-9_]{0,99}_DETECTION")
 FLUSH_WITHIN_S = 1.0
 
 T = TypeVar("T")
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Types = Annotated[str, Meta(min_length=1, max_length=500)]
+
+# Who may say who is who is trusted with what is kept of them.
+audit = Topic(tag="Audit", read="AUDIT:READ", write="GROUPS:WRITE")
 
 
 class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -53,21 +57,15 @@ class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
     def filter(self) -> AuditFilter:
         """The same for the store; raises ValidationFailed for what there is not."""
-        for name, moment in (("startTime", self.start_time), ("endTime", self.end_time)):
-            if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
-                raise ValidationFailed(f"{name}: must be between the years {FIRST_YEAR} and {LAST_YEAR}.")
+        check_years(startTime=self.start_time, endTime=self.end_time)
         if self.start_time and self.end_time and self.start_time >= self.end_time:
             raise ValidationFailed("startTime: must be before endTime.")
         if self.audit_action is not None and self.audit_action not in AUDIT_ACTIONS:
             raise _unknown("auditAction", self.audit_action, AUDIT_ACTIONS)
-        types = () if self.audit_type is None else tuple(dict.fromkeys(self.audit_type.split(",")))
-        for one in types:
-            if one not in AUDIT_TYPES and not PLUGGED_IN.fullmatch(one):
-                raise _unknown("auditType", one, AUDIT_TYPES)
         return AuditFilter(
             since=self.start_time,
             until=self.end_time,
-            types=types,
+            types=_types(self.audit_type),
             action=self.audit_action,
             transport=self.transport,
             source_agent=self.source_agent_id,
@@ -134,7 +132,7 @@ class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
 _decode_event = msgspec.json.Decoder(AuditEvent).decode
 
 
-class AuditApi:
+class AuditApi(Api):
     """What is answered there."""
 
     def __init__(self, store: RelayStore, trail: Trail, *, now: Callable[[], datetime]) -> None:
@@ -142,67 +140,14 @@ class AuditApi:
         self._trail = trail
         self._now = now
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        return (
-            ApiRoute(
-                method="GET",
-                path=f"{PATH}/events",
-                permission=PERMISSION,
-                handle=self.listed,
-                name="listAuditEvents",
-                tag="Audit",
-                about=f"The newest first. Pages end at {FARTHEST:,} events: ask for less time, or export.",
-                query=AuditQuery,
-                repeats=("auditType",),
-                gives=Page[AuditEvent],
-            ),
-            ApiRoute(
-                method="GET",
-                path=f"{PATH}/events/{{eventId}}",
-                permission=PERMISSION,
-                handle=self.shown,
-                name="getAuditEvent",
-                tag="Audit",
-                gives=AuditEvent,
-                errors=(CaseNotFound,),
-            ),
-            ApiRoute(
-                method="GET",
-                path=f"{PATH}/traces",
-                permission=PERMISSION,
-                handle=self.traces,
-                name="listTraces",
-                tag="Audit",
-                about="Those with events that fit, the newest first.",
-                query=AuditQuery,
-                repeats=("auditType",),
-                gives=Page[TraceView],
-            ),
-            ApiRoute(
-                method="GET",
-                path=f"{PATH}/traces/{{correlationId}}",
-                permission=PERMISSION,
-                handle=self.trace,
-                name="getTrace",
-                tag="Audit",
-                gives=TraceDetail,
-                errors=(CaseNotFound,),
-            ),
-            ApiRoute(
-                method="GET",
-                path=f"{PATH}/export",
-                permission=PERMISSION,
-                handle=self.export,
-                name="exportAuditEvents",
-                tag="Audit",
-                about="JSON Lines, one event each, in the order they were written; as many as there are.",
-                query=AuditAsked,
-                repeats=("auditType",),
-                media="application/x-ndjson",
-            ),
-        )
-
+    @audit.get(
+        EVENTS,
+        "listAuditEvents",
+        about=f"The newest first. Pages end at {FARTHEST:,} events: ask for less time, or export.",
+        query=AuditQuery,
+        repeats=("auditType",),
+        gives=Page[AuditEvent],
+    )
     async def listed(self, request: ApiRequest) -> Page[msgspec.Raw]:
         """List audit events."""
         asked = read_query(request, AuditQuery)
@@ -213,6 +158,7 @@ class AuditApi:
         )
         return asked.of([msgspec.Raw(row.body) for row in found], total)
 
+    @audit.get(f"{EVENTS}/{{eventId}}", "getAuditEvent", gives=AuditEvent, errors=(CaseNotFound,))
     async def shown(self, request: ApiRequest) -> msgspec.Raw:
         """Look at one audit event."""
         await self._catch_up()
@@ -221,6 +167,14 @@ class AuditApi:
             raise CaseNotFound("There is no such event.")
         return msgspec.Raw(found.body)
 
+    @audit.get(
+        TRACES,
+        "listTraces",
+        about="Those with events that fit, the newest first.",
+        query=AuditQuery,
+        repeats=("auditType",),
+        gives=Page[TraceView],
+    )
     async def traces(self, request: ApiRequest) -> Page[TraceView]:
         """List traces: calls by their correlation id."""
         asked = read_query(request, AuditQuery)
@@ -231,6 +185,7 @@ class AuditApi:
         )
         return asked.of([_trace_view(one) for one in found], total)
 
+    @audit.get(f"{TRACES}/{{correlationId}}", "getTrace", gives=TraceDetail, errors=(CaseNotFound,))
     async def trace(self, request: ApiRequest) -> TraceDetail:
         """Follow one call step by step."""
         await self._catch_up()
@@ -250,6 +205,14 @@ class AuditApi:
             steps=tuple(_step(event, began) for event in events),
         )
 
+    @audit.get(
+        f"{PATH}/export",
+        "exportAuditEvents",
+        about="JSON Lines, one event each, in the order they were written; as many as there are.",
+        query=AuditAsked,
+        repeats=("auditType",),
+        media="application/x-ndjson",
+    )
     async def export(self, request: ApiRequest) -> ApiStream:
         """Export audit events as JSON Lines."""
         asked = read_query(request, AuditAsked).filter()
@@ -274,6 +237,14 @@ async def exported(store: RelayStore, tenant: str, asked: AuditFilter) -> AsyncI
     while rows := await store.audit_after(tenant, asked, after=after, limit=EXPORT_BATCH):
         yield b"".join(row.body + b"\n" for _, row in rows)
         after = rows[-1][0]
+
+
+def _types(asked: str | None) -> tuple[str, ...]:
+    types = () if asked is None else tuple(dict.fromkeys(asked.split(",")))
+    for one in types:
+        if one not in AUDIT_TYPES and not PLUGGED_IN.fullmatch(one):
+            raise _unknown("auditType", one, AUDIT_TYPES)
+    return types
 
 
 def _trace_view(trace: Trace) -> TraceView:

@@ -12,7 +12,8 @@ from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
 from assent.protocol.moment import Moment
 from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.preconditions import check_match
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
+from assent.relay.api.route import ApiRequest, read_json, read_query
+from assent.relay.api.topic import Api, Topic
 from assent.relay.bookkeeping import Bookkeeper, Change
 from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.policy import (
@@ -27,6 +28,9 @@ from assent.relay.policies.policy import (
 from assent.relay.policies.records import Held, KeptPolicy, Library, policy_record
 
 PATH = "/relay/v1/policies"
+ONE = f"{PATH}/{{policyId}}"
+VERSIONS = f"{ONE}/versions"
+UNCHANGEABLE = (CaseNotFound, RelayConflict)
 MAX_POLICIES = 10_000
 MAX_VERSIONS = 10_000
 Config = Annotated[
@@ -44,6 +48,8 @@ Config = Annotated[
         ],
     ),
 ]
+
+policies = Topic(tag="Policies", read="POLICIES:READ", write="POLICIES:WRITE")
 
 
 class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -84,64 +90,14 @@ class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
     retired: Annotated[bool, Meta(description="Also those that were retired.")] = False
 
 
-class PolicyApi:
+class PolicyApi(Api):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper, detectors: Detectors) -> None:
         self._books = books
         self._detectors = detectors
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        one, read, write = f"{PATH}/{{policyId}}", "POLICIES:READ", "POLICIES:WRITE"
-        gone = (CaseNotFound,)
-        changed = (CaseNotFound, RelayConflict)
-        return (
-            _route(
-                "POST",
-                PATH,
-                write,
-                self.create,
-                "createPolicy",
-                PolicyView,
-                takes=PolicyRequest,
-                status=201,
-                errors=(RelayConflict,),
-            ),
-            _route("GET", PATH, read, self.listed, "listPolicies", Page[PolicyView], query=PolicyQuery),
-            _route("GET", one, read, self.newest, "getPolicy", PolicyView, errors=gone),
-            _route(
-                "PUT",
-                one,
-                write,
-                self.update,
-                "updatePolicy",
-                PolicyView,
-                takes=PolicyRequest,
-                errors=changed,
-            ),
-            _route("DELETE", one, write, self.retire, "retirePolicy", None, status=204, errors=changed),
-            _route(
-                "GET",
-                f"{one}/versions",
-                read,
-                self.versions,
-                "listPolicyVersions",
-                Page[PolicyView],
-                query=PageQuery,
-                errors=gone,
-            ),
-            _route(
-                "GET",
-                f"{one}/versions/{{version}}",
-                read,
-                self.version,
-                "getPolicyVersion",
-                PolicyView,
-                errors=gone,
-            ),
-        )
-
+    @policies.create(PATH, "createPolicy", takes=PolicyRequest, gives=PolicyView, errors=(RelayConflict,))
     async def create(self, request: ApiRequest) -> PolicyView:
         """Write a policy; it applies as soon as a group that names it is bound."""
         draft = await self._draft(request)
@@ -155,6 +111,7 @@ class PolicyApi:
 
         return await self._books.change(member, plan)
 
+    @policies.get(PATH, "listPolicies", query=PolicyQuery, gives=Page[PolicyView])
     async def listed(self, request: ApiRequest) -> Page[PolicyView]:
         """List policies, each in its newest version, the newest policy first."""
         asked = read_query(request, PolicyQuery)
@@ -164,24 +121,12 @@ class PolicyApi:
         ]
         return asked.cut(sorted(found, key=_first_written, reverse=True))
 
+    @policies.get(ONE, "getPolicy", gives=PolicyView, errors=(CaseNotFound,))
     async def newest(self, request: ApiRequest) -> PolicyView:
         """Look at the newest version of a policy, retired or not."""
         return view_of(await self._versions(request))
 
-    async def versions(self, request: ApiRequest) -> Page[PolicyView]:
-        """List the versions of a policy, the newest first; they are kept for ever."""
-        asked = read_query(request, PageQuery)
-        versions = await self._versions(request)
-        return asked.cut([view_of(versions, place) for place in reversed(range(len(versions)))])
-
-    async def version(self, request: ApiRequest) -> PolicyView:
-        """Look at one version of a policy."""
-        versions = await self._versions(request)
-        for place, one in enumerate(versions):
-            if one.value.policy.version == request.path["version"]:
-                return view_of(versions, place)
-        raise CaseNotFound("There is no such version of this policy.")
-
+    @policies.put(ONE, "updatePolicy", takes=PolicyRequest, gives=PolicyView, errors=UNCHANGEABLE)
     async def update(self, request: ApiRequest) -> PolicyView:
         """Write the next version of a policy; groups that name no version use it from now on.
 
@@ -200,6 +145,7 @@ class PolicyApi:
 
         return await self._books.change(member, plan)
 
+    @policies.delete(ONE, "retirePolicy", errors=UNCHANGEABLE)
     async def retire(self, request: ApiRequest) -> None:
         """Retire a policy: no version of it is ever in force again, and all of them stay readable.
 
@@ -220,6 +166,24 @@ class PolicyApi:
             )
 
         await self._books.change(member, plan)
+
+    @policies.get(
+        VERSIONS, "listPolicyVersions", query=PageQuery, gives=Page[PolicyView], errors=(CaseNotFound,)
+    )
+    async def versions(self, request: ApiRequest) -> Page[PolicyView]:
+        """List the versions of a policy, the newest first; they are kept for ever."""
+        asked = read_query(request, PageQuery)
+        versions = await self._versions(request)
+        return asked.cut([view_of(versions, place) for place in reversed(range(len(versions)))])
+
+    @policies.get(f"{VERSIONS}/{{version}}", "getPolicyVersion", gives=PolicyView, errors=(CaseNotFound,))
+    async def version(self, request: ApiRequest) -> PolicyView:
+        """Look at one version of a policy."""
+        versions = await self._versions(request)
+        for place, one in enumerate(versions):
+            if one.value.policy.version == request.path["version"]:
+                return view_of(versions, place)
+        raise CaseNotFound("There is no such version of this policy.")
 
     async def _draft(self, request: ApiRequest) -> PolicyDraft:
         """What is asked for, once it is sure that its detector can look for it."""
@@ -258,21 +222,6 @@ def view_of(versions: tuple[Held[KeptPolicy], ...], place: int = -1) -> PolicyVi
         created_at=policy.created_at,
         created_by=kept.created_by,
         retired_at=versions[-1].value.retired_at,
-    )
-
-
-def _route(
-    method: str, path: str, permission: str, handle: Any, name: str, gives: Any, **more: Any
-) -> ApiRoute:
-    return ApiRoute(
-        method=method,
-        path=path,
-        permission=permission,
-        handle=handle,
-        name=name,
-        tag="Policies",
-        gives=gives,
-        **more,
     )
 
 

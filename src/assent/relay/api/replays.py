@@ -10,8 +10,9 @@ from msgspec import Meta, Struct
 from assent.errors import CaseNotFound, RateLimited
 from assent.ports.relay_store import AuditFilter, RelayStore
 from assent.protocol.moment import Moment
-from assent.relay.api.policies import PATH
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json
+from assent.relay.api.policies import PATH, policies
+from assent.relay.api.route import ApiRequest, read_json
+from assent.relay.api.topic import Api
 from assent.relay.api.tryouts import tried_policy
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.registry import Detectors
@@ -40,7 +41,7 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     limits: ReplayLimits = ReplayLimits()
 
 
-class ReplayApi:
+class ReplayApi(Api):
     """What is answered there. `make` gives detectors that no traffic waits for."""
 
     def __init__(
@@ -57,23 +58,14 @@ class ReplayApi:
         self._monotonic = monotonic
         self._one = asyncio.Lock()
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        return (
-            ApiRoute(
-                method="POST",
-                path=f"{PATH}/replay",
-                permission="POLICIES:READ",
-                handle=self.replay,
-                name="replayPolicy",
-                tag="Policies",
-                about="Reads messages from the audit, as far as their content is kept there. One at a time.",
-                takes=ReplayRequest,
-                gives=Replayed,
-                errors=(CaseNotFound, RateLimited),
-            ),
-        )
-
+    @policies.ask(
+        f"{PATH}/replay",
+        "replayPolicy",
+        about="Reads messages from the audit, as far as their content is kept there. One at a time.",
+        takes=ReplayRequest,
+        gives=Replayed,
+        errors=(CaseNotFound, RateLimited),
+    )
     async def replay(self, request: ApiRequest) -> Replayed:
         """Run a policy over stored messages, and say what would have been held, blocked or masked."""
         asked = read_json(request, ReplayRequest)

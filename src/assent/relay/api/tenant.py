@@ -6,7 +6,9 @@ from msgspec import Meta, Struct
 
 from assent.errors import RelayConflict
 from assent.protocol.duration import LONGEST_TEXT
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json
+from assent.relay.api.audit import audit
+from assent.relay.api.route import ApiRequest, read_json
+from assent.relay.api.topic import Api
 from assent.relay.audit.keeping import Keeping, Payloads
 from assent.relay.audit.tenants import TenantKeeping
 from assent.relay.audit.trail import Trail
@@ -37,45 +39,27 @@ class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
     settled: Annotated[bool, Meta(description="Whether the server's settings file says so, and only it.")]
 
 
-class TenantApi:
+class TenantApi(Api):
     """What is answered there."""
 
     def __init__(self, keeping: TenantKeeping, trail: Trail) -> None:
         self._keeping = keeping
         self._trail = trail
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        return (
-            ApiRoute(
-                method="GET",
-                path=PATH,
-                permission="AUDIT:READ",
-                handle=self.shown,
-                name="getTenant",
-                tag="Audit",
-                gives=TenantView,
-            ),
-            ApiRoute(
-                method="PUT",
-                path=PATH,
-                # Who may say who is who is trusted with what is kept of them.
-                permission="GROUPS:WRITE",
-                handle=self.changed,
-                name="changeTenant",
-                tag="Audit",
-                about="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
-                "older events removed, within minutes; both are gone for good.",
-                takes=TenantRequest,
-                gives=TenantView,
-                errors=(RelayConflict,),
-            ),
-        )
-
+    @audit.get(PATH, "getTenant", gives=TenantView)
     async def shown(self, request: ApiRequest) -> TenantView:
         """Look at what is kept of the audit."""
         return self._view(request.member.tenant)
 
+    @audit.put(
+        PATH,
+        "changeTenant",
+        about="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
+        "older events removed, within minutes; both are gone for good.",
+        takes=TenantRequest,
+        gives=TenantView,
+        errors=(RelayConflict,),
+    )
     async def changed(self, request: ApiRequest) -> TenantView:
         """Say what is kept of the audit, and for how long."""
         asked = read_json(request, TenantRequest)

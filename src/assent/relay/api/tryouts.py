@@ -8,8 +8,9 @@ from msgspec import Meta, Struct
 
 from assent.errors import CaseNotFound, RateLimited, Unavailable
 from assent.protocol.moment import Moment
-from assent.relay.api.policies import PATH
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json
+from assent.relay.api.policies import PATH, policies
+from assent.relay.api.route import ApiRequest, read_json
+from assent.relay.api.topic import Api
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.registry import Detectors
@@ -113,7 +114,7 @@ class EvaluateReply(Struct, frozen=True, kw_only=True, rename="camel"):
     legs: tuple[LegView, ...]
 
 
-class EvaluationApi:
+class EvaluationApi(Api):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper, detectors: Detectors, in_force: Inspectors) -> None:
@@ -122,23 +123,14 @@ class EvaluationApi:
         self._in_force = in_force
         self._places = asyncio.Semaphore(MAX_AT_ONCE)
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        return (
-            ApiRoute(
-                method="POST",
-                path=f"{PATH}/evaluate",
-                permission="POLICIES:READ",
-                handle=self.evaluate,
-                name="evaluatePolicies",
-                tag="Policies",
-                about="Nothing is sent, held or kept; the audit says that somebody tried something.",
-                takes=EvaluateRequest,
-                gives=EvaluateReply,
-                errors=(CaseNotFound, RateLimited),
-            ),
-        )
-
+    @policies.ask(
+        f"{PATH}/evaluate",
+        "evaluatePolicies",
+        about="Nothing is sent, held or kept; the audit says that somebody tried something.",
+        takes=EvaluateRequest,
+        gives=EvaluateReply,
+        errors=(CaseNotFound, RateLimited),
+    )
     async def evaluate(self, request: ApiRequest) -> EvaluateReply:
         """Say what the policies would do with a message, and why."""
         asked = read_json(request, EvaluateRequest)
