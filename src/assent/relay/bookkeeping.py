@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import Struct, field
-
 from assent.errors import RelayConflict
-from assent.ports.relay_store import Record, RelayStore
+from assent.ports.relay_store import RelayStore
 from assent.relay.audit.trail import Trail
+from assent.relay.changes import Change
 from assent.relay.policies.records import BOOK, Library, after, book_record, library_of
 from assent.relay.tenancy import Membership
 
@@ -18,16 +17,6 @@ TRIES = 8
 MAX_LIBRARIES = 64
 """For so many tenants it is remembered what they keep."""
 T = TypeVar("T")
-
-
-class Change(Struct, Generic[T], frozen=True, kw_only=True):
-    """What to write, what the audit tells of it, and what whoever asked for it gets."""
-
-    save: tuple[Record, ...] = ()
-    delete: tuple[Record, ...] = ()
-    message: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    gives: T
 
 
 async def book_rev(store: RelayStore, tenant: str) -> int:

@@ -14,7 +14,7 @@ tenants at once, and whoever remembers the records learns from this one whether 
 import logging
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from assent.errors import RelayConflict, SettingsError
 from assent.ports.relay_store import Record, RecordKind, RelayStore
+from assent.relay.changes import Held
 from assent.relay.registered import (
     AgentSettings,
     CallerSettings,
@@ -39,13 +40,6 @@ Kept = AgentSettings | CallerSettings | GroupSettings
 T = TypeVar("T", AgentSettings, CallerSettings, GroupSettings)
 
 log = logging.getLogger("assent.relay")
-
-
-class Held(Struct, Generic[T], frozen=True, kw_only=True):
-    """What a record says, and how often it changed."""
-
-    value: T
-    rev: int
 
 
 class Enrolled(Struct, frozen=True, kw_only=True):

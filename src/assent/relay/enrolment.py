@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from assent.errors import NotPermitted, RelayConflict, SettingsError, ValidationFailed
-from assent.ports.relay_store import AuditRow, Record, RelayStore
+from assent.ports.relay_store import AuditRow, RelayStore
+from assent.relay.changes import Change
 from assent.relay.enrolled import TRIES, Enrolled, Kept, check_kept, read_enrolled, roster_record
 from assent.relay.members import Members
 from assent.relay.registered import AgentSettings, CallerSettings
@@ -24,14 +25,15 @@ T = TypeVar("T")
 TellChange = Callable[..., AuditRow]
 
 
-class Enrolling(Struct, Generic[T], frozen=True, kw_only=True):
-    """What to write, what the audit tells of it, and what whoever asked for it gets."""
+class Present(Struct, frozen=True, kw_only=True):
+    """Everyone there is at the moment of a change."""
 
-    save: tuple[Record, ...] = ()
-    delete: tuple[Record, ...] = ()
-    message: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    gives: T
+    enrolled: Enrolled
+    """Those in the store."""
+    settled: Roster
+    """Those in the settings."""
+    everyone: Roster
+    """All of them, as far as they fit this server."""
 
 
 class Enrolment:
@@ -45,11 +47,11 @@ class Enrolment:
         self.members = members
         self.now = now
 
-    async def change(self, member: Membership, plan: Callable[[Enrolled, Roster], Enrolling[T]]) -> T:
+    async def change(self, member: Membership, plan: Callable[[Present], Change[T]]) -> T:
         """Write what `plan` makes of the present; it is asked again if someone else was faster."""
         for _ in range(TRIES):
             enrolled = await read_enrolled(self._store)
-            change = plan(enrolled, self.members.joined(enrolled))
+            change = plan(self._present(enrolled))
             told = dict(change.metadata)
             event = self._tell(member, change.message, metadata=told, type="REGISTRY_LIFECYCLE")
             try:
@@ -72,6 +74,10 @@ class Enrolment:
             raise ValidationFailed(error.message) from error
         if "/" in name:
             raise ValidationFailed("A name with a / could not be asked for by its address.")
+
+    def _present(self, enrolled: Enrolled) -> Present:
+        members = self.members
+        return Present(enrolled=enrolled, settled=members.settled, everyone=members.joined(enrolled))
 
 
 def check_brings(member: Membership, everyone: Roster, *principals: str) -> None:

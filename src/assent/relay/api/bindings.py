@@ -1,5 +1,6 @@
 """`/relay/v1/policy-bindings`: where groups of policies apply, from when to when, and in which order."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -8,12 +9,15 @@ from msgspec.structs import replace
 
 from assent.desk import minting
 from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
+from assent.ports.relay_store import Record
 from assent.protocol.moment import Moment
 from assent.protocol.shape import quote
 from assent.relay.api.paging import Page, PageQuery
-from assent.relay.api.preconditions import check_match
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
-from assent.relay.bookkeeping import Bookkeeper, Change
+from assent.relay.api.records import Records, Told
+from assent.relay.api.route import ApiRequest, read_json, read_query
+from assent.relay.api.topic import Api, Topic
+from assent.relay.bookkeeping import Bookkeeper
+from assent.relay.changes import Change, Held
 from assent.relay.members import Members
 from assent.relay.policies.binding import (
     Binding,
@@ -26,10 +30,13 @@ from assent.relay.policies.binding import (
     reordered,
 )
 from assent.relay.policies.policy import refuse
-from assent.relay.policies.records import Held, Library, binding_record
+from assent.relay.policies.records import Library, binding_record
 
 PATH = "/relay/v1/policy-bindings"
+ONE = f"{PATH}/{{id}}"
 MAX_BINDINGS = 10_000
+
+bindings = Topic(tag="Policy bindings", read="POLICIES:READ", write="POLICIES:WRITE")
 
 
 class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,112 +75,69 @@ class BindingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_
     sink_agent_id: Annotated[str | None, Meta(description="Only those of this sink.")] = None
 
 
-class BindingApi:
+class _Bindings:
+    """A `Kind`."""
+
+    noun = "policy binding"
+
+    def find(self, present: Library, tenant: str, name: str) -> Held[Binding] | None:
+        return present.bindings.get(name)
+
+    def record(self, tenant: str, name: str, held: Held[Binding], now: datetime) -> Record:
+        return binding_record(tenant, held.value, rev=held.rev, now=now)
+
+    def saved(self, present: Library, name: str, value: Binding) -> Told:
+        group = present.groups.get(value.group_id)
+        if group is None:
+            refuse("binding.groupId", f"names {quote(value.group_id)}: there is no such group")
+        deed = f"bound the policy group {group.value.name} at {value.binding_level} level"
+        return Told(deed=deed, metadata=_metadata(value))
+
+    def removed(self, present: Library, name: str, value: Binding) -> Told:
+        return Told(deed="deleted a policy binding", metadata=_metadata(value))
+
+
+class BindingApi(Api):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper, members: Members | None = None) -> None:
         self._books = books
+        self._records = Records(books, _Bindings())
         self._members = members
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        one, read, write = f"{PATH}/{{id}}", "POLICIES:READ", "POLICIES:WRITE"
-        changed = (CaseNotFound, RelayConflict)
-        return (
-            _route(
-                "POST",
-                PATH,
-                write,
-                self.create,
-                "createPolicyBinding",
-                BindingView,
-                takes=BindingDraft,
-                status=201,
-                errors=(RelayConflict,),
-            ),
-            _route(
-                "GET", PATH, read, self.listed, "listPolicyBindings", Page[BindingView], query=BindingQuery
-            ),
-            _route(
-                "PUT",
-                f"{PATH}/reorder",
-                write,
-                self.reorder,
-                "reorderPolicyBindings",
-                BindingList,
-                takes=Reorder,
-                errors=(RelayConflict,),
-            ),
-            _route("GET", one, read, self.one, "getPolicyBinding", BindingView, errors=(CaseNotFound,)),
-            _route(
-                "PUT",
-                one,
-                write,
-                self.update,
-                "updatePolicyBinding",
-                BindingView,
-                takes=BindingDraft,
-                errors=changed,
-            ),
-            _route(
-                "DELETE", one, write, self.remove, "deletePolicyBinding", None, status=204, errors=changed
-            ),
-        )
-
+    @bindings.create(
+        PATH, "createPolicyBinding", takes=BindingDraft, gives=BindingView, errors=(RelayConflict,)
+    )
     async def create(self, request: ApiRequest) -> BindingView:
         """Bind a group: its policies apply from now on, or as soon as the binding's window opens."""
         draft = read_binding(read_json(request, dict[str, Any]))
         now = self._books.now()
+        binding = file_binding(draft, binding_id=minting.record_id("binding", now), now=now)
 
-        def plan(library: Library) -> Change[BindingView]:
+        def plan(library: Library) -> Binding:
             if len(library.bindings) >= MAX_BINDINGS:
                 raise ValidationFailed(f"There are {MAX_BINDINGS} bindings already; delete some first.")
-            binding = file_binding(draft, binding_id=minting.record_id("binding", now), now=now)
-            return self._saving(request, library, binding, rev=1, what="CREATED")
+            return binding
 
-        return await self._checked(request, await self._books.change(request.member, plan))
+        return await self._checked(request, await self._records.create(request, binding.id, plan))
 
+    @bindings.get(PATH, "listPolicyBindings", query=BindingQuery, gives=Page[BindingView])
     async def listed(self, request: ApiRequest) -> Page[BindingView]:
         """List bindings in the order in which they are looked at: wide levels first, then low priority."""
         asked = read_query(request, BindingQuery)
         library = await self._books.library(request.member.tenant)
         found = [held for held in library.bindings.values() if _fits(held.value, asked)]
-        page = asked.cut([view_of(held) for held in sorted(found, key=lambda held: held.value.order)])
-        return replace(page, content=tuple([await self._checked(request, view) for view in page.content]))
+        page = asked.cut(sorted(found, key=lambda held: held.value.order))
+        checked = [await self._checked(request, held) for held in page.content]
+        return asked.of(checked, page.total_elements)
 
-    async def one(self, request: ApiRequest) -> BindingView:
-        """Look at a binding."""
-        found = _found(await self._books.library(request.member.tenant), request)
-        return await self._checked(request, view_of(found))
-
-    async def update(self, request: ApiRequest) -> BindingView:
-        """Put another binding in the place of this one, at once."""
-        draft = read_binding(read_json(request, dict[str, Any]))
-
-        def plan(library: Library) -> Change[BindingView]:
-            held = _found(library, request)
-            check_match(request, held.rev)
-            binding = file_binding(draft, binding_id=held.value.id, now=held.value.created_at)
-            return self._saving(request, library, binding, rev=held.rev + 1, what="UPDATED")
-
-        return await self._checked(request, await self._books.change(request.member, plan))
-
-    async def remove(self, request: ApiRequest) -> None:
-        """Delete a binding: what it brought does not apply any more."""
-        member, now = request.member, self._books.now()
-
-        def plan(library: Library) -> Change[None]:
-            held = _found(library, request)
-            check_match(request, held.rev)
-            return Change(
-                delete=(binding_record(member.tenant, held.value, rev=held.rev, now=now),),
-                message=f"{member.name} deleted a policy binding.",
-                metadata=_metadata(held.value, "DELETED"),
-                gives=None,
-            )
-
-        await self._books.change(member, plan)
-
+    @bindings.put(
+        f"{PATH}/reorder",
+        "reorderPolicyBindings",
+        takes=Reorder,
+        gives=BindingList,
+        errors=(RelayConflict,),
+    )
     async def reorder(self, request: ApiRequest) -> BindingList:
         """Put all bindings of one scope into this order, at once."""
         asked = read_reorder(read_json(request, dict[str, Any]))
@@ -192,8 +156,36 @@ class BindingApi:
 
         return await self._books.change(member, plan)
 
-    async def _checked(self, request: ApiRequest, view: BindingView) -> BindingView:
+    @bindings.get(ONE, "getPolicyBinding", gives=BindingView, errors=(CaseNotFound,))
+    async def one(self, request: ApiRequest) -> BindingView:
+        """Look at a binding."""
+        library = await self._books.library(request.member.tenant)
+        return await self._checked(request, self._records.found(library, request, request.path["id"]))
+
+    @bindings.put(
+        ONE,
+        "updatePolicyBinding",
+        takes=BindingDraft,
+        gives=BindingView,
+        errors=(CaseNotFound, RelayConflict),
+    )
+    async def update(self, request: ApiRequest) -> BindingView:
+        """Put another binding in the place of this one, at once."""
+        draft = read_binding(read_json(request, dict[str, Any]))
+
+        def plan(library: Library, before: Binding) -> Binding:
+            return file_binding(draft, binding_id=before.id, now=before.created_at)
+
+        return await self._checked(request, await self._records.update(request, request.path["id"], plan))
+
+    @bindings.delete(ONE, "deletePolicyBinding", errors=(CaseNotFound, RelayConflict))
+    async def remove(self, request: ApiRequest) -> None:
+        """Delete a binding: what it brought does not apply any more."""
+        await self._records.remove(request, request.path["id"])
+
+    async def _checked(self, request: ApiRequest, held: Held[Binding]) -> BindingView:
         """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
+        view = view_of(held)
         named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
         if self._members is None or view.binding_level is BindingLevel.TENANT:
             return view
@@ -205,47 +197,11 @@ class BindingApi:
         ]
         return replace(view, unregistered=tuple(missing))
 
-    def _saving(
-        self, request: ApiRequest, library: Library, binding: Binding, *, rev: int, what: str
-    ) -> Change[BindingView]:
-        if binding.group_id not in library.groups:
-            refuse("binding.groupId", f"names {quote(binding.group_id)}: there is no such group")
-        member = request.member
-        name = library.groups[binding.group_id].value.name
-        return Change(
-            save=(binding_record(member.tenant, binding, rev=rev, now=self._books.now()),),
-            message=f"{member.name} bound the policy group {name} at {binding.binding_level} level.",
-            metadata=_metadata(binding, what),
-            gives=view_of(Held(value=binding, rev=rev)),
-        )
-
 
 def view_of(held: Held[Binding]) -> BindingView:
     """A binding as the API shows it."""
     fields = {name: getattr(held.value, name) for name in held.value.__struct_fields__}
     return BindingView(**fields, rev=held.rev)
-
-
-def _route(
-    method: str, path: str, permission: str, handle: Any, name: str, gives: Any, **more: Any
-) -> ApiRoute:
-    return ApiRoute(
-        method=method,
-        path=path,
-        permission=permission,
-        handle=handle,
-        name=name,
-        tag="Policy bindings",
-        gives=gives,
-        **more,
-    )
-
-
-def _found(library: Library, request: ApiRequest) -> Held[Binding]:
-    held = library.bindings.get(request.path["id"])
-    if held is None:
-        raise CaseNotFound("There is no such policy binding.")
-    return held
 
 
 def _fits(binding: Binding, asked: BindingQuery) -> bool:
@@ -261,7 +217,7 @@ def _fits(binding: Binding, asked: BindingQuery) -> bool:
     )
 
 
-def _metadata(binding: Binding, what: str) -> dict[str, Any]:
+def _metadata(binding: Binding) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(binding)
     told["bindingId"] = told.pop("id")
-    return {"operation": what, **told}
+    return told

@@ -1,11 +1,13 @@
 """Pages of a list, counted from 0, in the words of the wire."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 T = TypeVar("T")
+U = TypeVar("U")
 DEFAULT_SIZE, MAX_SIZE = 20, 200
 MAX_NUMBER = 1_000_000
 
@@ -20,6 +22,10 @@ class Page(Struct, Generic[T], frozen=True, kw_only=True, rename="camel"):
     size: int
     first: bool
     last: bool
+
+    def map(self, make: Callable[[T], U]) -> "Page[U]":
+        """The same page, with what is made of each."""
+        return Page(**{**asdict(self), "content": tuple(make(one) for one in self.content)})
 
 
 class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -14,7 +14,8 @@ from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.preconditions import check_match
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
-from assent.relay.bookkeeping import Bookkeeper, Change
+from assent.relay.bookkeeping import Bookkeeper
+from assent.relay.changes import Change, Held
 from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.policy import (
     LONGEST_DESCRIPTION,
@@ -25,7 +26,7 @@ from assent.relay.policies.policy import (
     next_version,
     read_draft,
 )
-from assent.relay.policies.records import Held, KeptPolicy, Library, policy_record
+from assent.relay.policies.records import KeptPolicy, Library, policy_record
 
 PATH = "/relay/v1/policies"
 ONE = f"{PATH}/{{policyId}}"

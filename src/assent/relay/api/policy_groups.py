@@ -1,23 +1,30 @@
 """`/relay/v1/policy-groups`: policies in their order, to be bound together."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from assent.desk import minting
 from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
+from assent.ports.relay_store import Record
 from assent.protocol.moment import Moment
 from assent.protocol.shape import quote
 from assent.relay.api.paging import Page, PageQuery
-from assent.relay.api.preconditions import check_match
-from assent.relay.api.route import ApiRequest, ApiRoute, read_json, read_query
-from assent.relay.bookkeeping import Bookkeeper, Change
+from assent.relay.api.records import Records, Told
+from assent.relay.api.route import ApiRequest, read_json, read_query
+from assent.relay.api.topic import Api, Topic
+from assent.relay.bookkeeping import Bookkeeper
+from assent.relay.changes import Held
 from assent.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, file_group, read_group
 from assent.relay.policies.policy import refuse
-from assent.relay.policies.records import Held, Library, group_record
+from assent.relay.policies.records import Library, group_record
 
 PATH = "/relay/v1/policy-groups"
+ONE = f"{PATH}/{{id}}"
 MAX_GROUPS = 10_000
+
+groups = Topic(tag="Policy groups", read="POLICIES:READ", write="POLICIES:WRITE")
 
 
 class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,107 +45,78 @@ class GroupQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_un
     policy_id: Annotated[str | None, Meta(description="Only those that name this policy.")] = None
 
 
-class PolicyGroupApi:
+class _Groups:
+    """A `Kind`."""
+
+    noun = "policy group"
+
+    def find(self, present: Library, tenant: str, name: str) -> Held[PolicyGroup] | None:
+        return present.groups.get(name)
+
+    def record(self, tenant: str, name: str, held: Held[PolicyGroup], now: datetime) -> Record:
+        return group_record(tenant, held.value, rev=held.rev, now=now)
+
+    def saved(self, present: Library, name: str, value: PolicyGroup) -> Told:
+        _check_policies(present, value)
+        return Told(deed=f"wrote the policy group {value.name}", metadata=_metadata(value))
+
+    def removed(self, present: Library, name: str, value: PolicyGroup) -> Told:
+        _check_unbound(present, value)
+        return Told(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
+
+
+class PolicyGroupApi(Api):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper) -> None:
         self._books = books
+        self._records = Records(books, _Groups())
 
-    def routes(self) -> tuple[ApiRoute, ...]:
-        """Every address of it."""
-        one, read, write = f"{PATH}/{{id}}", "POLICIES:READ", "POLICIES:WRITE"
-        changed = (CaseNotFound, RelayConflict)
-        return (
-            _route(
-                "POST",
-                PATH,
-                write,
-                self.create,
-                "createPolicyGroup",
-                GroupView,
-                takes=GroupDraft,
-                status=201,
-                errors=(RelayConflict,),
-            ),
-            _route("GET", PATH, read, self.listed, "listPolicyGroups", Page[GroupView], query=GroupQuery),
-            _route("GET", one, read, self.one, "getPolicyGroup", GroupView, errors=(CaseNotFound,)),
-            _route(
-                "PUT",
-                one,
-                write,
-                self.update,
-                "updatePolicyGroup",
-                GroupView,
-                takes=GroupDraft,
-                errors=changed,
-            ),
-            _route("DELETE", one, write, self.remove, "deletePolicyGroup", None, status=204, errors=changed),
-        )
-
+    @groups.create(PATH, "createPolicyGroup", takes=GroupDraft, gives=GroupView, errors=(RelayConflict,))
     async def create(self, request: ApiRequest) -> GroupView:
         """Put policies into a group; it applies as soon as it is bound."""
         draft = read_group(read_json(request, dict[str, Any]))
         now = self._books.now()
+        group = file_group(draft, group_id=minting.record_id("group", now), now=now)
 
-        def plan(library: Library) -> Change[GroupView]:
+        def plan(library: Library) -> PolicyGroup:
             if len(library.groups) >= MAX_GROUPS:
                 raise ValidationFailed(f"There are {MAX_GROUPS} groups already; delete some first.")
-            group = file_group(draft, group_id=minting.record_id("group", now), now=now)
-            return self._saving(request, library, group, rev=1, what="CREATED")
+            return group
 
-        return await self._books.change(request.member, plan)
+        return view_of(await self._records.create(request, group.id, plan))
 
+    @groups.get(PATH, "listPolicyGroups", query=GroupQuery, gives=Page[GroupView])
     async def listed(self, request: ApiRequest) -> Page[GroupView]:
         """List groups, the newest first."""
         asked = read_query(request, GroupQuery)
         library = await self._books.library(request.member.tenant)
-        found = [view_of(held) for held in library.groups.values() if _fits(held.value, asked)]
-        return asked.cut(sorted(found, key=lambda view: view.id, reverse=True))
+        found = [held for held in library.groups.values() if _fits(held.value, asked)]
+        newest_first = sorted(found, key=lambda held: held.value.id, reverse=True)
+        return asked.cut(newest_first).map(view_of)
 
+    @groups.get(ONE, "getPolicyGroup", gives=GroupView, errors=(CaseNotFound,))
     async def one(self, request: ApiRequest) -> GroupView:
         """Look at a group."""
-        return view_of(_found(await self._books.library(request.member.tenant), request))
+        library = await self._books.library(request.member.tenant)
+        return view_of(self._records.found(library, request, request.path["id"]))
 
+    @groups.put(
+        ONE, "updatePolicyGroup", takes=GroupDraft, gives=GroupView, errors=(CaseNotFound, RelayConflict)
+    )
     async def update(self, request: ApiRequest) -> GroupView:
         """Put another group in the place of this one; where it is bound, it applies at once."""
         draft = read_group(read_json(request, dict[str, Any]))
 
-        def plan(library: Library) -> Change[GroupView]:
-            held = _found(library, request)
-            check_match(request, held.rev)
-            group = file_group(draft, group_id=held.value.id, now=held.value.created_at)
-            return self._saving(request, library, group, rev=held.rev + 1, what="UPDATED")
+        def plan(library: Library, before: PolicyGroup) -> PolicyGroup:
+            return file_group(draft, group_id=before.id, now=before.created_at)
 
-        return await self._books.change(request.member, plan)
+        return view_of(await self._records.update(request, request.path["id"], plan))
 
+    @groups.delete(ONE, "deletePolicyGroup", errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: ApiRequest) -> None:
         """Delete a group; refused while a binding names it."""
-        tenant, now = request.member.tenant, self._books.now()
-
-        def plan(library: Library) -> Change[None]:
-            held = _found(library, request)
-            check_match(request, held.rev)
-            _check_unbound(library, held.value)
-            return Change(
-                delete=(group_record(tenant, held.value, rev=held.rev, now=now),),
-                message=f"{request.member.name} deleted the policy group {held.value.name}.",
-                metadata=_metadata(held.value, "DELETED"),
-                gives=None,
-            )
-
-        await self._books.change(request.member, plan)
-
-    def _saving(
-        self, request: ApiRequest, library: Library, group: PolicyGroup, *, rev: int, what: str
-    ) -> Change[GroupView]:
-        _check_policies(library, group)
-        member = request.member
-        return Change(
-            save=(group_record(member.tenant, group, rev=rev, now=self._books.now()),),
-            message=f"{member.name} wrote the policy group {group.name}.",
-            metadata=_metadata(group, what),
-            gives=view_of(Held(value=group, rev=rev)),
-        )
+        await self._records.remove(request, request.path["id"])
 
 
 def view_of(held: Held[PolicyGroup]) -> GroupView:
@@ -152,28 +130,6 @@ def view_of(held: Held[PolicyGroup]) -> GroupView:
         created_at=group.created_at,
         rev=held.rev,
     )
-
-
-def _route(
-    method: str, path: str, permission: str, handle: Any, name: str, gives: Any, **more: Any
-) -> ApiRoute:
-    return ApiRoute(
-        method=method,
-        path=path,
-        permission=permission,
-        handle=handle,
-        name=name,
-        tag="Policy groups",
-        gives=gives,
-        **more,
-    )
-
-
-def _found(library: Library, request: ApiRequest) -> Held[PolicyGroup]:
-    held = library.groups.get(request.path["id"])
-    if held is None:
-        raise CaseNotFound("There is no such policy group.")
-    return held
 
 
 def _check_policies(library: Library, group: PolicyGroup) -> None:
@@ -201,8 +157,8 @@ def _fits(group: PolicyGroup, asked: GroupQuery) -> bool:
     )
 
 
-def _metadata(group: PolicyGroup, what: str) -> dict[str, Any]:
+def _metadata(group: PolicyGroup) -> dict[str, Any]:
     named = [
         {"policyId": one.policy.policy_id, "version": one.policy.version} for one in group.policies[:100]
     ]
-    return {"operation": what, "groupId": group.id, "groupName": group.name, "policies": named}
+    return {"groupId": group.id, "groupName": group.name, "policies": named}

@@ -17,7 +17,7 @@ record whether it is still true.
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from assent.errors import Unavailable, ValidationFailed
 from assent.ports.relay_store import Record, RecordKind
 from assent.protocol.moment import Moment
+from assent.relay.changes import Held
 from assent.relay.policies.binding import Binding, PolicyGroup
 from assent.relay.policies.book import PolicyBook
 from assent.relay.policies.policy import Policy, read_policy
@@ -41,13 +42,6 @@ class KeptPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     created_by: str
     retired_at: Moment | None = None
     retired_by: str | None = None
-
-
-class Held(Struct, Generic[T], frozen=True, kw_only=True):
-    """What a record says, and how often it changed."""
-
-    value: T
-    rev: int
 
 
 class Library(Struct, frozen=True, kw_only=True):
