@@ -33,7 +33,7 @@ from assent.relay.audit.tenants import TenantKeeping
 from assent.relay.audit.trail import Trail
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.calls import Calls
-from assent.relay.detectors.registry import installed
+from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.directory import Directory
 from assent.relay.enrolment import Enrolment
 from assent.relay.holds.holding import Holding
@@ -43,11 +43,10 @@ from assent.relay.judging import Judge
 from assent.relay.limits import limits_from
 from assent.relay.members import Members
 from assent.relay.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
-from assent.relay.push.courier import COURIER, PushCourier
+from assent.relay.push.courier import COURIER
 from assent.relay.push.notices import Notices
-from assent.relay.push.notifier import Notifier
 from assent.relay.push.pushes import Pushes
-from assent.relay.push.reception import Reception
+from assent.relay.push.pushing import Pushing
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import PREFIX as WEBHOOKS
 from assent.relay.push.webhooks import Webhooks
@@ -93,33 +92,31 @@ class Relay:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        check_credentials(world.settings, world.environ)
-        self.members = Members(
-            roster_of(world.settings, world.environ),
-            store=world.store,
-            monotonic=world.monotonic,
-            allow_loopback=world.allow_loopback,
-        )
-        settled = {name: tenant.keeping for name, tenant in world.settings.tenants.items()}
-        self.keeping = TenantKeeping(world.store, settled=settled, now=world.now)
+        self.members = _members(world)
+        self.keeping = _keeping(world)
         self.trail = StoredTrail(world.store, now=world.now, payloads_for=self.keeping.payloads_for)
         self.retention = Retention(world.store, self.keeping, now=world.now)
-        self._beside: list[asyncio.Task[None]] = []
         self.detectors = installed()
         self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
-        named = world.settings.policies
-        self.shelf = Shelf(
-            world.store,
-            self.detectors,
-            now=world.now,
-            of_settings=[] if named is None else policies_in(named, now=world.now()),
-            read=self.books.library,
-        )
-        self.books.changed = self.shelf.reload
-        webhooks = Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
-        self.pushes = Pushes(webhooks, world.check_push)
+        self.shelf = _shelf(world, self.detectors, self.books)
+        self.pushes = Pushes(_webhooks(world), world.check_push)
         self.book = StoredTaskBook(world.store, now=world.now)
-        self.holds = Holds(
+        self.holds = self._holds()
+        self.app = self._app()
+        self.holding = Holding(self.holds, calls=self.app.calls, registry=self.members)
+        self.api = ApiFront(self._routes(), self.members)
+        self.pushing = self._pushing()
+        self.holding.resuming.told = self.pushing.notifier.decided
+        self.grpc = self._grpc_door()
+        self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
+        """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
+        self.couriers: dict[str, Courier] = {COURIER: self.pushing.courier, RELAY: self.holding.courier}
+        """Who takes what the outbox owes, by the name in the delivery."""
+        self._beside: list[asyncio.Task[None]] = []
+
+    def _holds(self) -> Holds:
+        world = self.world
+        return Holds(
             store=world.store,
             desk=world.desk,
             book=self.book,
@@ -128,7 +125,10 @@ class Relay:
             now=world.now,
             timeout=world.settings.hold_timeout,
         )
-        self.app = relay_app(
+
+    def _app(self) -> RelayApp:
+        world = self.world
+        return relay_app(
             world.settings,
             environ=world.environ,
             public_url=world.public_url,
@@ -144,31 +144,19 @@ class Relay:
             trail=self.trail,
             book=self.book,
         )
-        self.holding = Holding(self.holds, calls=self.app.calls, registry=self.members)
-        self.api = ApiFront(self._routes(), self.members)
-        notices = Notices(world.store, now=world.now, wake=world.owe)
-        self.notifier = Notifier(calls=self.app.calls, webhooks=webhooks, notices=notices)
-        """Tells callers of what became of a task that the relay had taken over."""
-        self.pushes.decided = self.notifier.decided
-        self.holding.resuming.told = self.notifier.decided
-        reception = Reception(
+
+    def _pushing(self) -> Pushing:
+        world = self.world
+        return Pushing(
+            self.pushes,
+            notices=Notices(world.store, now=world.now, wake=world.owe),
             calls=self.app.calls,
-            webhooks=webhooks,
             registry=self.members,
-            notices=notices,
-            notifier=self.notifier,
-            read_body=world.read_body,
             trail=self.trail,
+            read_body=world.read_body,
+            post=world.post,
             monotonic=world.monotonic,
         )
-        self.grpc = self._grpc_door()
-        self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: reception}
-        """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
-        self.couriers: dict[str, Courier] = {
-            COURIER: PushCourier(webhooks, world.post),
-            RELAY: self.holding.courier,
-        }
-        """Who takes what the outbox owes, by the name in the delivery."""
 
     def _grpc_door(self) -> "GrpcDoor | None":
         world = self.world
@@ -234,6 +222,38 @@ class Relay:
         await self.trail.aclose()
         await self.shelf.aclose()
         await self.detectors.aclose()
+
+
+def _members(world: World) -> Members:
+    check_credentials(world.settings, world.environ)
+    return Members(
+        roster_of(world.settings, world.environ),
+        store=world.store,
+        monotonic=world.monotonic,
+        allow_loopback=world.allow_loopback,
+    )
+
+
+def _keeping(world: World) -> TenantKeeping:
+    settled = {name: tenant.keeping for name, tenant in world.settings.tenants.items()}
+    return TenantKeeping(world.store, settled=settled, now=world.now)
+
+
+def _shelf(world: World, detectors: Detectors, books: Bookkeeper) -> Shelf:
+    named = world.settings.policies
+    shelf = Shelf(
+        world.store,
+        detectors,
+        now=world.now,
+        of_settings=[] if named is None else policies_in(named, now=world.now()),
+        read=books.library,
+    )
+    books.changed = shelf.reload
+    return shelf
+
+
+def _webhooks(world: World) -> Webhooks:
+    return Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
 
 
 def relay_app(

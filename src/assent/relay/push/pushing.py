@@ -1,0 +1,48 @@
+"""The parts that push to callers, joined."""
+
+from collections.abc import Callable
+
+from assent.ports.courier import Courier
+from assent.relay.audit.trail import Trail
+from assent.relay.calls import Calls
+from assent.relay.proxy import ReadBody
+from assent.relay.push.courier import PushCourier
+from assent.relay.push.notices import Notices
+from assent.relay.push.notifier import Notifier
+from assent.relay.push.pushes import Pushes
+from assent.relay.push.reception import Reception
+from assent.relay.registry import Registry
+
+
+class Pushing:
+    """What comes in from agents, what goes out to callers, and who tells them of a task that the relay took.
+
+    `post` takes a message to an address that came from outside.
+    """
+
+    def __init__(
+        self,
+        pushes: Pushes,
+        *,
+        notices: Notices,
+        calls: Calls,
+        registry: Registry,
+        trail: Trail,
+        read_body: ReadBody,
+        post: Courier,
+        monotonic: Callable[[], float],
+    ) -> None:
+        webhooks = pushes.webhooks
+        self.notifier = Notifier(calls=calls, webhooks=webhooks, notices=notices)
+        self.courier = PushCourier(webhooks, post)
+        self.reception = Reception(
+            calls=calls,
+            webhooks=webhooks,
+            registry=registry,
+            notices=notices,
+            notifier=self.notifier,
+            read_body=read_body,
+            trail=trail,
+            monotonic=monotonic,
+        )
+        pushes.decided = self.notifier.decided
