@@ -211,6 +211,7 @@ def test_an_approved_message_goes_to_nobody_but_whom_the_reviewer_saw(tmp_path: 
         task_id = send(server, "echo tulip")
         hold = pending(server, task_id)
         database = apsw.Connection(str(tmp_path / "cases.db"))
+        database.set_busy_timeout(10_000)
         database.execute("UPDATE holds SET sink = 'others' WHERE id = ?", (hold.id,))
         database.close()
         answer = Answer(action="approve", data={}, path="browser_submit", actor="link:reviewer")

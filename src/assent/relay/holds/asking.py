@@ -30,6 +30,7 @@ LONGEST_MATCHED = 2_000
 MOST_FACTS = 50
 OVERHEAD = 16 * 1024
 """So much of a case's context is left for everything but the texts."""
+LEAST_ROOM = 1024
 
 
 class Matched(Struct, frozen=True, kw_only=True):
@@ -94,38 +95,13 @@ def draft_of(
     max_context_bytes: int,
 ) -> CaseDraft:
     """The question, with the message and what was found in it."""
-    frame, subscription = frozen.frame, exchange.subscription
-    room = max_context_bytes - OVERHEAD
-    held: dict[str, Any] = {}
-    while True:  # a text full of quotation marks is longer in JSON than it is
-        held = {
-            "matter": frame.matter,
-            "leg": frame.leg.value,
-            "sender": label(_sender(frame.matter, subscription)),
-            "receiver": label(_receiver(frame.matter, subscription)),
-            "caller": label(subscription.source.name),
-            "caller_kind": subscription.source.kind,
-            "agent": label(subscription.sink.id),
-            "policy": _policy(matched),
-            "reason": visible(matched.reason)[:500],
-            "unchecked": [label(one) for one in matched.unchecked[:MOST_FACTS]],
-            "files": [label(path) for path in matched.opaque[:MOST_FACTS]],
-            "digest": frozen.digest,
-            "task_id": label(task_id),
-            "correlation_id": label(exchange.correlation_id),
-            **(parts := shown_data(data, room=room // 4)),
-            **shown_texts(
-                pieces, matched.findings, room=room - room // 4, data_shown=not parts["data_left_out"]
-            ),
-        }
-        if room < 1024 or len(_encoded(held)) <= max_context_bytes - 1024:
-            break
-        room //= 2
+    matter, subscription = frozen.frame.matter, exchange.subscription
+    facts = _facts(frozen, exchange, matched, task_id)
     return CaseDraft(
         type="approval",
-        prompt=prompt_of(frame.matter, subscription),
-        message=summary_of(frame.matter, subscription, matched),
-        context={FIELD: held},
+        prompt=prompt_of(matter, subscription),
+        message=summary_of(matter, subscription, matched),
+        context={FIELD: _with_message(facts, matched, pieces, data, max_context_bytes)},
         timeout=timeout,
         default_action="reject",
         inline_actions=("approve", "reject"),
@@ -172,6 +148,46 @@ def role_of_matter(matter: Matter) -> Literal["user", "agent"]:
     return "user" if matter == "request" else "agent"
 
 
+def _facts(frozen: Frozen, exchange: Exchange, matched: Matched, task_id: str) -> dict[str, Any]:
+    """All that a reviewer is told about a message, besides what is in it."""
+    frame, subscription = frozen.frame, exchange.subscription
+    return {
+        "matter": frame.matter,
+        "leg": frame.leg.value,
+        "sender": label(_sender(frame.matter, subscription)),
+        "receiver": label(_receiver(frame.matter, subscription)),
+        "caller": label(subscription.source.name),
+        "caller_kind": subscription.source.kind,
+        "agent": label(subscription.sink.id),
+        "policy": _policy(matched),
+        "reason": visible(matched.reason)[:500],
+        "unchecked": [label(one) for one in matched.unchecked[:MOST_FACTS]],
+        "files": [label(path) for path in matched.opaque[:MOST_FACTS]],
+        "digest": frozen.digest,
+        "task_id": label(task_id),
+        "correlation_id": label(exchange.correlation_id),
+    }
+
+
+def _with_message(
+    facts: dict[str, Any],
+    matched: Matched,
+    pieces: Sequence[Scannable],
+    data: list[Any] | None,
+    max_context_bytes: int,
+) -> dict[str, Any]:
+    """The facts and as much of the message as a case has room for."""
+    room = max_context_bytes - OVERHEAD
+    while True:
+        parts = shown_data(data, room=room // 4)
+        data_shown = not parts["data_left_out"]
+        texts = shown_texts(pieces, matched.findings, room=room - room // 4, data_shown=data_shown)
+        held = {**facts, **parts, **texts}
+        if room < LEAST_ROOM or len(msgspec.json.encode(held)) <= max_context_bytes - LEAST_ROOM:
+            return held
+        room //= 2  # a text full of quotation marks is longer in JSON than it is
+
+
 def _holders(reply: A2AReply) -> list[dict[str, Any]]:
     """What of an answer has parts: a message, what a status says, and pieces of work."""
     about = reply.task or reply.status_update or reply.artifact_update or {}
@@ -195,7 +211,3 @@ def _policy(matched: Matched) -> dict[str, str] | None:
     if policy is None:
         return None
     return {"name": label(policy.name), "version": policy.version, "level": policy.level}
-
-
-def _encoded(held: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(held)
