@@ -9,6 +9,11 @@ LATENCY_MS = 400
 HOOK_CALLS = (1, 4)
 RELAY_HELD = 10_000
 HOOK_STORAGES = {"memory": "memory", "sqlite": "SQLite"}
+HOOK_FRAMEWORKS = {
+    "langchain": "LangChain",
+    "pydantic_ai": "Pydantic AI",
+    "openai_agents": "OpenAI Agents",
+}
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -169,11 +174,7 @@ ROWS = {
                 at_most=1.0,
                 limit=_ADAPTER_LIMIT[storage],
             )
-            for framework, title in {
-                "langchain": "LangChain",
-                "pydantic_ai": "Pydantic AI",
-                "openai_agents": "OpenAI Agents",
-            }.items()
+            for framework, title in HOOK_FRAMEWORKS.items()
             for storage, kept in HOOK_STORAGES.items()
             for calls in HOOK_CALLS
         ),
@@ -228,4 +229,9 @@ PAGE_ROWS = tuple(name for name in ROWS if name.startswith("page_"))
 HOOK_ROWS = tuple(name for name in ROWS if name.startswith("hook_"))
 RELAY_ROWS = tuple(name for name in ROWS if name.startswith("relay_"))
 # Several rows under one name.
-GROUPS = {"pages": PAGE_ROWS, "hook": HOOK_ROWS, "relay": RELAY_ROWS}
+GROUPS = {
+    "pages": PAGE_ROWS,
+    "hook": HOOK_ROWS,
+    **{f"hook_{name}": tuple(row for row in HOOK_ROWS if name in row) for name in HOOK_FRAMEWORKS},
+    "relay": RELAY_ROWS,
+}

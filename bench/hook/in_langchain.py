@@ -1,6 +1,7 @@
 """LangChain's agent with its own approval, and with ours."""
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from langgraph.types import Command
 
 from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
 from bench.hook.ours import hook, saver
-from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, pay
+from bench.hook.scene import GO, LAST_WORDS, TOOL, WITH_ASSENT, Contestant, Setting, pay
 from bench.hook.store import durable
 
 NAME = "LangChain"
@@ -42,7 +43,7 @@ class Model(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-def own(setting: Setting) -> Contestant:
+def own(setting: Setting) -> Iterator[Contestant]:
     """HumanInTheLoopMiddleware; every call of a turn in one interruption, which is its default."""
     agent = _agent(setting, HumanInTheLoopMiddleware(interrupt_on={TOOL: True}), "own")
 
@@ -53,10 +54,10 @@ def own(setting: Setting) -> Contestant:
         decisions = {"decisions": [{"type": "approve"} for _ in asked]}
         return agent.invoke(Command(resume=decisions), place, durability="sync")["messages"][-1].text
 
-    return Contestant(NAME, cycle)
+    yield Contestant(NAME, cycle)
 
 
-def adapted(setting: Setting) -> Contestant:
+def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our middleware in its place."""
     approval = ApprovalMiddleware(hook(), saver=saver(setting, NAME))
     agent = _agent(setting, approval, "adapted")
@@ -68,7 +69,7 @@ def adapted(setting: Setting) -> Contestant:
         thread_id = place["configurable"]["thread_id"]
         return resume(agent, thread_id, stopped.approve_all(), durability="sync")["messages"][-1].text
 
-    return Contestant(f"{NAME} with Assent", cycle)
+    yield Contestant(f"{NAME}{WITH_ASSENT}", cycle)
 
 
 def _agent(setting: Setting, middleware: AgentMiddleware[Any, Any, Any], name: str) -> Any:

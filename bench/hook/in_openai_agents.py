@@ -1,5 +1,6 @@
 """The OpenAI Agents SDK with its own `needs_approval`, and with our approval; nothing is traced or sent."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -9,8 +10,8 @@ from agents.testing import assistant_message, function_call
 from assent.hook import InterruptionMetadata
 from assent.hook.frameworks.openai_agents import Approval
 from bench.hook.ours import hook, saver
-from bench.hook.scene import AS_TEXT, GO, LAST_WORDS, TOOL, Contestant, Setting, apay
-from bench.hook.store import store
+from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_ASSENT, Contestant, Setting, apay
+from bench.hook.store import Store, stores
 
 NAME = "OpenAI Agents"
 QUIET = RunConfig(tracing_disabled=True)
@@ -35,11 +36,16 @@ class Scripted(Model):
         raise NotImplementedError
 
 
-def own(setting: Setting, *, as_text: bool = False) -> Contestant:
+def own(setting: Setting) -> Iterator[Contestant]:
     """A run ends with interruptions; its state is kept, and run again once they are approved."""
+    for kept in stores(setting, NAME):
+        yield Contestant(kept.name, _own_cycle(setting, kept))
+
+
+def _own_cycle(setting: Setting, kept: Store) -> Callable[[], str]:
     tool = function_tool(apay, name_override=TOOL, needs_approval=True)
     agent = Agent(name="payer", model=Scripted(setting), tools=[tool])
-    kept, loop = store(setting, "openai-agents", as_text=as_text), setting.loop()
+    loop = setting.loop()
 
     async def run() -> str:
         thread_id = uuid4().hex
@@ -56,15 +62,22 @@ def own(setting: Setting, *, as_text: bool = False) -> Contestant:
         kept.put(thread_id, ended.to_state().to_string() if kept.as_text else ended.to_state())
         return str(ended.final_output)
 
-    return Contestant(f"{NAME}{AS_TEXT}" if as_text else NAME, lambda: loop.run_until_complete(run()))
+    return lambda: loop.run_until_complete(run())
 
 
-def adapted(setting: Setting) -> Contestant:
+def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our approval in its place."""
     approval = Approval(hook(), saver=saver(setting, "openai-agents"))
     tools = approval.gated([function_tool(apay, name_override=TOOL)])
     agent = Agent(name="payer", model=Scripted(setting), tools=tools)
     loop = setting.loop()
+
+    def cycle() -> str:
+        thread_id = uuid4().hex
+        stopped = approval.run_sync(agent, GO, thread_id=thread_id, run_config=QUIET)
+        assert isinstance(stopped, InterruptionMetadata)
+        ended: Any = approval.resume_sync(agent, thread_id, stopped.approve_all(), run_config=QUIET)
+        return str(ended.final_output)
 
     async def run() -> str:
         thread_id = uuid4().hex
@@ -73,4 +86,6 @@ def adapted(setting: Setting) -> Contestant:
         ended: Any = await approval.resume(agent, thread_id, stopped.approve_all(), run_config=QUIET)
         return str(ended.final_output)
 
-    return Contestant(f"{NAME} with Assent", lambda: loop.run_until_complete(run()))
+    yield Contestant(f"{NAME}{WITH_ASSENT}", cycle)
+    if setting.folder is not None:
+        yield Contestant(f"{NAME}{WITH_ASSENT}{ON_A_LOOP}", lambda: loop.run_until_complete(run()))

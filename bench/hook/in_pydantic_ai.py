@@ -1,12 +1,13 @@
 """Pydantic AI with its own deferred tools, and with our approval."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
-from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, Tool
+from pydantic_ai import Agent, DeferredToolRequests, Tool
+from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     TextPart,
@@ -18,38 +19,47 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from assent.hook import InterruptionMetadata
 from assent.hook.frameworks.pydantic_ai import Approval
 from bench.hook.ours import hook, saver
-from bench.hook.scene import AS_TEXT, GO, LAST_WORDS, TOOL, Contestant, Setting, apay
-from bench.hook.store import store
+from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_ASSENT, Contestant, Setting, apay
+from bench.hook.store import Store, stores
 
 NAME = "Pydantic AI"
 
 
-def own(setting: Setting, *, as_text: bool = False) -> Contestant:
+def own(setting: Setting) -> Iterator[Contestant]:
     """Tools that require approval: a run ends with DeferredToolRequests, the next begins with results."""
+    for kept in stores(setting, NAME):
+        yield Contestant(kept.name, _own_cycle(setting, kept))
+
+
+def _own_cycle(setting: Setting, kept: Store) -> Callable[[], str]:
     tool = Tool(apay, name=TOOL, requires_approval=True)
     agent = Agent(_model(setting), tools=[tool], output_type=[str, DeferredToolRequests])
-    kept, loop = store(setting, "pydantic-ai", as_text=as_text), setting.loop()
+    loop = setting.loop()
 
-    def keep(thread_id: str, result: AgentRunResult[Any]) -> None:
-        kept.put(thread_id, result.all_messages_json().decode() if kept.as_text else result.all_messages())
+    def keep(thread_id: str, conversation: Conversation) -> None:
+        as_text = ConversationTypeAdapter.dump_json
+        kept.put(thread_id, as_text(conversation).decode() if kept.as_text else conversation)
 
     async def run() -> str:
         thread_id = uuid4().hex
         stopped = await agent.run(GO)
-        keep(thread_id, stopped)
+        keep(thread_id, stopped.conversation)
         assert isinstance(stopped.output, DeferredToolRequests)
-        results = stopped.output.build_results(approve_all=True)
-        kept.decide(thread_id, dict.fromkeys(results.approvals, "approve"))
+        waiting = [call.tool_call_id for call in stopped.output.approvals]
+        kept.decide(thread_id, dict.fromkeys(waiting, "approve"))
         read: Any = kept.get(thread_id)
-        history = ModelMessagesTypeAdapter.validate_json(read) if kept.as_text else read
-        ended = await agent.run(message_history=history, deferred_tool_results=results)
-        keep(thread_id, ended)
+        conversation = ConversationTypeAdapter.validate_json(read) if kept.as_text else read
+        requests = conversation.deferred_tool_requests
+        assert requests is not None
+        results = requests.build_results(approve_all=True)
+        ended = await agent.run(conversation=conversation, deferred_tool_results=results)
+        keep(thread_id, ended.conversation)
         return str(ended.output)
 
-    return Contestant(f"{NAME}{AS_TEXT}" if as_text else NAME, lambda: loop.run_until_complete(run()))
+    return lambda: loop.run_until_complete(run())
 
 
-def adapted(setting: Setting) -> Contestant:
+def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our capability in its place."""
     approval = Approval(hook(), saver=saver(setting, "pydantic-ai"))
     outputs = [str, DeferredToolRequests]  # as above: named here, it is not worked out again for each run
@@ -58,6 +68,13 @@ def adapted(setting: Setting) -> Contestant:
     )
     loop = setting.loop()
 
+    def cycle() -> str:
+        thread_id = uuid4().hex
+        stopped = approval.run_sync(agent, GO, thread_id=thread_id)
+        assert isinstance(stopped, InterruptionMetadata)
+        ended: Any = approval.resume_sync(agent, thread_id, stopped.approve_all())
+        return str(ended.output)
+
     async def run() -> str:
         thread_id = uuid4().hex
         stopped = await approval.run(agent, GO, thread_id=thread_id)
@@ -65,7 +82,9 @@ def adapted(setting: Setting) -> Contestant:
         ended: Any = await approval.resume(agent, thread_id, stopped.approve_all())
         return str(ended.output)
 
-    return Contestant(f"{NAME} with Assent", lambda: loop.run_until_complete(run()))
+    yield Contestant(f"{NAME}{WITH_ASSENT}", cycle)
+    if setting.folder is not None:
+        yield Contestant(f"{NAME}{WITH_ASSENT}{ON_A_LOOP}", lambda: loop.run_until_complete(run()))
 
 
 def _model(setting: Setting) -> FunctionModel:

@@ -4,13 +4,13 @@ import gc
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Cycle, Figure
 from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours
-from bench.hook.scene import AS_TEXT, LAST_WORDS, Contestant, Setting
+from bench.hook.scene import AS_TEXT, LAST_WORDS, WITH_ASSENT, Contestant, Setting
 from bench.rows import HOOK_CALLS, HOOK_STORAGES, ROWS
 
 SLICE_S = 0.03
@@ -18,6 +18,9 @@ WARM_UP = 5
 ROUNDS_OF_ONE = 5
 """Slices of a contestant for each round that other rows get: these slices are shorter."""
 FRAMEWORKS = {"langchain": in_langchain, "pydantic_ai": in_pydantic_ai, "openai_agents": in_openai_agents}
+LOOP = "hook"
+KINDS = (LOOP, *(f"{LOOP}_{name}" for name in FRAMEWORKS))
+"""What rows compare: our loop with the fastest framework, or an adapter with its framework."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,11 @@ def hook_figures(
                 continue
             with tempfile.TemporaryDirectory(prefix="hook-", dir=folder) as place:
                 setting = Setting(calls=calls, folder=Path(place) if storage == "sqlite" else None)
+                kinds = {row: row.removesuffix(f"_{suffix}") for row in wanted}
                 with setting.cleanup:
-                    found = _slices(setting, rounds * ROUNDS_OF_ONE)
+                    found = _slices(list(contestants(setting, kinds.values())), rounds * ROUNDS_OF_ONE)
             cycles.extend(_cycles(found, storage, calls))
-            figures.extend(_figure(row, row.removesuffix(f"_{suffix}"), found, say) for row in wanted)
+            figures.extend(_figure(row, kind, found, say) for row, kind in kinds.items())
     if "hook_import" in rows:
         imported = importing.measure()
         cycles.append(imported)
@@ -58,8 +62,7 @@ def hook_figures(
     return figures, cycles
 
 
-def _slices(setting: Setting, rounds: int) -> Slices:
-    everyone = list(contestants(setting))
+def _slices(everyone: Sequence[Contestant], rounds: int) -> Slices:
     for contestant in everyone:
         for _ in range(WARM_UP):
             assert contestant.cycle() == LAST_WORDS, contestant.name
@@ -68,23 +71,23 @@ def _slices(setting: Setting, rounds: int) -> Slices:
     found: Slices = {contestant.name: [] for contestant in everyone}
     for number in range(rounds):
         # Nobody always runs after the same one.
-        turned = everyone[number % len(everyone) :] + everyone[: number % len(everyone)]
-        for contestant in turned:
+        first = number % len(everyone)
+        for contestant in (*everyone[first:], *everyone[:first]):
             found[contestant.name].append(_slice(contestant))
     gc.unfreeze()
     return found
 
 
-def contestants(setting: Setting) -> Iterator[Contestant]:
-    """Our loop, then each framework with its own approval and with ours."""
-    yield ours.agent(setting)
-    yield in_langchain.own(setting)
-    yield in_langchain.adapted(setting)
-    for framework in (in_pydantic_ai, in_openai_agents):
-        yield framework.own(setting)
-        if setting.folder is None:
-            yield framework.own(setting, as_text=True)
-        yield framework.adapted(setting)
+def contestants(setting: Setting, kinds: Collection[str] = KINDS) -> Iterator[Contestant]:
+    """Whoever rows of these kinds compare: our loop, and frameworks with their own approval and with ours."""
+    if LOOP in kinds:
+        yield ours.agent(setting)
+    for name, framework in FRAMEWORKS.items():
+        adapts = f"{LOOP}_{name}" in kinds
+        if adapts or LOOP in kinds:
+            yield from framework.own(setting)
+        if adapts:
+            yield from framework.adapted(setting)
 
 
 def _slice(contestant: Contestant) -> Slice:
@@ -96,17 +99,17 @@ def _slice(contestant: Contestant) -> Slice:
 
 
 def _figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> Figure:
-    if kind == "hook":
+    if kind == LOOP:
         mine = found[ours.NAME]
         fastest = min((found[framework.NAME] for framework in FRAMEWORKS.values()), key=_wall)
         pairs = list(zip(fastest, mine, strict=True))
         value = statistics.median(theirs.wall / ours.wall for theirs, ours in pairs)
         by_cpu = statistics.median(theirs.cpu / ours.cpu for theirs, ours in pairs)
     else:
-        name = FRAMEWORKS[kind.removeprefix("hook_")].NAME
+        name = FRAMEWORKS[kind.removeprefix(f"{LOOP}_")].NAME
         # Ours can always go on in a new process; LangGraph's checkpointers can, too.
         own = found.get(f"{name}{AS_TEXT}", found[name])
-        pairs = list(zip(found[f"{name} with Assent"], own, strict=True))
+        pairs = list(zip(found[f"{name}{WITH_ASSENT}"], own, strict=True))
         value = statistics.median(adapted.wall - plain.wall for adapted, plain in pairs)
         by_cpu = statistics.median(adapted.cpu - plain.cpu for adapted, plain in pairs)
     return _told(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)

@@ -10,6 +10,8 @@ LAST_WORDS = "done"
 GO = "Pay the invoices."
 TOOL = "pay"
 AS_TEXT = ", kept as text"
+WITH_ASSENT = " with Assent"
+ON_A_LOOP = ", on a loop that is never held up"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

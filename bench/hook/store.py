@@ -7,14 +7,16 @@ yet, and when the run has ended. So what a power cut cannot undo is the same on 
 import json
 import sqlite3
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
-from bench.hook.scene import Setting
+from bench.hook.scene import AS_TEXT, Setting
 
 
 class Store(ABC):
     """Keeps what a framework needs to go on."""
 
+    name: str
     as_text: bool
 
     @abstractmethod
@@ -33,7 +35,8 @@ class Store(ABC):
 class Memory(Store):
     """The framework's own objects, as they are, or the text that a new process could go on from."""
 
-    def __init__(self, *, as_text: bool) -> None:
+    def __init__(self, framework: str, *, as_text: bool) -> None:
+        self.name = f"{framework}{AS_TEXT}" if as_text else framework
         self.as_text = as_text
         self._kept: dict[str, Any] = {}
 
@@ -52,8 +55,9 @@ class Table(Store):
 
     as_text = True
 
-    def __init__(self, setting: Setting, name: str) -> None:
-        self._connection = durable(sqlite3.connect(setting.file(name), isolation_level=None))
+    def __init__(self, setting: Setting, framework: str) -> None:
+        self.name = framework
+        self._connection = durable(sqlite3.connect(setting.file(framework), isolation_level=None))
         setting.cleanup.callback(self._connection.close)
         self._connection.execute(
             "CREATE TABLE threads (id TEXT PRIMARY KEY, state TEXT, decisions TEXT) WITHOUT ROWID"
@@ -80,6 +84,10 @@ def durable(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def store(setting: Setting, name: str, *, as_text: bool) -> Store:
-    """Where the setting keeps threads."""
-    return Memory(as_text=as_text) if setting.folder is None else Table(setting, name)
+def stores(setting: Setting, framework: str) -> Iterator[Store]:
+    """The ways in which this framework's threads are kept here."""
+    if setting.folder is not None:
+        yield Table(setting, framework)
+    else:
+        yield Memory(framework, as_text=False)
+        yield Memory(framework, as_text=True)

@@ -17,8 +17,15 @@ def test_every_contestant_is_stopped_approved_and_comes_to_the_end(
     setting = Setting(calls=calls, folder=tmp_path if durable else None)
     with setting.cleanup:
         ended = {contestant.name: contestant.cycle() for contestant in contestants(setting)}
-    assert len(ended) == (7 if durable else 9)
+    assert len(ended) == 9
     assert set(ended.values()) == {LAST_WORDS}
+
+
+def test_one_framework_can_be_measured_alone() -> None:
+    setting = Setting(calls=1, folder=None)
+    with setting.cleanup:
+        found = [contestant.name for contestant in contestants(setting, ["hook_langchain"])]
+    assert found == ["LangChain", "LangChain with Assent"]
 
 
 def test_importing_the_hook_brings_no_package_along() -> None:
