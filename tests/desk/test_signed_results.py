@@ -1,5 +1,6 @@
 """A result signed at the desk verifies offline, and nothing about it can be changed unnoticed."""
 
+import asyncio
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -125,3 +126,37 @@ async def test_an_answer_that_cannot_be_signed_is_not_taken(store: Store) -> Non
     with pytest.raises(ValidationFailed):
         await kit.human(opened).answer("approve")
     assert (await kit.poll(opened.id))["status"] == "pending"
+
+
+class CountingSigner(JwsSigner):
+    """Notes how many answers each group has."""
+
+    def __init__(self) -> None:
+        super().__init__(KeyRing.of([generate_key("ES256", now=DAYBREAK)]))
+        self.groups: list[int] = []
+
+    async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
+        self.groups.append(len(claims))
+        return await super().sign_all(claims)
+
+
+async def test_while_answers_keep_coming_those_of_several_turns_are_signed_together(store: Store) -> None:
+    signer = CountingSigner()
+    kit = desk_for_tests(store=store, signer=signer)
+    cases = [await kit.open() for _ in range(9)]
+    await asyncio.gather(*(kit.human(case).answer("approve") for case in cases[:4]))
+    late = [asyncio.create_task(kit.human(case).answer("approve")) for case in cases[4:7]]
+    await asyncio.sleep(0)
+    late += [asyncio.create_task(kit.human(case).answer("approve")) for case in cases[7:]]
+    await asyncio.gather(*late)
+    assert signer.groups == [4, 5]
+    for case in cases:
+        assert verify_result(await kit.poll(case.id), signer.jwks()).action == "approve"
+
+
+async def test_a_quiet_desk_signs_at_once(store: Store) -> None:
+    signer = CountingSigner()
+    kit = desk_for_tests(store=store, signer=signer)
+    for _ in range(3):
+        await kit.human(await kit.open()).answer("approve")
+    assert signer.groups == [1, 1, 1]

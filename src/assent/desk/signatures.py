@@ -2,7 +2,8 @@
 
 A signature needs tables that do not stay in the processor's cache while other work goes on: signed each for
 itself, every answer pays for fetching them anew, which doubles its cost. And many at once can be handed to
-whoever signs beside the loop.
+whoever signs beside the loop. What a group costs beyond its signatures is paid once: while answers keep
+coming, the next group waits for a moment, and all of it is then written together too.
 """
 
 import asyncio
@@ -13,17 +14,21 @@ from assent.ports.signer import Claim, Signer
 from assent.protocol.poll import Result, Signature
 from assent.protocol.signed_result import signing_payload, wire_time
 
+MANY = 4  # answers of one turn: more will be on their way
+GATHER_S = 0.003
+
 Signed = tuple[str, str]  # the algorithm and the detached JWS
 
 
 class Signatures:
-    """A signer for a desk; waits until the loop has taken in all answers of its turn."""
+    """A signer for a desk; waits until the loop has taken in all answers of its turn, or of a few if busy."""
 
     def __init__(self, signer: Signer, *, jwks_url: str) -> None:
         self._signer = signer
         self._jwks_url = jwks_url
         self._waiting: list[tuple[Claim, asyncio.Future[Signed]]] = []
         self._signing: set[asyncio.Task[None]] = set()
+        self._busy = False
 
     async def sign(self, result: Result, *, case: Case, now: datetime) -> Result:
         """The result with its signature; raises ValidationFailed if it has no canonical form."""
@@ -43,13 +48,22 @@ class Signatures:
         future: asyncio.Future[Signed] = loop.create_future()
         self._waiting.append((claim, future))
         if len(self._waiting) == 1:
-            task = loop.create_task(self._sign_waiting())  # runs after all that is ready now
-            self._signing.add(task)
-            task.add_done_callback(self._signing.discard)
+            if self._busy:
+                loop.call_later(GATHER_S, self._start)
+            else:
+                self._start()
         return future
+
+    def _start(self) -> None:
+        task = asyncio.get_running_loop().create_task(
+            self._sign_waiting()
+        )  # runs after all that is ready now
+        self._signing.add(task)
+        task.add_done_callback(self._signing.discard)
 
     async def _sign_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
+        self._busy = len(waiting) >= MANY
         try:
             algorithm = self._signer.algorithm  # before the wait: a rotation meanwhile may change it
             values = await self._signer.sign_all([claim for claim, _ in waiting])

@@ -1,6 +1,6 @@
 """Reading the pieces of an answer's data, each refused by its name when it does not fit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assent.errors import BadRequest, InvalidSubmission
@@ -22,10 +22,10 @@ def misfit(
 
 
 def check_known(
-    data: Mapping[str, Any], known: Iterable[str], error: type[BadRequest] = InvalidSubmission
+    data: Mapping[str, Any], known: Collection[str], error: type[BadRequest] = InvalidSubmission
 ) -> None:
     """Raise `error` naming the keys that nobody asked for."""
-    unknown = [quote(key) for key in data if key not in set(known)]
+    unknown = [quote(key) for key in data if key not in known]
     if unknown:
         names = ", ".join(unknown[:10])
         raise error(f"data has keys that this case does not ask for: {names}.", unknown=unknown[:10])

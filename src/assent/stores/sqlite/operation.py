@@ -1,6 +1,6 @@
 """What one write does to the database, as data: statements that are run elsewhere."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -67,21 +67,19 @@ def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:
 def commitment_operation(commitment: Commitment, state: bytes) -> Operation:
     """The write that moves a case on; `state` is the case, encoded."""
     step, case = commitment.step, commitment.step.case
-    version = (
-        case.id,
-        step.expected_version,
-        case.status,
-        case.version,
-        micros(commitment.due_at),
-        state,
-    )
-    guards: list[Statement] = [(UPDATE_CASE, version)]
-    guards.extend((INSERT_SPENT_EVIDENCE, (digest,)) for digest in commitment.spent_evidence)
+    due_at = micros(commitment.due_at)
+    guards: list[Statement] = [
+        (UPDATE_CASE, (case.id, step.expected_version, case.status, case.version, due_at, state))
+    ]
+    for digest in commitment.spent_evidence:
+        guards.append((INSERT_SPENT_EVIDENCE, (digest,)))
     if commitment.grant_use is not None:
         guards.append((INSERT_GRANT_USE, use_row(commitment.grant_use)))
-    statements = [*_appended(step.events)]
-    statements.extend((INSERT_DELIVERY, rows.delivery_row(owed)) for owed in commitment.deliveries)
-    statements.extend((INSERT_GRANT, grant_row(grant)) for grant in commitment.grants)
+    statements = _appended(step.events)
+    for owed in commitment.deliveries:
+        statements.append((INSERT_DELIVERY, rows.delivery_row(owed)))
+    for grant in commitment.grants:
+        statements.append((INSERT_GRANT, grant_row(grant)))
     if commitment.clear_draft:
         statements.append((DELETE_DRAFT, (case.id,)))
     return Operation(tuple(guards), tuple(statements), (case.id,))
@@ -117,5 +115,5 @@ def single(sql: str, params: Params = (), *, guarded: bool = False) -> Operation
     return Operation(((sql, params),)) if guarded else Operation((), ((sql, params),))
 
 
-def _appended(events: Iterable[Event]) -> Iterator[Statement]:
-    return ((INSERT_EVENT, rows.event_row(event)) for event in events)
+def _appended(events: Iterable[Event]) -> list[Statement]:
+    return [(INSERT_EVENT, rows.event_row(event)) for event in events]

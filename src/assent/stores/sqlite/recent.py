@@ -17,11 +17,6 @@ class Row(NamedTuple):
     state: bytes
     offer: bytes
 
-    @property
-    def size(self) -> int:
-        """How much room it takes."""
-        return len(self.state) + len(self.offer)
-
 
 class RecentCases:
     """Rows as they were committed, up to so many bytes; the oldest go first."""
@@ -41,17 +36,18 @@ class RecentCases:
         if known is not None:
             if known.version >= row.version:
                 return
-            self._used -= known.size
+            self._used -= len(known.state) + len(known.offer)
         self._rows[case_id] = row
-        self._used += row.size
+        self._used += len(row.state) + len(row.offer)
         while self._used > self._room:
-            self._used -= self._rows.popitem(last=False)[1].size
+            _, oldest = self._rows.popitem(last=False)
+            self._used -= len(oldest.state) + len(oldest.offer)
 
     def drop(self, case_id: str) -> Row | None:
         """Forget a case that is about to change; returns what was kept of it."""
         row = self._rows.pop(case_id, None)
         if row is not None:
-            self._used -= row.size
+            self._used -= len(row.state) + len(row.offer)
         return row
 
     def clear(self) -> None:
