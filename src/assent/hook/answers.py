@@ -14,6 +14,8 @@ Feedback = InterruptionMetadata | Iterable[ToolFeedback] | Mapping[str, object]
 """An answered interruption, the answered calls alone, or call id -> "approve" or {"decision": …, …}."""
 Verdicts = dict[str, Verdict]
 NO_ANSWERS = "Answers are ToolFeedback objects, or decisions by call id."
+_PLAIN = {result: Verdict(decision=result) for result in FeedbackResult}
+"""Decisions that nothing more is said about."""
 NO_EDIT = "this edit changes nothing, so the decision must be approve"
 """An edit into a reviewed tool waits for its own approval; the same edit delivered twice must not give it."""
 
@@ -117,6 +119,8 @@ def _verdict(
             and answered.description != original.description
         ):
             reason = answered.description
+    if not edited and reason is answered.answer is answered.decided_by is None:
+        return _PLAIN[result]
     return Verdict(
         decision=result,
         name=answered.name if edited and original is not None and answered.name != original.name else None,

@@ -1,20 +1,20 @@
 """Where a thread stands, as it is kept: enough to go on in another process, and nothing but JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 
 from assent.hook import texts
 from assent.hook.feedback import Verdict
 from assent.hook.interruption import InterruptionMetadata
-from assent.hook.values import replace
+from assent.hook.values import made, replace
 
 Message = dict[str, Any]
 Stage = Literal["ready", "paused", "running"]
 """ready: the thread takes a message. paused: it waits for a person. running: someone works on it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A thread at one moment. `rev` grows by one with every change; a change from an old `rev` is refused."""
 
@@ -46,37 +46,35 @@ class Checkpoint:
 
     def to_json(self) -> str:
         """The whole thread as one text."""
-        kept = {
-            "agent": self.agent,
-            "messages": self.messages,
-            "interruption": None if self.interruption is None else self.interruption.to_dict(),
-            "verdicts": {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()},
-            "started": self.started,
-            "results": self.results,
-            "tools": self.tools,
-            "queued": self.queued,
-            "resumed": self.resumed,
-            "case": self.case,
-        }
-        return texts.write({name: value for name, value in kept.items() if value})
+        kept = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
+        if self.interruption is not None:
+            kept["interruption"] = self.interruption.to_dict()
+        if self.verdicts:
+            kept["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()}
+        return texts.write(kept)
 
     @classmethod
     def from_json(cls, text: str, *, thread_id: str, rev: int, stage: Stage) -> Self:
         """What `to_json` wrote, under the columns that a saver keeps beside it."""
         kept = texts.read(text)
-        messages = tuple(kept.pop("messages", ()))
-        interruption = kept.pop("interruption", None)
-        verdicts = {call_id: Verdict.from_dict(said) for call_id, said in kept.pop("verdicts", {}).items()}
-        return cls(
-            thread_id=thread_id,
-            rev=rev,
-            stage=stage,
-            messages=messages,
-            interruption=None
-            if interruption is None
-            else InterruptionMetadata.from_dict(interruption, state={"messages": messages}),
-            verdicts=verdicts,
-            started=tuple(kept.pop("started", ())),
-            queued=tuple(kept.pop("queued", ())),
-            **kept,
-        )
+        members: dict[str, Any] = {**_EMPTY, **kept, "thread_id": thread_id, "rev": rev, "stage": stage}
+        if members.keys() != _MEMBERS:
+            raise TypeError(f"A thread has no {', '.join(members.keys() - _MEMBERS)}.")
+        for name in _SEQUENCES:
+            members[name] = tuple(members[name])
+        for name in _MAPPINGS - kept.keys():
+            members[name] = {}
+        said = members["verdicts"]
+        members["verdicts"] = {call_id: Verdict.from_dict(each) for call_id, each in said.items()}
+        if members["interruption"] is not None:
+            state = {"messages": members["messages"]}
+            members["interruption"] = InterruptionMetadata.from_dict(members["interruption"], state=state)
+        return made(cls, members)
+
+
+_MEMBERS = frozenset(member.name for member in fields(Checkpoint))
+_COLUMNS = frozenset({"thread_id", "rev", "stage"})
+"""Kept beside the text."""
+_SEQUENCES = frozenset({"messages", "started", "queued"})
+_MAPPINGS = frozenset({"verdicts", "results", "tools", "resumed"})
+_EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

@@ -1,9 +1,9 @@
 """What drives the loop: does what it asks, and nothing else. This one waits; another, beside it, awaits."""
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Ended = Mapping[str, str | InterruptionMetadata | BaseException]
-KEPT = (Load, Put, Claim, Release)
+KEPT = frozenset({Load, Put, Claim, Release})
 TOGETHER_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 
@@ -82,12 +82,12 @@ class Driver:
         return self._model.ask([*self._before, *(dict(message) for message in messages)], self._tools)
 
     def _keep(self, effect: Effect) -> Any:
-        if isinstance(effect, Load):
-            return self._saver.get(effect.thread_id)
         if isinstance(effect, Put):
             saver = self._saver.soon if effect.soon else self._saver
             saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
             self._held = effect.checkpoint if effect.leased else None
+        elif isinstance(effect, Load):
+            return self._saver.get(effect.thread_id)
         elif isinstance(effect, Claim):
             self._saver.claim(effect.checkpoint, lease_for=self._lease_for)
             self._held = effect.checkpoint
@@ -150,8 +150,8 @@ class SyncDriver(Driver):
                 answer, error = None, None
                 try:
                     if isinstance(effect, Emit):
-                        last = effect.event
-                        yield last
+                        for last in effect.events:
+                            yield last
                     elif isinstance(effect, AskModel):
                         answer = yield from self._asked(effect.messages)
                     else:
@@ -205,7 +205,7 @@ class SyncDriver(Driver):
         return whole(texts)
 
     def _work(self, effect: Effect) -> Any:
-        if isinstance(effect, KEPT):
+        if type(effect) in KEPT:
             return self._keep(effect)
         if isinstance(effect, Run | Join):
             with self._heartbeat.holding(self._saver, effect.checkpoint):
@@ -222,16 +222,19 @@ class SyncDriver(Driver):
 
     def _begin(self, jobs: Sequence[Job]) -> None:
         """Run them side by side. This thread does its share, but of none that it may have to leave."""
+        shared: list[Callable[[], object]] = []
         for job in jobs:
-            limit = None if job.tool.timeout is None else monotonic() + job.tool.timeout.total_seconds()
-            self._running[job.call.id] = (job, limit)
-            if limit is not None:
+            if job.tool.timeout is None:
+                self._running[job.call.id] = (job, None)
+                shared.append(partial(self._finish, job, copy_context()))
+            else:
+                self._running[job.call.id] = (job, monotonic() + job.tool.timeout.total_seconds())
                 self._workers.begin(partial(self._do, job), partial(self._told, job))
-        self._workers.share(partial(self._finish, job) for job in jobs if job.tool.timeout is None)
+        self._workers.share(shared)
 
-    def _finish(self, job: Job) -> None:
+    def _finish(self, job: Job, context: Context) -> None:
         try:
-            self._told(job, copy_context().run(self._do, job), None)
+            self._told(job, context.run(self._do, job), None)
         except BaseException as error:
             self._told(job, None, error)
 

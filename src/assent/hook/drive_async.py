@@ -39,8 +39,8 @@ class AsyncDriver(Driver):
                 answer, error = None, None
                 try:
                     if isinstance(effect, Emit):
-                        last = effect.event
-                        yield last
+                        for last in effect.events:
+                            yield last
                     elif isinstance(effect, AskModel):
                         texts: list[str] = []
                         answer = None

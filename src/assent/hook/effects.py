@@ -101,11 +101,13 @@ class Withdraw:
     case: Case
 
 
-@dataclass(slots=True)
 class Emit:
     """Tell whoever listens."""
 
-    event: Event
+    __slots__ = ("events",)
+
+    def __init__(self, *events: Event) -> None:
+        self.events = events
 
 
 Effect = Load | Put | Claim | AskModel | Run | Join | Release | UseGrants | Ask | Look | Withdraw | Emit

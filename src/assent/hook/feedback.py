@@ -1,13 +1,13 @@
 """What a person says to one tool call; whether it fits the call is judged in `answers`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
 from assent.errors import InvalidFeedback
 from assent.hook.calls import Arguments, ToolCall, read_arguments
-from assent.hook.values import replace
+from assent.hook.values import made, replace
 
 
 class FeedbackResult(StrEnum):
@@ -22,7 +22,7 @@ class FeedbackResult(StrEnum):
 USUAL_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED, FeedbackResult.REJECTED)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolFeedback:
     """A call that waits, with what a person needs to decide it; with `result` set, the decision itself.
 
@@ -50,6 +50,30 @@ class ToolFeedback:
         object.__setattr__(self, "arguments", read_arguments(self.arguments))
         if self.result is not None:
             object.__setattr__(self, "result", _result(self.result))
+
+    @classmethod
+    def of(
+        cls,
+        call: ToolCall,
+        *,
+        description: str,
+        allowed_decisions: tuple[FeedbackResult, ...],
+        schema: Mapping[str, Any] | None,
+        high_risk: bool,
+    ) -> Self:
+        """This call, which nobody has decided yet."""
+        members = {
+            "id": call.id,
+            "name": call.name,
+            "arguments": dict(call.arguments),
+            "description": description,
+            **_UNDECIDED,
+            "allowed_decisions": allowed_decisions,
+            "schema": schema,
+            "path": (),
+            "high_risk": high_risk,
+        }
+        return made(cls, members)
 
     @property
     def call(self) -> ToolCall:
@@ -89,13 +113,20 @@ class ToolFeedback:
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote."""
-        members = dict(kept)
-        members["allowed_decisions"] = tuple(map(_result, kept["allowed_decisions"]))
-        members["path"] = tuple(kept["path"])
-        return cls(**members)
+        decisions, path = tuple(map(_result, kept["allowed_decisions"])), tuple(kept["path"])
+        if kept.keys() != _WAITING:
+            return cls(**{**kept, "allowed_decisions": decisions, "path": path})
+        arguments = read_arguments(kept["arguments"])
+        members = {**_UNDECIDED, **kept, "arguments": arguments, "allowed_decisions": decisions, "path": path}
+        return made(cls, members)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+_WAITING = frozenset(ToolFeedback(id="", name="").to_dict())
+_UNDECIDED = dict.fromkeys(("result", "reason", "answer", "decided_by"))
+"""What `to_dict` leaves out."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """One decision, checked and ready to be kept: what travels as a member of `result.data.decisions`."""
 
@@ -110,8 +141,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The members that say something."""
-        members = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in members.items() if value is not None}
+        return {name: value for name, value in self.__dict__.items() if value is not None}
 
     @classmethod
     def from_dict(cls, kept: Any) -> Self:
@@ -119,7 +149,7 @@ class Verdict:
         members = {"decision": kept} if isinstance(kept, str) else kept
         if not isinstance(members, Mapping):
             raise InvalidFeedback(f"A decision is one of {', '.join(FeedbackResult)}, or an object with one.")
-        if unknown := set(members) - set(cls.__slots__):
+        if unknown := set(members) - _MEMBERS_OF_A_DECISION:
             raise InvalidFeedback(f"A decision has no member {', '.join(sorted(map(str, unknown)))}.")
         arguments = members.get("arguments")
         return cls(
@@ -129,6 +159,7 @@ class Verdict:
         )
 
 
+_MEMBERS_OF_A_DECISION = frozenset(member.name for member in fields(Verdict))
 _RESULTS: dict[str, FeedbackResult] = {result.value: result for result in FeedbackResult}
 
 

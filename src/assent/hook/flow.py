@@ -245,8 +245,7 @@ class Flow:
         yield Put(checkpoint, leased=True, soon=not inside)
         for thread_id in inside:
             yield Release(thread_id)
-        for call in calls:
-            yield Emit(ToolAnswered(call=call, content=results[call.id]))
+        yield Emit(*(ToolAnswered(call=call, content=results[call.id]) for call in calls))
         return checkpoint
 
     def _answered(
@@ -277,7 +276,7 @@ class Flow:
             if outdated is not None and feedback is not None:
                 yield Withdraw(outdated)
             return (yield from self._asked(checkpoint))
-        started = [call.id for call in calls_of(checkpoint.messages[-1])]
+        started = [call["id"] for call in checkpoint.messages[-1].get("tool_calls", ())]
         checkpoint = checkpoint.next(stage="running", interruption=again, verdicts=verdicts, started=started)
         yield Claim(checkpoint)
         if checkpoint.case is not None and feedback is not None:

@@ -2,8 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 from assent.hook.checkpoint import Checkpoint
@@ -19,38 +17,56 @@ class Heartbeat:
 
     def __init__(self, lease_for: timedelta) -> None:
         self._lease_for = lease_for
-        self._held: dict[int, tuple[Saver, Checkpoint]] = {}
-        self._next = 0
+        self._held: set[_Holding] = set()
         self._lock = threading.Lock()
         self._beats = False
 
-    @contextmanager
-    def holding(self, saver: Saver, checkpoint: Checkpoint) -> Iterator[None]:
+    def holding(self, saver: Saver, checkpoint: Checkpoint) -> "_Holding":
         """Hold the thread as long as the block lasts."""
+        return _Holding(self, saver, checkpoint)
+
+    def begin(self, held: "_Holding") -> None:
+        """Renew this lease from now on."""
         with self._lock:
-            self._next += 1
-            number = self._next
-            self._held[number] = (saver, checkpoint)
+            self._held.add(held)
             starts, self._beats = not self._beats, True
         if starts:
             threading.Thread(target=self._beat, name="assent-heartbeat", daemon=True).start()
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._held[number]
+
+    def end(self, held: "_Holding") -> None:
+        """Let this lease run out."""
+        with self._lock:
+            self._held.discard(held)
 
     def _beat(self) -> None:
         pause = threading.Event()
         while not pause.wait(self._lease_for.total_seconds() / 3):
             with self._lock:
-                held = list(self._held.values())
+                held = list(self._held)
                 if not held:
                     self._beats = False
                     return
-            for saver, checkpoint in held:
+            for each in held:
+                checkpoint = each.checkpoint
                 try:
-                    saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
+                    each.saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
                 except Exception:
                     # Someone moved it on, or the storage is away: the next write will say so.
                     logger.debug("The lease of %s was not renewed.", checkpoint.thread_id)
+
+
+class _Holding:
+    """A block that holds a thread."""
+
+    __slots__ = ("_heartbeat", "checkpoint", "saver")
+
+    def __init__(self, heartbeat: Heartbeat, saver: Saver, checkpoint: Checkpoint) -> None:
+        self._heartbeat = heartbeat
+        self.saver = saver
+        self.checkpoint = checkpoint
+
+    def __enter__(self) -> None:
+        self._heartbeat.begin(self)
+
+    def __exit__(self, *raised: object) -> None:
+        self._heartbeat.end(self)

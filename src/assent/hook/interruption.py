@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Self
 
@@ -10,12 +10,12 @@ from assent.errors import InvalidFeedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.texts import fingerprint
-from assent.hook.values import replace
+from assent.hook.values import made, replace
 
 NODE = "HITL"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class InterruptionMetadata:
     """Calls that wait for a person, and those of the same turn that wait with them but need nobody.
 
@@ -110,14 +110,14 @@ class InterruptionMetadata:
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any], *, state: Mapping[str, Any] | None = None) -> Self:
         """What `to_dict` wrote."""
-        members, expires_at = dict(kept), kept["expires_at"]
+        members, expires_at = {"case": None, **kept}, kept["expires_at"]
         members["state"] = state or {}
         members["tool_feedbacks"] = tuple(map(ToolFeedback.from_dict, kept["tool_feedbacks"]))
         calls = kept["tools_automatically_approved"]
         members["tools_automatically_approved"] = tuple(ToolCall(**call) for call in calls)
         members["created_at"] = datetime.fromisoformat(kept["created_at"])
         members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
-        return cls(**members)
+        return made(cls, members) if members.keys() == _MEMBERS else cls(**members)
 
     def _each(self, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
         return replace(
@@ -170,6 +170,9 @@ def interrupt(
         expires_at=expires_at,
         default=default,
     )
+
+
+_MEMBERS = frozenset(member.name for member in fields(InterruptionMetadata))
 
 
 def _shown(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:

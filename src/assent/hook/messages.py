@@ -31,10 +31,10 @@ def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list
     """
     if isinstance(reply, str):
         reply = {"content": reply}
-    if not isinstance(reply, Mapping):
+    if type(reply) is not dict and not isinstance(reply, Mapping):
         raise ModelMisbehaved(f"The model answered with {type(reply).__name__}, not with a message.")
     asked = reply.get("tool_calls") or ()
-    if not isinstance(asked, list | tuple) or not all(isinstance(call, Mapping) for call in asked):
+    if not isinstance(asked, list | tuple) or not all(map(_is_mapping, asked)):
         raise ModelMisbehaved("The model's tool_calls are not a list of calls.")
     calls: list[ToolCall] = []
     unreadable: Unreadable = {}
@@ -44,7 +44,7 @@ def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list
         taken.add(calls[-1].id)
     message = {**reply, "role": "assistant", "content": reply.get("content") or ""}
     message.pop("tool_calls", None)
-    if not all(isinstance(said, str) for said in message.values()) and (trouble := not_json(message)):
+    if not all(map(_is_text, message.values())) and (trouble := not_json(message)):
         raise ModelMisbehaved(f"The model's message is not JSON ({trouble}).")
     return (
         (message | {"tool_calls": [call.to_dict() for call in calls]} if calls else message),
@@ -72,11 +72,23 @@ def _call(asked: Mapping[str, Any], number: int, taken: Collection[str], unreada
     return ToolCall(id=call_id, name=name, arguments=arguments)
 
 
+def _is_mapping(value: object) -> bool:
+    return type(value) is dict or isinstance(value, Mapping)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _plain(value: object) -> bool:
     """Whether a value is surely the same after it was JSON: most arguments of most calls are."""
     if type(value) is str:
         return value.isascii()
     return value is None or type(value) is bool or (type(value) is int and value.bit_length() < _WORD)
+
+
+def _plain_name(name: object) -> bool:
+    return type(name) is str and name.isascii()
 
 
 def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
@@ -87,9 +99,9 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
             return {}, f"the arguments are not JSON ({error})"
     if given is None:
         return {}, None
-    if not isinstance(given, Mapping):
+    if not _is_mapping(given):
         return {}, "the arguments are not an object"
-    if all(type(name) is str and _plain(name) and _plain(value) for name, value in given.items()):
+    if type(given) is dict and all(map(_plain_name, given)) and all(map(_plain, given.values())):
         return dict(given), None
     if trouble := not_json(arguments := dict(given)):
         return {}, f"the arguments are not JSON ({trouble})"

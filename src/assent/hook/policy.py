@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import USUAL_DECISIONS, FeedbackResult
@@ -104,33 +104,48 @@ class HumanInTheLoopHook:
         self._rules = sorted(
             ((pattern, _config(pattern, rule)) for pattern, rule in rules.items()), key=_weight, reverse=True
         )
-        self._found: dict[str, ToolConfig | None] = {}
+        self._found: dict[str, _Rule | None] = {}
 
     def judge(self, call: ToolCall, state: State) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
-        config = self._config_for(call.name)
-        if config is None or not _asks(config, call, state):
+        rule = self._rule_for(call.name)
+        if rule is None:
             return None
-        return Gate(description=_description(config, call, state), config=config)
+        if rule.always is not None:
+            return rule.always
+        if not _asks(rule.config, call, state):
+            return None
+        return Gate(description=_description(rule.config, call, state), config=rule.config)
 
     def never(self, name: str) -> bool:
         """Whether no call of this tool is ever stopped."""
-        return self._config_for(name) is None
+        return self._rule_for(name) is None
 
     def always(self, name: str) -> Gate | None:
         """How the person is asked about every call of this tool; None if that depends on the call."""
-        config = self._config_for(name)
-        if config is None or config.when is not None or not isinstance(config.description, str):
-            return None
-        return Gate(description=config.description, config=config)
+        rule = self._rule_for(name)
+        return None if rule is None else rule.always
 
-    def _config_for(self, name: str) -> ToolConfig | None:
+    def _rule_for(self, name: str) -> "_Rule | None":
         if name not in self._found:
-            found = next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
+            config = next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
+            found = None if config is None else _Rule(config, _gate_of_every_call(config))
             if len(self._found) >= REMEMBERED:  # a model may make up any number of names
                 return found
             self._found[name] = found
         return self._found[name]
+
+
+class _Rule(NamedTuple):
+    config: ToolConfig
+    always: Gate | None
+    """The gate of every call; None if it depends on the call."""
+
+
+def _gate_of_every_call(config: ToolConfig) -> Gate | None:
+    if config.when is not None or not isinstance(config.description, str):
+        return None
+    return Gate(description=config.description, config=config)
 
 
 def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:

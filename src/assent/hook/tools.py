@@ -42,7 +42,8 @@ class Tool:
 
     def misfits(self, arguments: Arguments) -> list[str]:
         """What is wrong with the arguments; empty if the tool can take them."""
-        return misfits(self.checker or validator(self.schema), arguments)
+        checker = self.checker or validator(self.schema)
+        return [] if checker.is_valid(arguments) else misfits(checker, arguments)
 
     def prepared(self, arguments: Arguments, key: str) -> Arguments:
         """The arguments to call the function with; what it does to them is not what the model asked for."""

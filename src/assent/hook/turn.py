@@ -87,10 +87,8 @@ def _gate(hooks: Iterable[Hook], call: ToolCall, state: State) -> Gate | None:
 
 
 def _waiting(call: ToolCall, gate: Gate, schemas: Schemas) -> ToolFeedback:
-    return ToolFeedback(
-        id=call.id,
-        name=call.name,
-        arguments=call.arguments,
+    return ToolFeedback.of(
+        call,
         description=gate.description,
         allowed_decisions=gate.config.decisions,
         schema=schemas.get(call.name),

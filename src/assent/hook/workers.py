@@ -1,17 +1,21 @@
 """Threads that run tools beside an agent; a tool that never ends cannot hold up the program's exit."""
 
 import contextvars
+import os
 import threading
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from math import inf
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 _IDLE_AT_MOST = 8
 """So many threads are kept for the next turn."""
 _NO_TIME_S = 0.001
+_LOOK_S = 0.005
+"""Between two looks at tasks that come in quick succession: so long Python lets a thread run undisturbed."""
+_everyone: "weakref.WeakSet[Workers]" = weakref.WeakSet()
 Done = Callable[[Any, BaseException | None], object]
 """Told what came of the work: its result, or what it raised."""
 
@@ -20,9 +24,16 @@ class Workers:
     """Runs functions side by side, as many at once as there are; finished threads are used again."""
 
     def __init__(self) -> None:
+        self.start()
+        _everyone.add(self)
+
+    def start(self) -> None:
+        """Begin without a thread, as a process does that was forked from one with threads."""
         self._todo: SimpleQueue[tuple[Callable[[], Any], Done]] = SimpleQueue()
         self._idle = 0
         self._lock = threading.Lock()
+        self._shared: list[_Shared] = []
+        self._looks = False
 
     def begin(self, work: Callable[[], Any], done: Done) -> None:
         """Begin the work at once, in the caller's context; `done` is called in the thread that did it."""
@@ -35,12 +46,43 @@ class Workers:
         if needs_thread:
             threading.Thread(target=self._serve, name="assent-tool", daemon=True).start()
 
-    def share(self, tasks: Iterable[Callable[[], object]]) -> None:
-        """Begin all of the tasks at once, in this thread too, which takes on more while they take no time.
+    def share(self, tasks: Sequence[Callable[[], object]]) -> None:
+        """Begin all of the tasks, in this thread too, which takes on more while they take no time.
 
         No task may raise. Returns when nothing is left to begin here; others may still be running.
         """
-        _Shared(self, tasks).work(patience=_NO_TIME_S)
+        if len(tasks) > 1:
+            shared = _Shared(self, tasks)
+            self._look_after(shared)
+            shared.work()
+        else:
+            for task in tasks:
+                task()
+
+    def _look_after(self, shared: "_Shared") -> None:
+        with self._lock:
+            self._shared.append(shared)
+            if self._looks:
+                return
+            self._looks = True
+        self.begin(self._look, _tell_nobody)
+
+    def _look(self) -> None:
+        """Have the tasks begun that wait for one which takes its time.
+
+        One thread looks, at once when tasks come after a pause, and then again while more come: to wake one
+        for every turn would take longer than the calls of a turn that end at once.
+        """
+        while True:
+            with self._lock:
+                shared, self._shared = self._shared, []
+                if not shared:
+                    self._looks = False
+                    return
+            for each in shared:
+                each.call()
+            del shared
+            sleep(_LOOK_S)
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """What the work returns or raises, awaited on an event loop."""
@@ -77,34 +119,52 @@ class Workers:
 
 
 class _Shared:
-    """Tasks that several threads work off. While one is left, a thread is on its way to it: never two, since
-    waking a thread takes longer than a task that ends at once."""
+    """Tasks that several threads work off. While one is left, a thread is on its way to it: never two."""
 
-    def __init__(self, workers: Workers, tasks: Iterable[Callable[[], object]]) -> None:
+    def __init__(self, workers: Workers, tasks: Sequence[Callable[[], object]]) -> None:
         self._workers = workers
         self._tasks = deque(tasks)
         self._lock = threading.Lock()
         self._called = False
 
-    def work(self, *, patience: float = inf) -> None:
-        last = monotonic() + patience
+    def work(self) -> None:
+        """Work off what takes no time; when it does, the rest is others'."""
+        last = monotonic() + _NO_TIME_S
         while (task := self._next()) is not None:
             task()
             if monotonic() > last:
+                self.call()
                 return
 
-    def _next(self) -> Callable[[], object] | None:
+    def call(self) -> None:
+        """Have another thread take the next task, if one is left."""
         with self._lock:
-            if not self._tasks:
-                return None
-            task = self._tasks.popleft()
             calls = bool(self._tasks) and not self._called
             self._called = self._called or calls
         if calls:
-            self._workers.begin(self._help, lambda result, error: None)
-        return task
+            self._workers.begin(self._help, _tell_nobody)
 
     def _help(self) -> None:
         with self._lock:
             self._called = False
-        self.work()
+        while (task := self._next()) is not None:
+            self.call()
+            task()
+
+    def _next(self) -> Callable[[], object] | None:
+        try:
+            return self._tasks.popleft()
+        except IndexError:
+            return None
+
+
+def _tell_nobody(result: Any, error: BaseException | None) -> None:
+    return
+
+
+def _start_after_fork() -> None:
+    for workers in _everyone:
+        workers.start()
+
+
+os.register_at_fork(after_in_child=_start_after_fork)
