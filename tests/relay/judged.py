@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeVar
@@ -73,6 +73,7 @@ class MemoryTrail:
         maker = EventMaker(clock.now)
         self.row = maker.row
         self.change = maker.change
+        self.stamp = maker.stamp
         self.payloads: Payloads = "masked"
         self.full = False
         self.rows: list[AuditRow] = []
@@ -86,6 +87,9 @@ class MemoryTrail:
             raise Unavailable("The audit is full.")
         with self.lock:
             self.rows += events
+
+    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+        self.note(make())
 
     async def flush(self) -> None:
         return None

@@ -1,13 +1,16 @@
 """Each call in the audit as a whole: who asked whom for what, how it went, how long it took."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
 
 from assent.errors import Unavailable
+from assent.ports.relay_store import AuditRow
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import RPC_1_0, RPC_NAMES, Dialect, Version
 from assent.relay.a2a.gathering import gathered_documents
@@ -16,15 +19,22 @@ from assent.relay.a2a.reply import A2AReply
 from assent.relay.a2a.sse import documents
 from assent.relay.audit.bodies import kept_body
 from assent.relay.audit.event import transport_of
+from assent.relay.audit.making import Stamp
 from assent.relay.audit.trail import Trail
 from assent.relay.policies.evaluation import Outcome
 from assent.relay.policies.finding import Finding, untold
 from assent.relay.policies.policy import Leg
 from assent.relay.registry import Subscription
 from assent.relay.way import Way
+from assent.relay.wordless import whereabouts
 
 TYPE = "COMMUNICATION_AUDIT"
 PUSHED = "PushNotification"
+LATER_BYTES = 8 * 1024
+"""Of a call with larger messages the event is made at once, lest many of them wait in memory."""
+ROOM_BYTES = 2 * 1024
+"""What an event takes beside its messages, roughly."""
+NOT_KEPT = {"payloadOmitted": "failed"}
 ACTIONS: Mapping[Outcome, str] = {
     Outcome.PASS: "LOG",
     Outcome.LOG: "LOG",
@@ -33,6 +43,8 @@ ACTIONS: Mapping[Outcome, str] = {
     Outcome.HOLD: "HUMAN_REVIEW_REQUIRED",
     Outcome.BLOCK: "BLOCK",
 }
+
+log = logging.getLogger("assent.relay.audit")
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -62,6 +74,32 @@ class Communication:
 
     def note(self, way: Way, told: Told, took_for: timedelta) -> None:
         """Write down a call that has come to its end; raises Unavailable."""
+        make = partial(self._event, way, told, took_for, self._trail.stamp())
+        size = way.size + told.size
+        # Of an answer in which nothing was found nothing more will become known either.
+        if told.reply is not None and not told.streamed and size <= LATER_BYTES and way.ledger.silent:
+            self._trail.note_later(make, size=size + ROOM_BYTES)
+        else:
+            self._trail.note(make())
+
+    def _event(self, way: Way, told: Told, took_for: timedelta, stamp: Stamp) -> AuditRow:
+        """The event of a call, in any case: one that could not be told in full is told without the rest."""
+        try:
+            return self._row(way, told, took_for, stamp)
+        except Exception as error:
+            log.error("the event of a call is kept without its messages: %s", whereabouts(error))
+            return self._trail.row(
+                TYPE,
+                way.subscription,
+                correlation_id=way.correlation_id,
+                action=_action(way.ledger.outcome, told, told.reply),
+                transport=way.transport or transport_of(way.call.dialect),
+                took_for=took_for,
+                metadata=NOT_KEPT,
+                stamp=stamp,
+            )
+
+    def _row(self, way: Way, told: Told, took_for: timedelta, stamp: Stamp) -> AuditRow:
         call, ledger, dialect = way.call, way.ledger, way.call.dialect
         found = [one for of_leg in ledger.findings.values() for one in of_leg]
         reply = told.reply if not told.streamed else _gathered(call, told)
@@ -76,24 +114,21 @@ class Communication:
         if ledger.opaque:
             metadata["notLookedAt"] = {leg.value: list(paths) for leg, paths in ledger.opaque.items()}
         state = about.state if about is not None else None
-        self._trail.note(
-            self._trail.row(
-                TYPE,
-                way.subscription,
-                correlation_id=way.correlation_id,
-                action=_action(ledger.outcome, told, reply),
-                transport=way.transport or transport_of(dialect),
-                message=_words(told, reply) if not way.pushed else "The agent pushed a notification.",
-                task_id=untold((about.task_id if about is not None else None) or call.task_id, found),
-                context_id=untold(
-                    (about.context_id if about is not None else None) or call.context_id, found
-                ),
-                message_id=untold(call.message_id, found),
-                task_state=state,
-                took_for=took_for,
-                payload=self._payload(way, told, reply, state),
-                metadata=metadata,
-            )
+        return self._trail.row(
+            TYPE,
+            way.subscription,
+            correlation_id=way.correlation_id,
+            action=_action(ledger.outcome, told, reply),
+            transport=way.transport or transport_of(dialect),
+            message=_words(told, reply) if not way.pushed else "The agent pushed a notification.",
+            task_id=untold((about.task_id if about is not None else None) or call.task_id, found),
+            context_id=untold((about.context_id if about is not None else None) or call.context_id, found),
+            message_id=untold(call.message_id, found),
+            task_state=state,
+            took_for=took_for,
+            payload=self._payload(way, told, reply, state),
+            metadata=metadata,
+            stamp=stamp,
         )
 
     def note_refusal(

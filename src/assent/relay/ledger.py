@@ -16,6 +16,11 @@ class Ledger:
         self.outcome = Outcome.PASS
         """The strictest of all legs."""
 
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to say."""
+        return not self.findings and not self.opaque and self.outcome is Outcome.PASS
+
     def add(self, leg: Leg, evaluation: Evaluation) -> None:
         """Take in what came of a leg."""
         if evaluation.findings:

@@ -1,6 +1,5 @@
 """How much of a message stands in the audit: nothing, what no policy found, or all of it."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,9 +23,7 @@ SECRET = "[SECRET]"  # noqa: S105 - what stands in its place
 
 _SECRETS = frozenset({"token", "credentials"})
 # What makes a second look necessary, as it stands in JSON.
-_NOTABLE = re.compile(
-    "|".join(f'"{name}"' for name in (*sorted(OPAQUE), *sorted(_SECRETS), "history")).encode()
-)
+_NOTABLE = tuple(f'"{name}"'.encode() for name in (*sorted(OPAQUE), *sorted(_SECRETS), "history"))
 
 _encode = msgspec.json.Encoder().encode
 
@@ -64,11 +61,11 @@ def _body(
     findings: Sequence[Finding],
     elsewhere: Sequence[Finding],
 ) -> bytes:
-    document = message.document
+    document, body = message.document, message.encoded
     if payloads == "masked" and (findings or elsewhere):
         document = _masked(message, findings, elsewhere)
-    body = _encode(document)
-    if _NOTABLE.search(body) is not None:
+        body = _encode(document)
+    if any(map(body.__contains__, _NOTABLE)):
         body = _encode(_tidied(document, whole=payloads == "full"))
     return body
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,13 @@ LARGEST_EVENT = 320 * 1024
 LONGEST_ID = 500
 MICROSECOND = timedelta(microseconds=1)
 TOO_LARGE = {"payloadOmitted": "too large"}
+
+
+class Stamp(NamedTuple):
+    """When an event happened, and which of those of one moment it is: it may be made later."""
+
+    at: datetime
+    number: int
 
 
 class _Made(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -57,6 +64,10 @@ class EventMaker:
         self._numbers = count()
         self._process = os.urandom(6).hex()
 
+    def stamp(self) -> Stamp:
+        """See `Trail.stamp`."""
+        return Stamp(self._now(), next(self._numbers))
+
     def row(
         self,
         type: str,
@@ -73,14 +84,16 @@ class EventMaker:
         took_for: timedelta | None = None,
         payload: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
+        stamp: Stamp | None = None,
     ) -> AuditRow:
         """See `Trail.row`."""
-        now = self._now()
+        stamp = stamp or self.stamp()
+        now = stamp.at
         source, sink = subscription.source.name, subscription.sink.id
         agent, user = (source, None) if subscription.source.kind == "agent" else (None, source)
         return _row(
             _Made(
-                event_id=self._id(now),
+                event_id=self._id(stamp),
                 tenant_id=subscription.tenant,
                 audit_type=type,
                 transport=transport,
@@ -106,8 +119,8 @@ class EventMaker:
         self, member: Membership, message: str, *, metadata: dict[str, Any], type: str = "POLICY_LIFECYCLE"
     ) -> AuditRow:
         """See `Trail.change`."""
-        now = self._now()
-        event_id = self._id(now)
+        stamp = self.stamp()
+        now, event_id = stamp.at, self._id(stamp)
         return _row(
             _Made(
                 event_id=event_id,
@@ -132,9 +145,9 @@ class EventMaker:
             )
         )
 
-    def _id(self, now: datetime) -> str:
-        micros = int(now.timestamp() * 1_000_000)
-        return f"evt_{micros << 24 | next(self._numbers) & 0xFFFFFF:020x}{self._process}"
+    def _id(self, stamp: Stamp) -> str:
+        micros = int(stamp.at.timestamp() * 1_000_000)
+        return f"evt_{micros << 24 | stamp.number & 0xFFFFFF:020x}{self._process}"
 
 
 def _clipped(id: str | None) -> str | None:

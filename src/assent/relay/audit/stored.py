@@ -10,14 +10,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import islice
 
 from assent.errors import Unavailable
 from assent.ports.relay_store import AuditRow, RelayStore
 from assent.relay.audit.keeping import Payloads
 from assent.relay.audit.making import EventMaker
 
+Noted = tuple[AuditRow | Callable[[], AuditRow], int]
+"""An event or what makes it, and how many bytes it takes."""
+
 GATHER_FOR = timedelta(milliseconds=40)
 BATCH = 200  # bounds how long a write keeps the loop from everything else
+MADE_AT_ONCE = 40  # bounds it too: so many events are made without a pause
+MAX_UNMADE = 1_000  # what an event is made of takes more room than the event
 MAX_WAITING = 20_000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 RETRY_AFTER = timedelta(milliseconds=100)
@@ -42,14 +48,15 @@ class StoredTrail:
         finish_within: timedelta = FINISH_WITHIN,
     ) -> None:
         self._store = store
-        self._make = EventMaker(now)
-        self.row = self._make.row
-        self.change = self._make.change
+        maker = EventMaker(now)
+        self.row = maker.row
+        self.change = maker.change
+        self.stamp = maker.stamp
         self._payloads_for = payloads_for
         self._max_waiting = max_waiting
         self._max_waiting_bytes = max_waiting_bytes
         self._finish_within = finish_within
-        self._waiting: deque[AuditRow] = deque()
+        self._waiting: deque[Noted] = deque()
         self._bytes = 0
         self._noted = 0
         self._written = 0
@@ -66,18 +73,17 @@ class StoredTrail:
 
     def note(self, *events: AuditRow) -> None:
         """See `Trail`."""
-        if self._closed:
-            raise Unavailable("The audit is closed.")
-        if len(self._waiting) >= self._max_waiting or self._bytes >= self._max_waiting_bytes:
-            raise Unavailable(FULL)
-        self._waiting.extend(events)
-        self._noted += len(events)
+        self._admit()
         for event in events:
-            self._bytes += len(event.body)
-        if len(self._waiting) >= BATCH:
-            self._hurry.set()
-        if self._writer is None:
-            self._writer = asyncio.get_running_loop().create_task(self._write())
+            self._add(event, len(event.body))
+
+    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+        """See `Trail`."""
+        if len(self._waiting) < MAX_UNMADE:
+            self._admit()
+            self._add(make, size)
+        else:
+            self.note(make())
 
     async def flush(self) -> None:
         """See `Trail`."""
@@ -100,21 +106,44 @@ class StoredTrail:
         if self._waiting:
             log.error("the store is unavailable: %d audit events are lost", len(self._waiting))
 
+    def _admit(self) -> None:
+        if self._closed:
+            raise Unavailable("The audit is closed.")
+        if len(self._waiting) >= self._max_waiting or self._bytes >= self._max_waiting_bytes:
+            raise Unavailable(FULL)
+
+    def _add(self, event: AuditRow | Callable[[], AuditRow], size: int) -> None:
+        self._waiting.append((event, size))
+        self._noted += 1
+        self._bytes += size
+        if len(self._waiting) == BATCH:
+            self._hurry.set()
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write())
+
     async def _write(self) -> None:
         """Write until nothing waits."""
         try:
             while self._waiting:
                 if len(self._waiting) < BATCH:
                     await self._gather()
-                batch = [self._waiting[place] for place in range(min(BATCH, len(self._waiting)))]
+                batch = await self._made()
                 await self._keep(batch)
-                for event in batch:
-                    self._waiting.popleft()
-                    self._bytes -= len(event.body)
+                for _ in batch:
+                    self._bytes -= self._waiting.popleft()[1]
                 self._written += len(batch)
                 self._tell()
         finally:
             self._writer = None
+
+    async def _made(self) -> list[AuditRow]:
+        """The next events that are to be written, all of them made; others have their turns meanwhile."""
+        made: list[AuditRow] = []
+        for place, (event, _) in enumerate(list(islice(self._waiting, BATCH))):
+            made.append(event if isinstance(event, AuditRow) else event())
+            if place % MADE_AT_ONCE == MADE_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return made
 
     async def _keep(self, batch: Sequence[AuditRow]) -> None:
         wait = RETRY_AFTER

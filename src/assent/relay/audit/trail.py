@@ -1,10 +1,12 @@
 """The trail that every part of the relay writes to."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
 from assent.ports.relay_store import AuditRow
 from assent.relay.audit.keeping import Payloads
+from assent.relay.audit.making import Stamp
 from assent.relay.registry import Subscription
 from assent.relay.tenancy import Membership
 
@@ -33,8 +35,9 @@ class Trail(Protocol):
         took_for: timedelta | None = None,
         payload: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
+        stamp: Stamp | None = None,
     ) -> AuditRow:
-        """An event of now, to be noted here or written together with a hold.
+        """An event of now, or of when it was stamped, to be noted here or written together with a hold.
 
         `payload` has the fields of `relay.audit.event.Payload` by their wire names; `requestBody` and
         `responseBody` come from `relay.audit.bodies.kept_body`. Nobody but this tenant's auditors reads
@@ -55,6 +58,18 @@ class Trail(Protocol):
         """Keep events: written within a moment, in order, many at a time.
 
         Raises Unavailable when so much waits to be written that no more may pass unrecorded.
+        """
+        ...
+
+    def stamp(self) -> Stamp:
+        """What makes an event one of now that is made later."""
+        ...
+
+    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+        """Keep an event that is made when it is written, in the order of all that was noted.
+
+        Between calls that follow each other at full speed, making it costs twice as much. `make` raises
+        nothing; what it needs takes about `size` bytes until then. Raises Unavailable as `note` does.
         """
         ...
 
