@@ -182,16 +182,16 @@ class StoredTaskBook:
     async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
         """See `TaskBook`."""
         key = (tenant, agent, kind, id)
-        body = self._at_hand(key)
-        if body is None:
+        entry = self._at_hand(key)
+        if entry is None:
             age = self._known.age
             row = await self._store.task(tenant, agent, kind, id) if storable(tenant, agent, id) else None
-            body = self._at_hand(key)  # somebody may have written it meanwhile
-            if body is None and row is not None:
-                body = row.body
+            entry = self._at_hand(key)  # somebody may have written it meanwhile
+            if entry is None and row is not None:
                 if age == self._known.age:
-                    self._known.keep(key, body)
-        return None if body is None else _entry_from(body)
+                    self._known.keep(key, row.body)
+                entry = entry_of(row)
+        return entry
 
     async def write(
         self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
@@ -268,9 +268,9 @@ class StoredTaskBook:
         if row is not None:
             self._unwritten_bytes -= _size(row.body)
 
-    def _at_hand(self, key: Key) -> bytes | None:
+    def _at_hand(self, key: Key) -> Entry | None:
         unwritten = self._unwritten.get(key)
-        return self._known.get(key) if unwritten is None else unwritten.body
+        return self._known.get(key) if unwritten is None else entry_of(unwritten)
 
     def _forget(self, case_id: str | None) -> None:
         if case_id is None:  # another process wrote; it may have written any entry
@@ -278,27 +278,39 @@ class StoredTaskBook:
 
 
 class _Known:
-    """Bodies as the store has them, up to so many bytes; what nobody asked for longest goes first."""
+    """Entries as the store has them, up to so many bytes; what nobody asked for longest goes first.
+
+    They are kept as bytes until somebody asks. What is read then is kept in their place, if nobody who gets
+    it could change it.
+    """
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._used = 0
-        self._bodies: OrderedDict[Key, bytes] = OrderedDict()
+        self._bodies: OrderedDict[Key, tuple[int, bytes | Entry]] = OrderedDict()
         self.age = 0
         """Counts how often something was forgotten: what was read before is not worth keeping after."""
 
-    def get(self, key: Key) -> bytes | None:
-        body = self._bodies.get(key)
-        if body is not None:
-            self._bodies.move_to_end(key)
-        return body
+    def get(self, key: Key) -> Entry | None:
+        known = self._bodies.get(key)
+        if known is None:
+            return None
+        self._bodies.move_to_end(key)
+        size, body = known
+        if isinstance(body, Entry):
+            return body
+        entry = _entry_from(body)
+        if entry.ending is None and entry.mask is None:
+            self._bodies[key] = (size, entry)
+        return entry
 
     def keep(self, key: Key, body: bytes) -> None:
         self._remove(key)
-        self._bodies[key] = body
-        self._used += _size(body)
+        size = _size(body)
+        self._bodies[key] = (size, body)
+        self._used += size
         while self._used > self._room:
-            self._used -= _size(self._bodies.popitem(last=False)[1])
+            self._used -= self._bodies.popitem(last=False)[1][0]
 
     def clear(self) -> None:
         self.age += 1
@@ -306,9 +318,9 @@ class _Known:
         self._used = 0
 
     def _remove(self, key: Key) -> None:
-        body = self._bodies.pop(key, None)
-        if body is not None:
-            self._used -= _size(body)
+        known = self._bodies.pop(key, None)
+        if known is not None:
+            self._used -= known[0]
 
 
 def _size(body: bytes) -> int:
