@@ -1,5 +1,6 @@
 """`assent relay`: an operator registers agents, callers and groups at the terminal."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -8,11 +9,14 @@ from click.testing import CliRunner, Result
 
 from assent.cli.main import cli
 from assent.errors import AssentError
+from assent.relay.registered import GroupSettings, RelaySettings
+from tests.server.running import RunningServer, running
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASSENT_SERVER", raising=False)
     return tmp_path
 
 
@@ -121,13 +125,94 @@ def test_what_the_settings_file_says_is_listed_and_left_alone(folder: Path) -> N
         assert "settings file" in refused(*words)
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    readers = GroupSettings(members=("reader",), permissions=("AGENTS:READ",))
+    with running(
+        tmp_path_factory.mktemp("afar"), relay=RelaySettings(enabled=True, groups={"readers": readers})
+    ) as found:
+        yield found
+
+
+@pytest.fixture
+def afar(server: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningServer:
+    """A server elsewhere, named for every command with the key of its administrator."""
+    monkeypatch.setenv("ASSENT_SERVER", server.url)
+    monkeypatch.setenv("ASSENT_KEY", server.create_key("root", "admin"))
+    return server
+
+
+def test_the_registry_of_a_server_is_kept_from_afar(afar: RunningServer, folder: Path) -> None:
+    added = done("agent", "add", "weather", "https://weather.example", "--credential", "Authorization=W_KEY")
+    assert added.stdout == f"{afar.url}/relay/v1/agents/weather\n"
+    assert "The server needs W_KEY in its environment." in added.stderr
+    assert refused("agent", "add", "weather", "https://other.example") == (
+        "There is an agent of this id already."
+    )
+    done("agent", "add", "weather", "https://other.example", "--replace")
+    done("caller", "add", "ada lovelace", "--agent", "weather", "--kind", "user")
+    done("group", "add", "reviewers", "--member", "ada lovelace", "--permission", "AUDIT:READ")
+    [agent] = msgspec.json.decode(done("agent", "list", "--json").stdout)
+    assert (agent["url"], agent["callers"], agent["rev"]) == ("https://other.example", ["ada lovelace"], 2)
+    assert done("caller", "list").stdout.splitlines()[1].split()[2:] == ["user", "weather", "store"]
+    assert "readers" in done("group", "list").stdout
+    done("group", "remove", "reviewers", "--permission", "AUDIT:READ")
+    done("group", "remove", "reviewers")
+    done("caller", "remove", "ada lovelace", "--agent", "weather")
+    done("caller", "remove", "ada lovelace")
+    done("agent", "remove", "weather")
+    assert refused("agent", "remove", "weather") == "There is no such agent."
+    assert not (folder / "assent.db").exists()
+
+
+def test_an_administrator_names_the_tenant_on_a_server(afar: RunningServer) -> None:
+    told = done("agent", "add", "north-star", "https://north.example", "--tenant", "north").stderr
+    assert "assent relay caller add NAME --agent north-star --tenant north" in told
+    assert "north-star" in done("agent", "list", "--tenant", "north").stdout
+    assert "north-star" not in done("agent", "list").stdout
+    assert "a-z" in refused("agent", "list", "--tenant", "Not A Tenant")
+
+
+def test_a_key_may_do_on_a_server_what_its_groups_allow(afar: RunningServer) -> None:
+    reader = ("--server", afar.url, "--key", afar.create_key("reader"))
+    assert done("agent", "list", *reader).exit_code == 0
+    assert "AGENTS:WRITE" in refused("agent", "add", "mine", "https://mine.example", *reader)
+    assert "AGENTS:WRITE" in refused("caller", "add", "reader", "--agent", "mine", *reader)
+    assert "GROUPS:READ" in refused("group", "add", "mine", *reader)
+
+
+@pytest.mark.parametrize(
+    ("server", "key", "said"),
+    [
+        ("https://assent.example/", "", "ASSENT_KEY"),
+        ("http://assent.example", "assent_key", "https"),
+        ("http://127.0.0.1:1", "assent_key", "cannot be reached"),
+    ],
+)
+def test_who_names_a_server_that_cannot_be_asked_changes_nothing_here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, server: str, key: str, said: str
+) -> None:
+    monkeypatch.setenv("ASSENT_SERVER", server)
+    monkeypatch.setenv("ASSENT_KEY", key)
+    assert said in refused("agent", "add", "weather", "https://weather.example")
+    assert not (folder / "assent.db").exists()
+
+
 def test_who_has_another_server_in_mind_is_told_and_gets_no_new_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    add = ("agent", "add", "weather", "https://weather.example")
     monkeypatch.setenv("ASSENT_SERVER", "https://assent.example/")
-    result = relay("agent", "add", "weather", "https://weather.example")
+    result = relay(*add, "--db", "assent.db")
     assert "about the database assent.db, not about the server at https://assent.example" in result.stderr
     assert isinstance(result.exception, AssentError)
     assert not (folder / "assent.db").exists()
     monkeypatch.setenv("ASSENT_SERVER", "http://127.0.0.1:8400/")
-    assert "not about the server" not in done("agent", "add", "weather", "https://weather.example").stderr
+    assert "not about the server" not in done(*add).stderr
+
+
+def test_a_server_that_relays_nothing_says_what_to_do(folder: Path) -> None:
+    with running(folder, relay=None) as quiet:
+        there = ("--server", quiet.url, "--key", quiet.create_key("root", "admin"))
+        assert "relay.enabled" in refused("agent", "add", "weather", "https://weather.example", *there)
+        assert "relay.enabled" in refused("caller", "add", "ada", "--agent", "weather", *there)

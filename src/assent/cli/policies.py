@@ -13,8 +13,9 @@ import msgspec
 from assent.channels.texts import visible
 from assent.cli.options import json_option
 from assent.cli.policy_book import add, bind, list_policies, replay, retire, show, unbind
-from assent.cli.policy_calls import PolicyCalls, at, where_options
+from assent.cli.policy_calls import at, where_options
 from assent.cli.policy_files import FILE, policies_in
+from assent.cli.relay_calls import RelayCalls
 from assent.cli.results import print_result
 from assent.desk import clock
 from assent.ports.detector import Scannable
@@ -82,7 +83,7 @@ def try_out(
 
 
 async def _in_force(
-    text: str, legs: list[Leg], source: str | None, sink: str | None, calls: PolicyCalls
+    text: str, legs: list[Leg], source: str | None, sink: str | None, calls: RelayCalls
 ) -> list[dict[str, Any]]:
     """What the API says, in the words of this command."""
     asked = {"text": text, "legs": legs, "sourceAgentId": source, "sinkAgentId": sink}

@@ -10,15 +10,14 @@ import msgspec
 
 from assent.channels.texts import visible
 from assent.cli.options import json_option, print_table
-from assent.cli.policy_calls import PolicyCalls, at, quoted, where_options
+from assent.cli.policy_calls import at, where_options
 from assent.cli.policy_files import FILE, draft_of, policies_in
+from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.results import print_result
 from assent.desk import clock
 from assent.errors import AssentError, ValidationFailed
 from assent.protocol.duration import parse_duration
 from assent.relay.policies.policy import Policy
-
-PAGE = "200"
 
 
 @click.command()
@@ -36,7 +35,7 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
     if update is not None and (len(policies) != 1 or bind):
         raise click.UsageError("--update takes one policy, and no --bind.")
 
-    async def work(calls: PolicyCalls) -> list[dict[str, Any]]:
+    async def work(calls: RelayCalls) -> list[dict[str, Any]]:
         if update is not None:
             return [await calls.ask("PUT", f"/policies/{quoted(update)}", draft_of(policies[0]))]
         saved = await _saved(calls, policies, as_json=as_json)
@@ -61,8 +60,8 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
 def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bool, **where: Any) -> None:
     """List policies, each in its newest version, and where they are bound."""
 
-    async def work(calls: PolicyCalls) -> list[dict[str, Any]]:
-        found = await _all(calls, "/policies", type=kind, name=name, retired="true" if retired else None)
+    async def work(calls: RelayCalls) -> list[dict[str, Any]]:
+        found = await every(calls, "/policies", type=kind, name=name, retired="true" if retired else None)
         bound = await _bound(calls)
         return [{**one, "bound": bound.get(one["policyId"], [])} for one in found]
 
@@ -85,7 +84,7 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
     """Show a policy, in its newest version or in another."""
     path = f"/policies/{quoted(policy_id)}" + (f"/versions/{quoted(number)}" if number else "")
 
-    async def work(calls: PolicyCalls) -> dict[str, Any]:
+    async def work(calls: RelayCalls) -> dict[str, Any]:
         found: dict[str, Any] = await calls.ask("GET", path)
         return {**found, "bound": (await _bound(calls)).get(policy_id, [])}
 
@@ -137,7 +136,7 @@ def bind(
     level = {**_level(agent, source, sink), "priority": priority}
     window = {"validFrom": valid_from, "validTo": valid_to}
 
-    async def work(calls: PolicyCalls) -> dict[str, Any]:
+    async def work(calls: RelayCalls) -> dict[str, Any]:
         return await _bind(calls, list(policy_ids), name=name, level={**level, **window})
 
     made = at(where, work)
@@ -156,7 +155,7 @@ def bind(
 def unbind(binding_id: str, **where: Any) -> None:
     """Delete a binding, and its group if nothing else is bound to it."""
 
-    async def work(calls: PolicyCalls) -> None:
+    async def work(calls: RelayCalls) -> None:
         binding = await calls.ask("GET", f"/policy-bindings/{quoted(binding_id)}")
         await calls.ask("DELETE", f"/policy-bindings/{quoted(binding_id)}")
         others = await calls.ask("GET", "/policy-bindings", groupId=binding["groupId"])
@@ -173,7 +172,7 @@ def unbind(binding_id: str, **where: Any) -> None:
 def retire(policy_id: str, **where: Any) -> None:
     """Retire a policy that no group names any more: it is never in force again, and stays readable."""
 
-    async def work(calls: PolicyCalls) -> None:
+    async def work(calls: RelayCalls) -> None:
         await calls.ask("DELETE", f"/policies/{quoted(policy_id)}")
 
     at(where, work)
@@ -222,7 +221,7 @@ def replay(
         "limits": {"messages": messages, "seconds": seconds, "examples": examples},
     }
 
-    async def work(calls: PolicyCalls) -> dict[str, Any]:
+    async def work(calls: RelayCalls) -> dict[str, Any]:
         found: dict[str, Any] = await calls.ask("POST", "/policies/replay", asked)
         return found
 
@@ -239,7 +238,7 @@ def replay(
     click.echo(done["summary"])
 
 
-async def _saved(calls: PolicyCalls, policies: list[Policy], *, as_json: bool) -> list[dict[str, Any]]:
+async def _saved(calls: RelayCalls, policies: list[Policy], *, as_json: bool) -> list[dict[str, Any]]:
     saved: list[dict[str, Any]] = []
     for place, one in enumerate(policies):
         try:
@@ -260,7 +259,7 @@ def _tell_saved(policy: dict[str, Any]) -> None:
 
 
 async def _bind(
-    calls: PolicyCalls, policy_ids: list[str], *, name: str, level: dict[str, Any]
+    calls: RelayCalls, policy_ids: list[str], *, name: str, level: dict[str, Any]
 ) -> dict[str, Any]:
     entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
     group = await calls.ask("POST", "/policy-groups", {"name": name, "policies": entries})
@@ -272,20 +271,11 @@ async def _bind(
     return made
 
 
-async def _all(calls: PolicyCalls, path: str, **query: str | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while True:
-        page = await calls.ask("GET", path, page=str(len(found) // int(PAGE)), size=PAGE, **query)
-        found += page["content"]
-        if page["last"]:
-            return found
-
-
-async def _bound(calls: PolicyCalls) -> dict[str, list[dict[str, Any]]]:
+async def _bound(calls: RelayCalls) -> dict[str, list[dict[str, Any]]]:
     """By policy, the bindings that bring it."""
-    groups = {one["id"]: one for one in await _all(calls, "/policy-groups")}
+    groups = {one["id"]: one for one in await every(calls, "/policy-groups")}
     bound: dict[str, list[dict[str, Any]]] = {}
-    for binding in await _all(calls, "/policy-bindings"):
+    for binding in await every(calls, "/policy-bindings"):
         for entry in groups.get(binding["groupId"], {}).get("policies", []):
             bound.setdefault(entry["policy"]["policyId"], []).append(binding)
     return bound

@@ -9,7 +9,7 @@ from assent.cli.relay_members import caller, group
 
 @click.group()
 def relay() -> None:
-    """The relay: its registry, on the machine that keeps it, and what it holds for a person.
+    """The relay: its registry, on a server or in its database file, and what it holds for a person.
 
     A running server follows a change of the registry within a second.
     """

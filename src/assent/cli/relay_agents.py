@@ -1,14 +1,13 @@
 """`assent relay agent`: register the agents behind the relay, list them, remove them."""
 
-from pathlib import Path
+from typing import Any
 
 import click
-import msgspec
 
 from assent.cli.options import json_option, print_table
-from assent.cli.relay_registry import Registry, in_registry, registry_options
+from assent.cli.relay_calls import RelayCalls, every, quoted
+from assent.cli.relay_registry import AGENTS, in_registry, registry_options
 from assent.cli.results import print_result
-from assent.relay.api.agents import AgentView
 from assent.relay.registered import VARIABLE
 from assent.relay.registry import DEFAULT_TENANT
 
@@ -48,14 +47,12 @@ def agent() -> None:
 def add(
     agent_id: str,
     url: str,
-    db: str | None,
-    config: Path | None,
-    tenant: str,
     card_url: str | None,
     credentials: tuple[str, ...],
     headers: tuple[str, ...],
     input_required: str,
     replace: bool,
+    **where: Any,
 ) -> None:
     """Register the agent at URL under an ID of your choice.
 
@@ -69,36 +66,33 @@ def add(
         "inputRequired": input_required,
     }
 
-    async def register(registry: Registry) -> AgentView:
+    async def register(calls: RelayCalls) -> dict[str, Any]:
         if replace:
-            return await registry.ask(registry.agents.update, draft, agentId=agent_id)
-        return await registry.ask(registry.agents.create, {"agentId": agent_id, **draft})
+            changed: dict[str, Any] = await calls.ask("PUT", f"{AGENTS}/{quoted(agent_id)}", draft)
+            return changed
+        made: dict[str, Any] = await calls.ask("POST", AGENTS, {"agentId": agent_id, **draft})
+        return made
 
-    made = in_registry(register, db=db, config=config, tenant=tenant, create=True)
-    click.echo(made.relay_url)
-    click.echo(f"Registered {agent_id}; callers reach it at this address.", err=True)
-    for variable in made.missing_variables:
-        click.echo(f"The server needs {variable} in its environment.", err=True)
-    if not made.callers:
-        there = "" if tenant == DEFAULT_TENANT else f" --tenant {tenant}"
-        click.echo(
-            f"Nobody may call it yet: assent relay caller add NAME --agent {agent_id}{there}", err=True
-        )
+    _tell(in_registry(where, register, create=True))
 
 
 @agent.command("list")
 @registry_options
 @json_option
-def list_agents(db: str | None, config: Path | None, tenant: str, as_json: bool) -> None:
+def list_agents(as_json: bool, **where: Any) -> None:
     """List agents with who may call them, those of the settings file included."""
-    found = in_registry(
-        lambda registry: registry.every(registry.agents.listed), db=db, config=config, tenant=tenant
-    )
+    found = in_registry(where, lambda calls: every(calls, AGENTS))
     if as_json:
-        print_result(msgspec.to_builtins(found))
+        print_result(found)
         return
     rows = [
-        (one.agent_id, one.url, ", ".join(one.callers) or "nobody", _credentials(one), one.origin)
+        (
+            one["agentId"],
+            one["url"],
+            ", ".join(one["callers"]) or "nobody",
+            ", ".join(f"{name}={variable}" for name, variable in one["credentials"].items()) or "-",
+            one["origin"],
+        )
         for one in found
     ]
     print_table(("id", "url", "callers", "credentials", "from"), rows, empty="There are no agents yet.")
@@ -107,15 +101,21 @@ def list_agents(db: str | None, config: Path | None, tenant: str, as_json: bool)
 @agent.command()
 @click.argument("agent_id", metavar="ID")
 @registry_options
-def remove(agent_id: str, db: str | None, config: Path | None, tenant: str) -> None:
+def remove(agent_id: str, **where: Any) -> None:
     """Remove an agent and the subscriptions to it."""
-    in_registry(
-        lambda registry: registry.ask(registry.agents.remove, agentId=agent_id),
-        db=db,
-        config=config,
-        tenant=tenant,
-    )
+    in_registry(where, lambda calls: calls.ask("DELETE", f"{AGENTS}/{quoted(agent_id)}"))
     click.echo(f"Removed {agent_id}.", err=True)
+
+
+def _tell(made: dict[str, Any]) -> None:
+    click.echo(made["relayUrl"])
+    click.echo(f"Registered {made['agentId']}; callers reach it at this address.", err=True)
+    for variable in made["missingVariables"]:
+        click.echo(f"The server needs {variable} in its environment.", err=True)
+    if not made["callers"]:
+        there = "" if made["tenantId"] == DEFAULT_TENANT else f" --tenant {made['tenantId']}"
+        said = f"assent relay caller add NAME --agent {made['agentId']}{there}"
+        click.echo(f"Nobody may call it yet: {said}", err=True)
 
 
 def _credential(text: str) -> tuple[str, str]:
@@ -127,7 +127,3 @@ def _credential(text: str) -> tuple[str, str]:
             "name the environment variable that holds the value, not the value.", param_hint="--credential"
         )
     return name, variable
-
-
-def _credentials(one: AgentView) -> str:
-    return ", ".join(f"{name}={variable}" for name, variable in one.credentials.items()) or "-"

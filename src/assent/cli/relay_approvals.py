@@ -4,17 +4,14 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import Any
 
 import click
 
 from assent.channels.texts import visible
 from assent.cli.options import config_option, json_option, loaded, print_table
+from assent.cli.relay_calls import RelayCalls, Work, on_server, quoted
 from assent.cli.results import print_result
-
-if TYPE_CHECKING:
-    from assent.cli.policy_calls import PolicyCalls, Work
 
 STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
 SHOWN = (
@@ -63,7 +60,7 @@ def approval_options(command: Callable[..., None]) -> Callable[..., None]:
 def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
     """List what is held, the newest first."""
 
-    async def work(calls: "PolicyCalls") -> dict[str, Any]:
+    async def work(calls: RelayCalls) -> dict[str, Any]:
         found: dict[str, Any] = await calls.ask("GET", "/approvals", status=status, size=str(size))
         return found
 
@@ -93,7 +90,7 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
 @json_option
 def show(approval_id: str, as_json: bool, **where: Any) -> None:
     """Show what is held, why, and what became of it."""
-    found = _at(where, _asking("GET", f"/approvals/{_step(approval_id)}"))
+    found = _at(where, _asking("GET", f"/approvals/{quoted(approval_id)}"))
     if as_json:
         print_result(found)
         return
@@ -131,35 +128,28 @@ def reject(approval_id: str, message: str | None, **where: Any) -> None:
 @approval_options
 def link(approval_id: str, **where: Any) -> None:
     """Print a link to the review page; whoever has it can decide."""
-    found = _at(where, _asking("POST", f"/approvals/{_step(approval_id)}/link"))
+    found = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/link"))
     click.echo(found["reviewUrl"])
 
 
 def _resolve(approval_id: str, action: str, message: str | None, where: dict[str, Any]) -> None:
     body = {"action": action, **({"message": message} if message else {})}
-    made = _at(where, _asking("POST", f"/approvals/{_step(approval_id)}/resolve", body))
+    made = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/resolve", body))
     click.echo(f"{made['status'].capitalize()}.", err=True)
 
 
-def _asking(method: str, path: str, body: Any = None) -> "Work[dict[str, Any]]":
-    async def work(calls: "PolicyCalls") -> dict[str, Any]:
+def _asking(method: str, path: str, body: Any = None) -> Work[dict[str, Any]]:
+    async def work(calls: RelayCalls) -> dict[str, Any]:
         found: dict[str, Any] = await calls.ask(method, path, body)
         return found
 
     return work
 
 
-def _at(where: dict[str, Any], work: "Work[dict[str, Any]]") -> dict[str, Any]:
-    # It brings the detectors along, and the other commands of the relay do not need them.
-    from assent.cli.policy_calls import on_server
-
+def _at(where: dict[str, Any], work: Work[dict[str, Any]]) -> dict[str, Any]:
     config: Path | None = where["config"]
     server = where["server"] or loaded(config).settings.public_url
     return asyncio.run(on_server(server, where["key"], where["tenant"], work))
-
-
-def _step(name: str) -> str:
-    return quote(name, safe="")
 
 
 def _cell(text: str) -> str:

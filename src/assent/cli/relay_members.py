@@ -1,19 +1,18 @@
 """`assent relay caller` and `assent relay group`: who may call agents, and who may see and decide what."""
 
 from collections.abc import Iterable
-from pathlib import Path
+from typing import Any
 
 import click
-import msgspec
 
 from assent.cli.options import json_option, print_table
-from assent.cli.relay_registry import Registry, in_registry, registry_options
+from assent.cli.relay_calls import RelayCalls, every, quoted
+from assent.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
 from assent.cli.results import print_result
-from assent.errors import CaseNotFound
-from assent.relay.api.callers import CallerView
-from assent.relay.api.groups import MemberGroupView
+from assent.errors import AssentError
 from assent.relay.tenancy import PERMISSIONS
 
+NOT_FOUND = 404
 KINDS = click.Choice(["agent", "user"])
 MAY = click.Choice(sorted(PERMISSIONS))
 
@@ -28,36 +27,30 @@ def caller() -> None:
 @registry_options
 @click.option("--agent", "agents", metavar="ID", multiple=True, required=True, help="An agent it may call.")
 @click.option("--kind", type=KINDS, help="Whether it is an agent or a person; default: agent.")
-def add(
-    name: str, db: str | None, config: Path | None, tenant: str, agents: tuple[str, ...], kind: str | None
-) -> None:
+def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> None:
     """Let the keys of this NAME call agents, besides those they may call already."""
 
-    async def subscribe(registry: Registry) -> CallerView:
-        try:
-            known = await registry.ask(registry.callers.one, name=name)
-        except CaseNotFound:
-            draft = {"name": name, "agents": agents, "kind": kind or "agent"}
-            return await registry.ask(registry.callers.create, draft)
-        changed = {"agents": _with(known.agents, agents), "kind": kind or known.kind}
-        return await registry.ask(registry.callers.update, changed, name=name)
+    async def subscribe(calls: RelayCalls) -> dict[str, Any]:
+        known = await _known(calls, CALLERS, name)
+        if known is None:
+            return await _made(calls, CALLERS, {"name": name, "agents": agents, "kind": kind or "agent"})
+        changed = {"agents": _with(known["agents"], agents), "kind": kind or known["kind"]}
+        return await _changed(calls, CALLERS, name, changed)
 
-    made = in_registry(subscribe, db=db, config=config, tenant=tenant, create=True)
-    click.echo(f"{name} may call {', '.join(made.agents)}. Its key: assent key create {name}", err=True)
+    made = in_registry(where, subscribe, create=True)
+    click.echo(f"{name} may call {', '.join(made['agents'])}. Its key: assent key create {name}", err=True)
 
 
 @caller.command("list")
 @registry_options
 @json_option
-def list_callers(db: str | None, config: Path | None, tenant: str, as_json: bool) -> None:
+def list_callers(as_json: bool, **where: Any) -> None:
     """List callers and what they may call, those of the settings file included."""
-    found = in_registry(
-        lambda registry: registry.every(registry.callers.listed), db=db, config=config, tenant=tenant
-    )
+    found = in_registry(where, lambda calls: every(calls, CALLERS))
     if as_json:
-        print_result(msgspec.to_builtins(found))
+        print_result(found)
         return
-    rows = [(one.name, one.kind, ", ".join(one.agents) or "-", one.origin) for one in found]
+    rows = [(one["name"], one["kind"], ", ".join(one["agents"]) or "-", one["origin"]) for one in found]
     print_table(("name", "kind", "agents", "from"), rows, empty="There are no callers yet.")
 
 
@@ -65,18 +58,16 @@ def list_callers(db: str | None, config: Path | None, tenant: str, as_json: bool
 @click.argument("name")
 @registry_options
 @click.option("--agent", "agents", metavar="ID", multiple=True, help="Only from calling this agent.")
-def remove_caller(
-    name: str, db: str | None, config: Path | None, tenant: str, agents: tuple[str, ...]
-) -> None:
+def remove_caller(name: str, agents: tuple[str, ...], **where: Any) -> None:
     """Keep a caller from calling, anyone or only some."""
 
-    async def unsubscribe(registry: Registry) -> None:
+    async def unsubscribe(calls: RelayCalls) -> None:
         for sink in agents:
-            await registry.ask(registry.callers.unsubscribe, source=name, sink=sink)
+            await calls.ask("DELETE", f"{SUBSCRIPTIONS}/{quoted(name)}/{quoted(sink)}")
         if not agents:
-            await registry.ask(registry.callers.remove, name=name)
+            await calls.ask("DELETE", f"{CALLERS}/{quoted(name)}")
 
-    in_registry(unsubscribe, db=db, config=config, tenant=tenant)
+    in_registry(where, unsubscribe)
     click.echo(f"{name} may no longer call {', '.join(agents) or 'anyone'}.", err=True)
 
 
@@ -90,46 +81,36 @@ def group() -> None:
 @registry_options
 @click.option("--member", "members", metavar="NAME", multiple=True, help="The name of an API key.")
 @click.option("--permission", "permissions", type=MAY, multiple=True, help="What the members may do.")
-def add_group(
-    name: str,
-    db: str | None,
-    config: Path | None,
-    tenant: str,
-    members: tuple[str, ...],
-    permissions: tuple[str, ...],
-) -> None:
+def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
     """Make a group, or add members and permissions to one."""
 
-    async def enlarge(registry: Registry) -> MemberGroupView:
-        try:
-            known = await registry.ask(registry.groups.one, name=name)
-        except CaseNotFound:
+    async def enlarge(calls: RelayCalls) -> dict[str, Any]:
+        known = await _known(calls, GROUPS, name)
+        if known is None:
             draft = {"name": name, "members": members, "permissions": permissions}
-            return await registry.ask(registry.groups.create, draft)
+            return await _made(calls, GROUPS, draft)
         changed = {
-            "members": _with(known.members, members),
-            "permissions": _with(known.permissions, permissions),
+            "members": _with(known["members"], members),
+            "permissions": _with(known["permissions"], permissions),
         }
-        return await registry.ask(registry.groups.update, changed, name=name)
+        return await _changed(calls, GROUPS, name, changed)
 
-    made = in_registry(enlarge, db=db, config=config, tenant=tenant, create=True)
-    who, what = ", ".join(made.members) or "nobody", ", ".join(made.permissions) or "nothing"
+    made = in_registry(where, enlarge, create=True)
+    who, what = ", ".join(made["members"]) or "nobody", ", ".join(made["permissions"]) or "nothing"
     click.echo(f"{name}: {who}; may {what}.", err=True)
 
 
 @group.command("list")
 @registry_options
 @json_option
-def list_groups(db: str | None, config: Path | None, tenant: str, as_json: bool) -> None:
+def list_groups(as_json: bool, **where: Any) -> None:
     """List groups, their members and what they may do, those of the settings file included."""
-    found = in_registry(
-        lambda registry: registry.every(registry.groups.listed), db=db, config=config, tenant=tenant
-    )
+    found = in_registry(where, lambda calls: every(calls, GROUPS))
     if as_json:
-        print_result(msgspec.to_builtins(found))
+        print_result(found)
         return
     rows = [
-        (one.name, ", ".join(one.members) or "-", " ".join(one.permissions) or "-", one.origin)
+        (one["name"], ", ".join(one["members"]) or "-", " ".join(one["permissions"]) or "-", one["origin"])
         for one in found
     ]
     print_table(("name", "members", "permissions", "from"), rows, empty="There are no groups yet.")
@@ -140,29 +121,42 @@ def list_groups(db: str | None, config: Path | None, tenant: str, as_json: bool)
 @registry_options
 @click.option("--member", "members", metavar="NAME", multiple=True, help="Only this member.")
 @click.option("--permission", "permissions", type=MAY, multiple=True, help="Only this permission.")
-def remove_group(
-    name: str,
-    db: str | None,
-    config: Path | None,
-    tenant: str,
-    members: tuple[str, ...],
-    permissions: tuple[str, ...],
-) -> None:
+def remove_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
     """Remove a group, or only some members or permissions of it."""
 
-    async def lessen(registry: Registry) -> None:
+    async def lessen(calls: RelayCalls) -> None:
         if not (members or permissions):
-            await registry.ask(registry.groups.remove, name=name)
+            await calls.ask("DELETE", f"{GROUPS}/{quoted(name)}")
             return
-        known = await registry.ask(registry.groups.one, name=name)
+        known = await calls.ask("GET", f"{GROUPS}/{quoted(name)}")
         changed = {
-            "members": _without(known.members, members),
-            "permissions": _without(known.permissions, permissions),
+            "members": _without(known["members"], members),
+            "permissions": _without(known["permissions"], permissions),
         }
-        await registry.ask(registry.groups.update, changed, name=name)
+        await _changed(calls, GROUPS, name, changed)
 
-    in_registry(lessen, db=db, config=config, tenant=tenant)
+    in_registry(where, lessen)
     click.echo(f"Removed {', '.join((*members, *permissions)) or name}.", err=True)
+
+
+async def _known(calls: RelayCalls, path: str, name: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = await calls.ask("GET", f"{path}/{quoted(name)}")
+    except AssentError as refusal:
+        if refusal.status != NOT_FOUND:
+            raise
+        return None
+    return found
+
+
+async def _made(calls: RelayCalls, path: str, draft: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = await calls.ask("POST", path, draft)
+    return made
+
+
+async def _changed(calls: RelayCalls, path: str, name: str, draft: dict[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = await calls.ask("PUT", f"{path}/{quoted(name)}", draft)
+    return changed
 
 
 def _with(known: Iterable[str], more: Iterable[str]) -> list[str]:

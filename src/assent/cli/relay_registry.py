@@ -1,96 +1,79 @@
-"""The registry as commands work on it: the same checks and the same audit as by the API."""
+"""The registry as commands work on it, on a server or in the file that a server keeps."""
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
-from assent.cli.options import config_option, db_option, loaded, with_store
+from assent.cli.options import loaded, with_store
+from assent.cli.relay_calls import SERVER, InFile, Work, on_server, operator_of, place_options
 from assent.desk import clock
-from assent.errors import ValidationFailed
-from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.relay.api.agents import AgentsApi
 from assent.relay.api.callers import CallersApi
 from assent.relay.api.groups import GroupsApi
-from assent.relay.api.paging import MAX_SIZE, Page
-from assent.relay.api.route import ApiRequest
+from assent.relay.api.route import ApiRoute
 from assent.relay.audit.making import EventMaker
 from assent.relay.enrolment import Enrolment
 from assent.relay.members import Members
-from assent.relay.registered import TENANT, RelaySettings
-from assent.relay.registry import DEFAULT_TENANT
+from assent.relay.registered import RelaySettings
 from assent.relay.roster import roster_of
-from assent.relay.tenancy import PERMISSIONS, Membership
 from assent.settings import Settings
 
-OPERATOR = Principal(name="operator", scopes=frozenset({"admin"}))
+AGENTS, CALLERS = "/registry/agents", "/registry/callers"
+SUBSCRIPTIONS, GROUPS = "/registry/subscriptions", "/groups"
 RELAYED = "/relay/v1/agents/"
 T = TypeVar("T")
-Handle = Callable[[ApiRequest], Awaitable[T]]
 
-tenant_option = click.option(
-    "--tenant", metavar="NAME", default=DEFAULT_TENANT, show_default=True, help="Whose registry it is."
+registry_options = place_options(
+    "Whose registry; with a server default: that of the key.",
+    click.option(
+        "--server",
+        metavar="URL",
+        help=f"A server; default: that of {SERVER}, and on its own machine the database file.",
+    ),
 )
 
 
-def registry_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Which file, which settings, which tenant."""
-    for option in (tenant_option, config_option, db_option):
-        command = option(command)
-    return command
+def in_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
+    """Do the work where the flags say; `create` makes the file if it is not there.
+
+    A server that runs on this machine relays nothing, and has no API to ask, before its first agent: where
+    the environment names just that one, its file is asked.
+    """
+    settings = loaded(where["config"], db=where["db"]).settings
+    elsewhere = _elsewhere(settings)
+    server = where["server"] or (elsewhere if where["db"] is None else None)
+    if server is not None:
+        return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+    if elsewhere is not None:
+        said = f"This is about the database {settings.db}, not about the server at {elsewhere}."
+        click.echo(said, err=True)
+    member = operator_of(where["tenant"])
+    return with_store(
+        settings.db,
+        lambda store: work(InFile(_routes(store, settings), member)),
+        create=create and elsewhere is None,
+    )
 
 
-class Registry:
-    """What commands may do: everything that an administrator may do by the API."""
-
-    def __init__(self, store: Store, settings: Settings, tenant: str) -> None:
-        if not TENANT.fullmatch(tenant):
-            raise ValidationFailed("A tenant is named by at most 63 of a-z, 0-9 and -.")
-        relay = settings.relay or RelaySettings()
-        members = Members(
-            roster_of(relay, os.environ),
-            store=store,
-            monotonic=clock.monotonic,
-            allow_loopback=settings.allow_loopback,
-        )
-        enrolment = Enrolment(store, members, tell=EventMaker(clock.now).change, now=clock.now)
-        self._member = Membership(principal=OPERATOR, tenant=tenant, permissions=PERMISSIONS)
-        self.agents = AgentsApi(enrolment, relay_url=f"{settings.public_url}{RELAYED}")
-        self.callers = CallersApi(enrolment)
-        self.groups = GroupsApi(enrolment)
-
-    async def ask(self, handle: Handle[T], body: Mapping[str, Any] | None = None, **path: str) -> T:
-        """What the API answers to this."""
-        sent = b"" if body is None else msgspec.json.encode(body)
-        return await handle(ApiRequest(member=self._member, path=path, query={}, body=sent))
-
-    async def every(self, listed: Handle[Page[T]]) -> list[T]:
-        """All pages of a list."""
-        found: list[T] = []
-        while True:
-            query = {"page": str(len(found) // MAX_SIZE), "size": str(MAX_SIZE)}
-            page = await listed(ApiRequest(member=self._member, path={}, query=query))
-            found += page.content
-            if page.last:
-                return found
+def _elsewhere(settings: Settings) -> str | None:
+    """The server that the environment names, if it is another than that of the settings."""
+    named = os.environ.get(SERVER, "").rstrip("/")
+    return named if named not in ("", settings.public_url) else None
 
 
-def in_registry(
-    work: Callable[[Registry], Awaitable[T]],
-    *,
-    db: str | None,
-    config: Path | None,
-    tenant: str,
-    create: bool = False,
-) -> T:
-    """Run `work` on the registry in a file; none is made for somebody who has another server in mind."""
-    settings = loaded(config, db=db).settings
-    server = os.environ.get("ASSENT_SERVER", settings.public_url).rstrip("/")
-    if server != settings.public_url:
-        click.echo(f"This is about the database {settings.db}, not about the server at {server}.", err=True)
-        create = False
-    return with_store(settings.db, lambda store: work(Registry(store, settings, tenant)), create=create)
+def _routes(store: Store, settings: Settings) -> tuple[ApiRoute, ...]:
+    members = Members(
+        roster_of(settings.relay or RelaySettings(), os.environ),
+        store=store,
+        monotonic=clock.monotonic,
+        allow_loopback=settings.allow_loopback,
+    )
+    enrolment = Enrolment(store, members, tell=EventMaker(clock.now).change, now=clock.now)
+    return (
+        *AgentsApi(enrolment, relay_url=f"{settings.public_url}{RELAYED}").routes(),
+        *CallersApi(enrolment).routes(),
+        *GroupsApi(enrolment).routes(),
+    )
