@@ -15,10 +15,6 @@ from assent.cli.results import print_result
 
 STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
 SHOWN = (
-    ("status", "status"),
-    ("from", "sourceAgentId"),
-    ("from user", "sourceUserId"),
-    ("to", "sinkAgentId"),
     ("held on", "leg"),
     ("because of", "detectionSource"),
     ("in short", "summary"),
@@ -72,8 +68,7 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
         (
             one["id"],
             datetime.fromisoformat(one["createdAt"]),
-            _cell(one["sourceAgentId"] or one["sourceUserId"]),
-            _cell(one["sinkAgentId"]),
+            *map(_cell, _ends(one)),
             _cell(one["policyName"] or one["detectionSource"]),
             _cell(one["agentMessageText"]),
         )
@@ -94,9 +89,12 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
     if as_json:
         print_result(found)
         return
-    for label, name in SHOWN:
-        if found[name] is not None:
-            click.echo(f"{label:<12} {visible(str(found[name]))}")
+    sender, receiver = _ends(found)
+    told = [("status", found["status"]), ("from", sender), ("to", receiver)]
+    told += [(label, found[name]) for label, name in SHOWN]
+    for label, value in told:
+        if value is not None:
+            click.echo(f"{label:<12} {visible(str(value))}")
     if found["resolution"] is not None:
         said = found["resolution"]["message"]
         who = found["resolution"]["resolvedBy"]
@@ -150,6 +148,13 @@ def _at(where: dict[str, Any], work: Work[dict[str, Any]]) -> dict[str, Any]:
     config: Path | None = where["config"]
     server = where["server"] or loaded(config).settings.public_url
     return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+
+
+def _ends(approval: dict[str, Any]) -> tuple[str, str]:
+    """Who wrote what is held, and for whom: of an answer it is the agent, for whoever called it."""
+    user, agent = approval["sourceUserId"], approval["sinkAgentId"]
+    caller = approval["sourceAgentId"] if user is None else f"{user} (user)"
+    return (caller, agent) if approval["agentMessageRole"] == "user" else (agent, caller)
 
 
 def _cell(text: str) -> str:
