@@ -7,8 +7,8 @@ kept in a Saver of ours, because a LangGraph checkpointer cannot let exactly one
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -16,22 +16,21 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
-from langgraph.errors import GraphBubbleUp, GraphInterrupt, is_invalid_resume
-from langgraph.types import Command, Interrupt, interrupt
-from pydantic import RootModel, ValidationError, model_validator
+from langgraph.errors import GraphBubbleUp, UnknownInterruptError, is_invalid_resume
+from langgraph.types import Command
 
 from assent.errors import HookError, InvalidFeedback, ThreadPaused
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
+from assent.hook.frameworks.langchain_asking import answered, in_our_words
 from assent.hook.frameworks.langchain_wire import (
+    addressed,
     announced,
     as_decided,
     call_of,
-    complaint,
     decoded,
     decoded_answer,
-    encoded,
     goes_on,
     in_call_order,
     input_for,
@@ -42,6 +41,7 @@ from assent.hook.frameworks.langchain_wire import (
     revived,
     schema_of,
     since_turn,
+    strict,
     turn_of,
     with_changes,
 )
@@ -58,28 +58,6 @@ Result = ToolMessage | Command[Any]
 Settled = InterruptionMetadata | tuple[ToolCall, ...]
 """A turn as it was decided, or the calls of one that needed nobody."""
 REMEMBERED = 1000
-_TAKE: ContextVar[Callable[[Any], InterruptionMetadata]] = ContextVar("take")
-
-
-class Answer(RootModel[Any]):
-    """What a client may answer; to read it is to take it, so that LangGraph keeps only what was taken."""
-
-    @model_validator(mode="after")
-    def _take(self) -> "Answer":
-        self.root = _TAKE.get()(self.root)
-        return self
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
-        decisions = {"type": "object", "additionalProperties": True}
-        return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
-
-
-class _Waiting(Exception):
-    """An answer was taken and calls still wait."""
-
-    def __init__(self, standing: InterruptionMetadata) -> None:
-        self.standing = standing
 
 
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -185,26 +163,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         asked = tuple(map(call_of, calls))
         standing = self._gate.stop(key, asked, state=state, schemas=self._schemas)
         if standing is not None and standing.undecided:
-            standing = self._ask(key, standing, asks_again)
+            standing = answered(standing, partial(self._take, key), asks_again=asks_again)
         self._remember(key, asked if standing is None else standing)
         return standing
-
-    def _ask(self, key: str, standing: InterruptionMetadata, again: bool) -> InterruptionMetadata:
-        where = get_config()["configurable"]
-        taking = _TAKE.set(lambda answer: self._take(key, answer))
-        try:
-            # A type makes LangGraph check an answer before it keeps it; a wrong one could never be undone.
-            taken: InterruptionMetadata = interrupt(encoded(standing, where), response_schema=Answer).root
-        except _Waiting as still:
-            shown = encoded(still.standing, where)
-            raise GraphInterrupt((Interrupt.from_ns(shown, where["checkpoint_ns"]),)) from None
-        except GraphInterrupt:
-            if again:
-                raise
-            raise ThreadPaused from None
-        finally:
-            _TAKE.reset(taking)
-        return taken
 
     def _remember(self, key: str, settled: Settled) -> None:
         """What cannot change any more needs no second look: complete decisions, or that none were needed."""
@@ -213,14 +174,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self._settled[key] = settled
 
     def _take(self, key: str, answer: Any) -> InterruptionMetadata:
-        try:
-            # LangGraph keeps the answer too, and a call that begins brings it to disk.
-            standing = self._gate.answer(key, decoded_answer(answer), soon=True)
-        except InvalidFeedback as error:
-            raise ValueError(error.message) from error
-        if standing.undecided:
-            raise _Waiting(standing)
-        return standing
+        # LangGraph keeps the answer too, and a call that begins brings it to disk.
+        return self._gate.answer(key, decoded_answer(answer), soon=True)
 
     def _begin(self, request: ToolCallRequest) -> tuple[str | None, ToolCallRequest | Result]:
         """The call as it is to run, or what stands in its place; a key if its end must be kept."""
@@ -320,7 +275,7 @@ def interruption_of(result: Any) -> InterruptionMetadata | None:
 
 def interruptions_of(result: Any) -> tuple[InterruptionMetadata, ...]:
     """Everything that waits for a person: agents that work side by side may each ask."""
-    return tuple(decoded(each.value) for each in interrupts_in(result))
+    return tuple(decoded(each.value, each.id) for each in interrupts_in(result))
 
 
 def resume(
@@ -337,13 +292,14 @@ def resume(
     NothingToResume; ThreadBusy while another process runs a call. A thread that has finished stays as it is.
     """
     where = _config(thread_id, config)
-    snapshot = agent.get_state(where)
-    if not goes_on(snapshot):
-        return snapshot.values
-    try:
+    with in_our_words():
+        if (answer := addressed(feedback)) is not None:
+            with suppress(UnknownInterruptError):
+                return agent.invoke(answer, strict(where), **named)
+        snapshot = agent.get_state(where)
+        if not goes_on(snapshot):
+            return snapshot.values
         return agent.invoke(input_for(snapshot, feedback), where, **named)
-    except ValidationError as error:
-        raise complaint(error) from None
 
 
 async def aresume(
@@ -356,13 +312,14 @@ async def aresume(
 ) -> Any:
     """As `resume`, on an event loop."""
     where = _config(thread_id, config)
-    snapshot = await agent.aget_state(where)
-    if not goes_on(snapshot):
-        return snapshot.values
-    try:
+    with in_our_words():
+        if (answer := addressed(feedback)) is not None:
+            with suppress(UnknownInterruptError):
+                return await agent.ainvoke(answer, strict(where), **named)
+        snapshot = await agent.aget_state(where)
+        if not goes_on(snapshot):
+            return snapshot.values
         return await agent.ainvoke(input_for(snapshot, feedback), where, **named)
-    except ValidationError as error:
-        raise complaint(error) from None
 
 
 def _config(thread_id: str, config: Mapping[str, Any] | None) -> dict[str, Any]:

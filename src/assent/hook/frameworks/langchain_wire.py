@@ -10,9 +10,8 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.errors import is_invalid_resume
 from langgraph.types import Command, Interrupt
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from assent.errors import InvalidFeedback, NothingToResume
 from assent.hook.answers import NO_ANSWERS, Feedback, answers_in
@@ -24,6 +23,8 @@ from assent.hook.outcomes import refusal, told
 SAID = ("result", "reason", "answer", "decided_by")
 SERDE = JsonPlusSerializer()
 KEPT = "msgpack:"
+INTERRUPT = "interrupt"
+STRICT = "__pregel_strict_resume"
 
 
 def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -43,11 +44,12 @@ def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None 
     return {**kept, "said": said, "case": case}
 
 
-def decoded(value: Mapping[str, Any]) -> InterruptionMetadata:
-    """What `encoded` wrote."""
+def decoded(value: Mapping[str, Any], interrupt_id: str | None = None) -> InterruptionMetadata:
+    """What `encoded` wrote; where LangGraph's interrupt is known, its id is the interruption's state."""
     kept = dict(value)
     said, case = kept.pop("said", {}), kept.pop("case", None)
-    interruption = InterruptionMetadata.from_dict(kept)
+    state = None if interrupt_id is None else {INTERRUPT: interrupt_id}
+    interruption = InterruptionMetadata.from_dict(kept, state=state)
     if said:
         calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
         interruption = replace(interruption, tool_feedbacks=calls)
@@ -57,7 +59,10 @@ def decoded(value: Mapping[str, Any]) -> InterruptionMetadata:
 def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:
     """Answers as plain JSON."""
     if isinstance(feedback, InterruptionMetadata):
-        return {"interruption": encoded(feedback)}
+        answered = encoded(feedback)
+        for call in answered["tool_feedbacks"]:
+            call["schema"] = None  # it was only shown
+        return {"interruption": answered}
     if feedback is None or isinstance(feedback, Mapping):
         return {"decisions": feedback if feedback is None else dict(feedback)}
     return {"tool_feedbacks": [{**_waiting(each), **_said(each)} for each in _checked(feedback)]}
@@ -108,6 +113,21 @@ def input_for(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
     return Command(resume=_shared_out(pending, feedback))
 
 
+def addressed(feedback: Feedback | None) -> Command[Any] | None:
+    """The answers, addressed to the interrupt that asked for them, if they say which one that was."""
+    if not isinstance(feedback, InterruptionMetadata) or INTERRUPT not in feedback.state:
+        return None
+    return Command(resume={feedback.state[INTERRUPT]: encoded_answer(feedback)})
+
+
+def strict(where: Mapping[str, Any]) -> dict[str, Any]:
+    """The same config; LangGraph raises UnknownInterruptError if the interrupt does not wait any more.
+
+    A LangGraph that does not know of this shows what waits instead.
+    """
+    return {**where, "configurable": {**where["configurable"], STRICT: True}}
+
+
 def _shared_out(pending: Mapping[str, InterruptionMetadata], feedback: Feedback) -> dict[str, Any]:
     if isinstance(feedback, InterruptionMetadata):
         parts: dict[str, Any] = {each: feedback for each, asked in pending.items() if asked.id == feedback.id}
@@ -132,15 +152,6 @@ def _checked(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
     if not all(isinstance(each, ToolFeedback) for each in answered):
         raise InvalidFeedback(NO_ANSWERS)
     return answered
-
-
-def complaint(error: ValidationError) -> Exception:
-    """What was wrong with an answer, in our words; another error is given back as it is."""
-    if not is_invalid_resume(error):
-        return error
-    said = error.errors()[0].get("ctx", {}).get("error")
-    cause = said.__cause__ if isinstance(said, ValueError) else None
-    return cause if isinstance(cause, InvalidFeedback) else InvalidFeedback(str(error))
 
 
 def turn_of(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:

@@ -1,0 +1,102 @@
+"""Asking a person through LangGraph's interrupts, so that it keeps only answers that were taken."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+from langgraph.config import get_config
+from langgraph.errors import GraphInterrupt, is_invalid_resume
+from langgraph.types import Interrupt, interrupt
+from pydantic import RootModel, ValidationError, model_validator
+
+from assent.errors import InvalidFeedback, ThreadPaused
+from assent.hook.frameworks.langchain_wire import encoded
+from assent.hook.interruption import InterruptionMetadata
+
+Take = Callable[[Any], InterruptionMetadata]
+"""Keeps an answer and returns what was asked, as it is decided then; raises InvalidFeedback."""
+SCRATCHPAD = "__pregel_scratchpad"
+_TAKE: ContextVar[Take] = ContextVar("take")
+
+
+class _Waiting(Exception):
+    """An answer was taken and calls still wait."""
+
+    def __init__(self, standing: InterruptionMetadata) -> None:
+        self.standing = standing
+
+
+class Answer(RootModel[Any]):
+    """What a client may answer; to read it is to take it, so that LangGraph keeps only what was taken."""
+
+    @model_validator(mode="after")
+    def _take(self) -> "Answer":
+        try:
+            self.root = _TAKE.get()(self.root)
+        except InvalidFeedback as error:
+            raise ValueError(error.message) from error
+        if self.root.undecided:
+            raise _Waiting(self.root)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        decisions = {"type": "object", "additionalProperties": True}
+        return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
+
+
+def answered(standing: InterruptionMetadata, take: Take, *, asks_again: bool) -> InterruptionMetadata:
+    """The calls with their decisions, if the graph goes on with an answer; otherwise this interrupts it.
+
+    Where nobody may be asked again, it raises ThreadPaused instead.
+    """
+    where = get_config()["configurable"]
+    if not _may_be_answered(where):
+        raise _asking(standing, where) if asks_again else ThreadPaused
+    taking = _TAKE.set(take)
+    try:
+        # A type makes LangGraph check an answer before it keeps it; a wrong one could never be undone.
+        taken: InterruptionMetadata = interrupt(None, response_schema=Answer).root
+    except _Waiting as still:
+        raise _asking(still.standing, where) from None
+    except GraphInterrupt:
+        raise (_asking(standing, where) if asks_again else ThreadPaused) from None
+    finally:
+        _TAKE.reset(taking)
+    return taken
+
+
+@contextmanager
+def in_our_words() -> Iterator[None]:
+    """What was wrong with an answer is raised as InvalidFeedback; another error as it is."""
+    try:
+        yield
+    except ValidationError as error:
+        if not is_invalid_resume(error):
+            raise
+        said = error.errors()[0].get("ctx", {}).get("error")
+        cause = said.__cause__ if isinstance(said, ValueError) else None
+        raise (cause if isinstance(cause, InvalidFeedback) else InvalidFeedback(str(error))) from None
+
+
+def _may_be_answered(where: Mapping[str, Any]) -> bool:
+    """Whether LangGraph has an answer for the task that runs; if it cannot be told, it may have one."""
+    try:
+        scratchpad = where[SCRATCHPAD]
+        return bool(scratchpad.resume) or scratchpad.get_null_resume() is not None
+    except (KeyError, AttributeError, TypeError):
+        return True
+
+
+def _asking(standing: InterruptionMetadata, where: Mapping[str, Any]) -> GraphInterrupt:
+    """As `interrupt` raises it, which makes the schema of an answer anew each time."""
+    shown, place = encoded(standing, where), where["checkpoint_ns"]
+    asked: Interrupt[Any] = Interrupt.from_ns(shown, place, response_schema=_answer_schema())
+    return GraphInterrupt((asked,))
+
+
+@cache
+def _answer_schema() -> dict[str, Any]:
+    return Answer.model_json_schema()
