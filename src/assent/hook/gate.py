@@ -147,6 +147,7 @@ class ApprovalGate:
                 verdicts=verdicts,
                 stage="running" if complete else "paused",
                 interruption=again,
+                tools={} if complete else checkpoint.tools,  # nothing can be edited any more
                 case=checkpoint.case if again is interruption else None,
             )
             try:
