@@ -21,21 +21,32 @@ BUSY_FOR = timedelta(seconds=5)
 ALWAYS = 2**62
 
 STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-RENEW = "UPDATE threads SET leased_until = ? WHERE thread_id = ? AND rev = ?"
+RENEW = """
+UPDATE checkpoints SET leased_until = ?1
+WHERE
+  place = ((SELECT number FROM threads WHERE thread_id = ?2) << 32) + ?3
+  AND NOT EXISTS (
+    SELECT 1 FROM checkpoints WHERE place = ((SELECT number FROM threads WHERE thread_id = ?2) << 32) + ?3 + 1
+  )
+"""
 RELEASE = "DELETE FROM threads WHERE thread_id = ?"
-SELECT_NEWEST = """
-SELECT
-  rev, stage, (SELECT text FROM checkpoints WHERE place = (t.number << 32) + t.rev), saved_at, leased_until
-FROM threads AS t WHERE thread_id = ?
-"""
 SELECT_ALL = """
-SELECT c.rev, c.stage, c.text, c.saved_at, CASE WHEN c.rev = threads.rev THEN leased_until END
-FROM threads JOIN checkpoints AS c ON place BETWEEN number << 32 AND (number << 32) + threads.rev
-WHERE thread_id = ? ORDER BY place DESC
+SELECT place & 0xffffffff, stage, text, saved_at, leased_until FROM checkpoints
+WHERE
+  place > (SELECT number FROM threads WHERE thread_id = ?1) << 32
+  AND place < (SELECT number FROM threads WHERE thread_id = ?1) + 1 << 32
+ORDER BY place DESC
 """
-SELECT_READY = "SELECT thread_id FROM threads WHERE stage = ? ORDER BY saved_at, number"
-SELECT_OPEN = "SELECT thread_id FROM threads WHERE is_open = 1 AND stage = ? ORDER BY saved_at, number"
-REFUSED = (apsw.SQLITE_CONSTRAINT_TRIGGER, apsw.SQLITE_CONSTRAINT_UNIQUE)
+SELECT_NEWEST = f"{SELECT_ALL} LIMIT 1"
+SELECT_STANDING = """
+SELECT thread_id FROM {threads} AS t
+JOIN checkpoints ON place = (SELECT max(place) FROM checkpoints WHERE place < t.number + 1 << 32)
+WHERE stage = ? ORDER BY saved_at, place
+"""
+SELECT_READY = SELECT_STANDING.format(threads="threads")
+SELECT_OPEN = SELECT_STANDING.format(threads="open_threads")
+REFUSED = (apsw.SQLITE_CONSTRAINT_TRIGGER, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
+REVS = range(1, 2**32)
 
 _open: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
 _inherited: list[object] = []  # connections that came by fork: using or closing them would harm the parent's
@@ -88,7 +99,9 @@ class SqliteSaver(Saver):
         self.hold(thread_id, rev, lease_for)
 
     def list(self, thread_id: str) -> Sequence[Kept]:
-        return [kept(thread_id, *row) for row in self._read(SELECT_ALL, (key_of(thread_id),))]
+        rows = self._read(SELECT_ALL, (key_of(thread_id),))
+        newest = [kept(thread_id, *row) for row in rows[:1]]
+        return newest + [kept(thread_id, rev, stage, text, at) for rev, stage, text, at, _ in rows[1:]]
 
     def threads(self, stage: Stage) -> Sequence[str]:
         query = SELECT_READY if stage == "ready" else SELECT_OPEN
@@ -115,8 +128,9 @@ class SqliteSaver(Saver):
     ) -> None:
         """As `put` or `claim`; not `synced`, it is on disk with the next write that is."""
         now, rev, stage = self._now(), checkpoint.rev, checkpoint.stage
+        key = key_of(checkpoint.thread_id)
         step = (
-            key_of(checkpoint.thread_id),
+            key,
             rev,
             stage,
             stage != "ready",
@@ -128,11 +142,13 @@ class SqliteSaver(Saver):
             None if self._age is None else now - self._age,
         )
         try:
+            if rev not in REVS:
+                raise CheckpointConflict
             self._write(STEP, step, synced)
-        except apsw.ConstraintError as error:
-            if getattr(error, "extendedresult", None) not in REFUSED:
+        except (apsw.ConstraintError, CheckpointConflict) as error:
+            if getattr(error, "extendedresult", None) not in (*REFUSED, None):
                 raise
-            raise (ThreadBusy if str(error) == "busy" else CheckpointConflict) from None
+            raise (ThreadBusy if claims and self._is_held(key, now) else CheckpointConflict) from None
 
     def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
         """As `renew`."""
@@ -142,6 +158,9 @@ class SqliteSaver(Saver):
     def forget(self, thread_id: str, *, synced: bool = True) -> None:
         """As `release`."""
         self._write(RELEASE, (key_of(thread_id),), synced)
+
+    def _is_held(self, key: bytes, now: int) -> bool:
+        return any(lease is not None and lease > now for *_, lease in self._read(SELECT_NEWEST, (key,)))
 
     def _now(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else micros(self._clock())

@@ -11,7 +11,7 @@ CHECKPOINT_PAGES = 1_000  # a log that is soon written over again syncs faster t
 LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
 SWITCH_ATTEMPTS = 20
 APPLICATION_ID = 0x41736E68  # "Asnh", so that `file` and we recognise our own
-VERSION = 2
+VERSION = 3
 
 # What an operator can mend: a full disk, a lock held elsewhere, a failing device.
 OUTAGES = (
@@ -30,20 +30,18 @@ OUTAGES = (
 
 SCHEMA = """
 CREATE TABLE threads (
+  thread_id BLOB PRIMARY KEY,
+  number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE open_threads ( -- those that wait or run
   number INTEGER PRIMARY KEY,
-  thread_id BLOB NOT NULL UNIQUE,
-  rev INTEGER NOT NULL,
-  stage TEXT NOT NULL,
-  is_open INTEGER NOT NULL, -- whether it waits or runs; beside the stage, which changes more often
-  saved_at INTEGER NOT NULL,
-  leased_until INTEGER
+  thread_id BLOB NOT NULL
 ) STRICT;
-CREATE INDEX open_threads ON threads (is_open) WHERE is_open = 1;
 CREATE TABLE checkpoints (
   place INTEGER PRIMARY KEY, -- the thread's number, then 32 bits of rev: no second tree, and neighbours
-  rev INTEGER NOT NULL,
   stage TEXT NOT NULL,
   saved_at INTEGER NOT NULL,
+  leased_until INTEGER, -- the thread's where this is its newest; beside the text, so that a step is one page
   text TEXT NOT NULL
 ) STRICT;
 
@@ -51,43 +49,59 @@ CREATE TABLE checkpoints (
 -- is when a lease must be over, `oldest` the last checkpoint that is too old by number, `since` by age.
 CREATE VIEW steps AS
 SELECT
-  thread_id, c.rev, c.stage, is_open, c.saved_at, leased_until, text,
+  thread_id, place & 0xffffffff AS rev, stage, 0 AS is_open, saved_at, leased_until, text,
   0 AS free_at, 0 AS oldest, 0 AS since
-FROM threads JOIN checkpoints AS c ON place = (number << 32) + threads.rev;
+FROM threads JOIN checkpoints ON place > number << 32 AND place < number + 1 << 32;
 
 CREATE TRIGGER beginning INSTEAD OF INSERT ON steps WHEN new.rev = 1 BEGIN
-  SELECT RAISE(ABORT, 'busy') FROM threads WHERE thread_id = new.thread_id AND leased_until > new.free_at;
-  INSERT INTO threads (thread_id, rev, stage, is_open, saved_at, leased_until)
-  VALUES (new.thread_id, 1, new.stage, new.is_open, new.saved_at, new.leased_until);
-  INSERT INTO checkpoints VALUES
-    ((last_insert_rowid() << 32) + 1, 1, new.stage, new.saved_at, new.text);
+  INSERT INTO checkpoints VALUES (
+    (ifnull((SELECT max(place) FROM checkpoints) >> 32, 0) + 1 << 32) + 1,
+    new.stage, new.saved_at, new.leased_until, new.text
+  );
+  INSERT INTO threads VALUES (new.thread_id, last_insert_rowid() >> 32);
+  INSERT INTO open_threads SELECT last_insert_rowid() >> 32, new.thread_id WHERE new.is_open;
 END;
 
 CREATE TRIGGER step INSTEAD OF INSERT ON steps WHEN new.rev <> 1 BEGIN
-  SELECT RAISE(ABORT, 'busy') FROM threads WHERE thread_id = new.thread_id AND leased_until > new.free_at;
-  SELECT RAISE(ABORT, 'conflict')
-  WHERE NOT EXISTS (SELECT 1 FROM threads WHERE thread_id = new.thread_id AND rev = new.rev - 1);
-  INSERT INTO checkpoints
-  SELECT (number << 32) + new.rev, new.rev, new.stage, new.saved_at, new.text
-  FROM threads WHERE thread_id = new.thread_id;
-  UPDATE threads
-  SET rev = new.rev, stage = new.stage, saved_at = new.saved_at, leased_until = new.leased_until
-  WHERE thread_id = new.thread_id;
-  UPDATE threads SET is_open = new.is_open WHERE thread_id = new.thread_id AND is_open <> new.is_open;
-END;
-
-CREATE TRIGGER retention INSTEAD OF INSERT ON steps WHEN new.oldest > 0 OR new.since IS NOT NULL BEGIN
-  DELETE FROM checkpoints WHERE place IN (
-    SELECT c.place FROM threads AS t
-    JOIN checkpoints AS c ON c.place >= t.number << 32 AND c.place < (t.number << 32) + new.rev
-    WHERE t.thread_id = new.thread_id AND (c.rev <= new.oldest OR c.saved_at < new.since)
-  );
+  INSERT OR IGNORE INTO checkpoints
+  SELECT place + 1, new.stage, new.saved_at, new.leased_until, new.text
+  FROM threads JOIN checkpoints ON place = (number << 32) + new.rev - 1
+  WHERE thread_id = new.thread_id AND ifnull(leased_until, 0) <= new.free_at;
+  SELECT RAISE(ABORT, 'refused') WHERE changes() = 0;
+  DELETE FROM checkpoints
+  WHERE place BETWEEN last_insert_rowid() - new.rev AND last_insert_rowid() - new.rev + new.oldest;
+  DELETE FROM checkpoints
+  WHERE
+    new.since IS NOT NULL AND saved_at < new.since
+    AND place BETWEEN last_insert_rowid() - new.rev AND last_insert_rowid() - 1;
+  DELETE FROM open_threads WHERE NOT new.is_open AND number = last_insert_rowid() >> 32;
+  INSERT OR IGNORE INTO open_threads SELECT last_insert_rowid() >> 32, new.thread_id WHERE new.is_open;
 END;
 
 CREATE TRIGGER release AFTER DELETE ON threads BEGIN
-  DELETE FROM checkpoints WHERE place BETWEEN old.number << 32 AND (old.number << 32) + old.rev;
+  DELETE FROM checkpoints WHERE place BETWEEN old.number << 32 AND (old.number + 1 << 32) - 1;
+  DELETE FROM open_threads WHERE number = old.number;
 END;
 """
+# Where a thread stands was kept apart from its checkpoints.
+LEAVE_2 = """
+DROP VIEW steps;
+DROP TRIGGER release;
+DROP INDEX open_threads;
+ALTER TABLE threads RENAME TO threads_2;
+ALTER TABLE checkpoints RENAME TO checkpoints_2;
+"""
+ENTER_3 = """
+INSERT INTO threads SELECT thread_id, number FROM threads_2;
+INSERT INTO open_threads SELECT number, thread_id FROM threads_2 WHERE is_open = 1;
+INSERT INTO checkpoints
+SELECT place, c.stage, c.saved_at, CASE WHEN c.rev = t.rev THEN leased_until END, text
+FROM checkpoints_2 AS c JOIN threads_2 AS t ON number = place >> 32;
+DROP TABLE threads_2;
+DROP TABLE checkpoints_2;
+"""
+BUILDS = {0: SCHEMA, 2: LEAVE_2 + SCHEMA + ENTER_3}
+"""Version of a file -> what makes it one of this version."""
 SELECT_STATE = """
 SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_user_version, pragma_application_id
@@ -125,26 +139,27 @@ def prepare(path: Path, busy_ms: int) -> None:
 
 
 def _build(connection: apsw.Connection, path: Path) -> None:
-    if _built(connection, path):
+    if _version(connection, path) == VERSION:
         return
     _keep_log(connection)
     connection.execute("BEGIN IMMEDIATE")
-    if not _built(connection, path):
-        connection.execute(SCHEMA)
+    if (version := _version(connection, path)) != VERSION:
+        connection.execute(BUILDS[version])
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", VERSION)
     connection.execute("COMMIT")
 
 
-def _built(connection: apsw.Connection, path: Path) -> bool:
+def _version(connection: apsw.Connection, path: Path) -> int:
+    """The version of the file, 0 for an empty one; raises MigrationError for one that is not known."""
     version, application_id, tables = connection.execute(SELECT_STATE).get
     if (version, application_id, tables) == (0, 0, 0):
-        return False
+        return 0
     if application_id != APPLICATION_ID:
         raise MigrationError(f"{path} is an SQLite database, but not one that threads are kept in.")
-    if version != VERSION:
+    if version != VERSION and (version == 0 or version not in BUILDS):
         raise MigrationError(f"{path} was written by another version of Assent, with schema {version}.")
-    return True
+    return int(version)
 
 
 def _keep_log(connection: apsw.Connection) -> None:
