@@ -7,10 +7,12 @@ BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)
 
-# UV_PYTHON would outrank the virtual environment.
-unexport UV_PYTHON
+# UV_PYTHON would outrank the virtual environment; without byte code on disk, every program that a test starts
+# would compile all it imports.
+unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs gallery languages bench faults lock clean setup-base setup-test browser redis load-generator
+.PHONY: help demo test lint format docs gallery languages bench faults lock clean behaviour setup-base setup-test browser redis \
+  load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -18,7 +20,11 @@ help: ## Show this list
 demo: setup-base ## Run the service with a case waiting for your answer
 	$(BIN)/assent demo
 
-test: setup-test browser redis lint ## Run every check; PYTHON=python3.12 picks the interpreter
+# Types are checked on one core: the tests need not wait for it.
+test: ## Run every check; PYTHON=python3.12 picks the interpreter
+	@$(MAKE) --no-print-directory --jobs=2 lint behaviour
+
+behaviour: setup-test browser redis
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: setup-test ## Check style, types and layers
