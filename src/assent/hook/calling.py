@@ -65,6 +65,8 @@ async def apieces(reply: Any, workers: Workers) -> AsyncIterator[Any]:
 def call_tool(job: Job) -> Any:
     """What the tool answers, run in this thread."""
     answer = job.tool.function(**job.tool.prepared(job.call.arguments, job.key))
+    if type(answer) is str:
+        return answer
     return _waited(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
 

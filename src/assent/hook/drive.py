@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Ended = Mapping[str, str | InterruptionMetadata | BaseException]
-KEPT = frozenset({Load, Put, Claim, Release})
 TOGETHER_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 
@@ -82,20 +81,24 @@ class Driver:
         return self._model.ask([*self._before, *(dict(message) for message in messages)], self._tools)
 
     def _keep(self, effect: Effect) -> Any:
-        if isinstance(effect, Put):
-            saver = self._saver.soon if effect.soon else self._saver
-            saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
-            self._held = effect.checkpoint if effect.leased else None
-        elif isinstance(effect, Load):
-            return self._saver.get(effect.thread_id)
-        elif isinstance(effect, Claim):
-            self._saver.claim(effect.checkpoint, lease_for=self._lease_for)
-            self._held = effect.checkpoint
-        elif isinstance(effect, Release):
-            self._saver.release(effect.thread_id)
-        else:
+        if type(effect) not in KEPT:
             raise TypeError(f"The loop asked for {effect!r}.")
-        return None
+        return KEPT[type(effect)](self, effect)
+
+    def _put(self, effect: Put) -> None:
+        saver = self._saver.soon if effect.soon else self._saver
+        saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
+        self._held = effect.checkpoint if effect.leased else None
+
+    def _load(self, effect: Load) -> Any:
+        return self._saver.get(effect.thread_id)
+
+    def _claim(self, effect: Claim) -> None:
+        self._saver.claim(effect.checkpoint, lease_for=self._lease_for)
+        self._held = effect.checkpoint
+
+    def _release(self, effect: Release) -> None:
+        self._saver.release(effect.thread_id)
 
     def _let_go(self) -> None:
         """However this ends, the next resume need not wait until the lease is over."""
@@ -124,6 +127,15 @@ class Driver:
         flow = agent.flow_inside(self._name)
         text = str(job.call.arguments.get("task", ""))
         return flow.inside(job.thread_id, text, job.decisions)
+
+
+KEPT: Mapping[type, Callable[[Driver, Any], Any]] = {
+    Put: Driver._put,
+    Load: Driver._load,
+    Claim: Driver._claim,
+    Release: Driver._release,
+}
+"""What is asked of the saver."""
 
 
 class SyncDriver(Driver):
@@ -174,10 +186,13 @@ class SyncDriver(Driver):
                 except StopIteration as stop:
                     return outcome_of(stop.value)
                 answer, error = None, None
+                kind = type(effect)
                 try:
-                    if isinstance(effect, AskModel):
+                    if kind in KEPT:
+                        answer = KEPT[kind](self, effect)
+                    elif isinstance(effect, AskModel):
                         answer = self._answer(effect.messages)
-                    elif not isinstance(effect, Emit):
+                    elif kind is not Emit:
                         answer = self._work(effect)
                 except BaseException as raised:
                     error = raised

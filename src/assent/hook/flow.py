@@ -218,15 +218,15 @@ class Flow:
         while True:
             answers: dict[str, str] = {}
             for call_id, result in ended.items():
-                if isinstance(result, InterruptionMetadata):
-                    stopped[call_id] = result
-                elif isinstance(result, BaseException):
-                    broken[call_id] = result
-                else:
+                if isinstance(result, str):
                     answers[call_id] = told(asked[call_id], ran.pop(call_id), result)
+                elif isinstance(result, InterruptionMetadata):
+                    stopped[call_id] = result
+                else:
+                    broken[call_id] = result
             checkpoint = replace(checkpoint, results={**checkpoint.results, **answers})
-            at_once = any(not isinstance(error, Exception) for error in broken.values())
-            if broken and (at_once or len(ran) == len(stopped) + len(broken)):
+            over = len(ran) == len(stopped) + len(broken)
+            if broken and (over or not all(isinstance(error, Exception) for error in broken.values())):
                 yield Put(checkpoint.next())
                 raise next(iter(broken.values()))
             if len(ran) == len(stopped):

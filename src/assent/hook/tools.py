@@ -18,6 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 KEY = "idempotency_key"
 """A repeatable tool that takes a parameter of this name is handed the call's key; the model never sees it."""
 _MARK = "__assent_tool__"
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +49,7 @@ class Tool:
     def prepared(self, arguments: Arguments, key: str) -> Arguments:
         """The arguments to call the function with; what it does to them is not what the model asked for."""
         own = {
-            name: deepcopy(value) if value and isinstance(value, list | dict) else value
+            name: deepcopy(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
             for name, value in arguments.items()
         }
         return {**own, KEY: key} if self.takes_key else own
