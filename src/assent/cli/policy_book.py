@@ -325,6 +325,8 @@ def _action(policy: dict[str, Any]) -> str:
 
 
 def _where(policy: dict[str, Any]) -> str:
+    if policy["origin"] == "settings":
+        return "every message, by the settings"
     return ", ".join(_scope(one) for one in policy["bound"]) or "nothing"
 
 

@@ -40,7 +40,7 @@ def at(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
 async def _in_file(store: Store, member: Membership, relay: RelaySettings, work: Work[T]) -> T:
     settled = [] if relay.policies is None else policies_in(relay.policies, now=clock.now())
     trail = StoredTrail(store, now=clock.now)
-    books = Bookkeeper(store, trail=trail, now=clock.now)
+    books = Bookkeeper(store, trail=trail, now=clock.now, of_settings=settled)
     members = Members(roster_of(relay, os.environ), store=store)
     detectors = detectors_beside()
     shelf = Shelf(store, detectors, now=clock.now, of_settings=settled)

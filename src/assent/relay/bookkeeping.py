@@ -1,7 +1,7 @@
 """Reads and changes what tenants keep about policies: one change at a time, each checked as a whole."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -9,13 +9,25 @@ from weakref import WeakValueDictionary
 from assent.errors import RelayConflict
 from assent.ports.relay_store import RelayStore
 from assent.relay.audit.trail import Trail
-from assent.relay.changes import Change
-from assent.relay.policies.records import BOOK, Library, after, book_record, library_of
+from assent.relay.changes import Change, Held
+from assent.relay.policies.policy import Policy
+from assent.relay.policies.records import (
+    BOOK,
+    KeptPolicy,
+    Library,
+    Versions,
+    after,
+    book_record,
+    library_of,
+)
+from assent.relay.registry import DEFAULT_TENANT
 from assent.relay.tenancy import Membership
 
 TRIES = 8
 MAX_LIBRARIES = 64
 """For so many tenants it is remembered what they keep."""
+SETTINGS = "settings"
+"""Who has written what stands in the settings."""
 T = TypeVar("T")
 
 
@@ -41,9 +53,16 @@ async def read_library(store: RelayStore, tenant: str) -> Library:
 
 
 class Bookkeeper:
-    """Keeps the books of all tenants."""
+    """Keeps the books of all tenants. What stands in the settings is read with them, and never changed."""
 
-    def __init__(self, store: RelayStore, *, trail: Trail, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: RelayStore,
+        *,
+        trail: Trail,
+        now: Callable[[], datetime],
+        of_settings: Iterable[Policy] = (),
+    ) -> None:
         self.changed: Callable[[str], Awaitable[None]] | None = None
         """Told of each change in a tenant, and waited for."""
         self._store = store
@@ -51,6 +70,15 @@ class Bookkeeper:
         self._known: dict[str, Library] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.now = now
+        self._settled = {one.policy_id: _settled(one) for one in of_settings}
+
+    def settled(self, tenant: str) -> Mapping[str, Versions]:
+        """The policies of a tenant that stand in the settings, by id."""
+        return self._settled if tenant == DEFAULT_TENANT else {}
+
+    async def policies(self, tenant: str) -> Mapping[str, Versions]:
+        """Every policy of a tenant with its versions, wherever it stands, by id."""
+        return {**(await self.library(tenant)).policies, **self.settled(tenant)}
 
     async def library(self, tenant: str) -> Library:
         """All that the tenant keeps about policies, as it is now."""
@@ -98,3 +126,7 @@ class Bookkeeper:
         while len(self._known) > MAX_LIBRARIES:
             del self._known[next(iter(self._known))]
         return library
+
+
+def _settled(policy: Policy) -> Versions:
+    return (Held(value=KeptPolicy(policy=policy, created_by=SETTINGS), rev=1),)

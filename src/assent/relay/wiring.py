@@ -42,6 +42,7 @@ from assent.relay.inspection import Inspector, PassEverything
 from assent.relay.judging import Judge
 from assent.relay.limits import limits_from
 from assent.relay.members import Members
+from assent.relay.policies.policy import Policy
 from assent.relay.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
 from assent.relay.push.courier import COURIER
 from assent.relay.push.notices import Notices
@@ -97,8 +98,9 @@ class Relay:
         self.trail = StoredTrail(world.store, now=world.now, payloads_for=self.keeping.payloads_for)
         self.retention = Retention(world.store, self.keeping, now=world.now)
         self.detectors = installed()
-        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now)
-        self.shelf = _shelf(world, self.detectors, self.books)
+        settled = _settled_policies(world)
+        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now, of_settings=settled)
+        self.shelf = _shelf(world, self.detectors, self.books, settled)
         self.pushes = Pushes(_webhooks(world), world.check_push)
         self.book = StoredTaskBook(world.store, now=world.now)
         self.holds = self._holds()
@@ -239,15 +241,13 @@ def _keeping(world: World) -> TenantKeeping:
     return TenantKeeping(world.store, settled=settled, now=world.now)
 
 
-def _shelf(world: World, detectors: Detectors, books: Bookkeeper) -> Shelf:
+def _settled_policies(world: World) -> list[Policy]:
     named = world.settings.policies
-    shelf = Shelf(
-        world.store,
-        detectors,
-        now=world.now,
-        of_settings=[] if named is None else policies_in(named, now=world.now()),
-        read=books.library,
-    )
+    return [] if named is None else policies_in(named, now=world.now())
+
+
+def _shelf(world: World, detectors: Detectors, books: Bookkeeper, settled: list[Policy]) -> Shelf:
+    shelf = Shelf(world.store, detectors, now=world.now, of_settings=settled, read=books.library)
     books.changed = shelf.reload
     return shelf
 

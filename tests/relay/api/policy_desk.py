@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from assent.relay.audit.stored import StoredTrail
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.members import Members
+from assent.relay.policies.policy import Policy
 from assent.relay.registered import AgentSettings, RelaySettings
 from assent.relay.roster import roster_of
 from assent.relay.shelf import Shelf
@@ -32,13 +33,19 @@ from assent.testing.clock import FakeClock
 class PolicyDesk:
     """A tenant's operator before the API."""
 
-    def __init__(self, store: RelayStore, detectors: Detectors, clock: FakeClock) -> None:
+    def __init__(
+        self,
+        store: RelayStore,
+        detectors: Detectors,
+        clock: FakeClock,
+        of_settings: Sequence[Policy] = (),
+    ) -> None:
         self.store = store
         self.clock = clock
         self.trail = StoredTrail(store, now=clock)
         self.detectors = detectors
-        self.books = Bookkeeper(store, trail=self.trail, now=clock)
-        self.shelf = Shelf(store, detectors, now=clock, read=self.books.library)
+        self.books = Bookkeeper(store, trail=self.trail, now=clock, of_settings=of_settings)
+        self.shelf = Shelf(store, detectors, now=clock, of_settings=of_settings, read=self.books.library)
         self.books.changed = self.shelf.reload
         roster = roster_of(RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {})
         self.routes: tuple[ApiRoute, ...] = (
@@ -90,9 +97,11 @@ class PolicyDesk:
 
 
 @asynccontextmanager
-async def policy_desk(store: RelayStore | None = None) -> AsyncIterator[PolicyDesk]:
+async def policy_desk(
+    store: RelayStore | None = None, of_settings: Sequence[Policy] = ()
+) -> AsyncIterator[PolicyDesk]:
     """Over a store of its own, unless one is given."""
-    desk = PolicyDesk(store or MemoryStore(), installed(), FakeClock())
+    desk = PolicyDesk(store or MemoryStore(), installed(), FakeClock(), of_settings)
     try:
         await desk.shelf.open()
         yield desk

@@ -49,6 +49,7 @@ async def test_a_policy_is_written_and_read_as_it_was_sent(desk: PolicyDesk):
         "validTo": "2027-01-01T00:00:00Z",
         "createdAt": "2026-01-01T06:00:00Z",
         "createdBy": "olga",
+        "origin": "store",
         "retiredAt": None,
     }
     assert await desk.ask("GET", f"/policies/{made['policyId']}") == made

@@ -1,7 +1,8 @@
 """`/relay/v1/policies`: write policies, change them, look at every version, retire them."""
 
 import asyncio
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,7 +12,7 @@ from assent.desk import minting
 from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
 from assent.protocol.moment import Moment
 from assent.relay.api.paging import Page, PageQuery
-from assent.relay.api.preconditions import check_match
+from assent.relay.api.preconditions import IN_SETTINGS, check_match
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
 from assent.relay.bookkeeping import Bookkeeper
@@ -26,7 +27,7 @@ from assent.relay.policies.policy import (
     next_version,
     read_draft,
 )
-from assent.relay.policies.records import KeptPolicy, Library, policy_record
+from assent.relay.policies.records import KeptPolicy, Library, Versions, policy_record
 
 PATH = "/relay/v1/policies"
 ONE = f"{PATH}/{{policyId}}"
@@ -47,6 +48,13 @@ Config = Annotated[
                 "pattern": {"regex": "secret", "action": "BLOCK"},
             }
         ],
+    ),
+]
+Origin = Annotated[
+    Literal["settings", "store"],
+    Meta(
+        description="Whether it stands in the file that the server's settings name, and applies to every "
+        "message, or was written here."
     ),
 ]
 
@@ -76,8 +84,9 @@ class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
     config: Config
     valid_from: Moment | None
     valid_to: Moment | None
-    created_at: Moment
+    created_at: Annotated[Moment, Meta(description="Of one in the settings: when the server read it.")]
     created_by: str
+    origin: Origin
     retired_at: Annotated[
         Moment | None, Meta(description="Since when no version of the policy is in force any more.")
     ] = None
@@ -114,18 +123,17 @@ class PolicyApi(Api):
 
     @policies.get(PATH, "listPolicies", query=PolicyQuery, gives=Page[PolicyView])
     async def listed(self, request: ApiRequest) -> Page[PolicyView]:
-        """List policies, each in its newest version, the newest policy first."""
-        asked = read_query(request, PolicyQuery)
-        library = await self._books.library(request.member.tenant)
-        found = [
-            view_of(versions) for versions in library.policies.values() if _fits(versions[-1].value, asked)
-        ]
-        return asked.cut(sorted(found, key=_first_written, reverse=True))
+        """List policies, each in its newest version, the newest policy first; then those of the settings."""
+        asked, tenant = read_query(request, PolicyQuery), request.member.tenant
+        library, settled = await self._books.library(tenant), self._books.settled(tenant)
+        kept = sorted(library.policies.values(), key=_first_written, reverse=True)
+        found = [one for one in (*kept, *settled.values()) if _fits(one[-1].value, asked)]
+        return asked.cut(found).map(lambda versions: self._view(request, versions))
 
     @policies.get(ONE, "getPolicy", gives=PolicyView, errors=(CaseNotFound,))
     async def newest(self, request: ApiRequest) -> PolicyView:
         """Look at the newest version of a policy, retired or not."""
-        return view_of(await self._versions(request))
+        return self._view(request, await self._versions(request))
 
     @policies.put(ONE, "updatePolicy", takes=PolicyRequest, gives=PolicyView, errors=UNCHANGEABLE)
     async def update(self, request: ApiRequest) -> PolicyView:
@@ -137,7 +145,7 @@ class PolicyApi(Api):
         member = request.member
 
         def plan(library: Library) -> Change[PolicyView]:
-            versions = _present(library, request)
+            versions = self._present(library, request)
             if len(versions) >= MAX_VERSIONS:
                 raise ValidationFailed(f"This policy has {MAX_VERSIONS} versions already; write another one.")
             policy = next_version(versions[-1].value.policy, draft, now=self._books.now())
@@ -155,7 +163,7 @@ class PolicyApi(Api):
         member, now = request.member, self._books.now()
 
         def plan(library: Library) -> Change[None]:
-            newest = _present(library, request)[-1]
+            newest = self._present(library, request)[-1]
             policy = newest.value.policy
             _check_unused(library, policy)
             kept = replace(newest.value, retired_at=now, retired_by=member.name)
@@ -175,7 +183,8 @@ class PolicyApi(Api):
         """List the versions of a policy, the newest first; they are kept for ever."""
         asked = read_query(request, PageQuery)
         versions = await self._versions(request)
-        return asked.cut([view_of(versions, place) for place in reversed(range(len(versions)))])
+        places = list(reversed(range(len(versions))))
+        return asked.cut(places).map(lambda place: self._view(request, versions, place))
 
     @policies.get(f"{VERSIONS}/{{version}}", "getPolicyVersion", gives=PolicyView, errors=(CaseNotFound,))
     async def version(self, request: ApiRequest) -> PolicyView:
@@ -183,7 +192,7 @@ class PolicyApi(Api):
         versions = await self._versions(request)
         for place, one in enumerate(versions):
             if one.value.policy.version == request.path["version"]:
-                return view_of(versions, place)
+                return self._view(request, versions, place)
         raise CaseNotFound("There is no such version of this policy.")
 
     async def _draft(self, request: ApiRequest) -> PolicyDraft:
@@ -192,8 +201,22 @@ class PolicyApi(Api):
         await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
         return draft
 
-    async def _versions(self, request: ApiRequest) -> tuple[Held[KeptPolicy], ...]:
-        return _found(await self._books.library(request.member.tenant), request)
+    def _view(self, request: ApiRequest, versions: Versions, place: int = -1) -> PolicyView:
+        settled = versions[-1].value.policy.policy_id in self._books.settled(request.member.tenant)
+        return view_of(versions, place, origin="settings" if settled else "store")
+
+    async def _versions(self, request: ApiRequest) -> Versions:
+        return _found(await self._books.policies(request.member.tenant), request)
+
+    def _present(self, library: Library, request: ApiRequest) -> Versions:
+        """The versions of a policy that may still be changed, and is as the caller saw it."""
+        if request.path["policyId"] in self._books.settled(request.member.tenant):
+            raise RelayConflict(IN_SETTINGS)
+        versions = _found(library.policies, request)
+        if _is_retired(versions):
+            raise RelayConflict("This policy was retired; write another one.")
+        check_match(request, versions[-1].value.policy.version)
+        return versions
 
     def _saving(self, request: ApiRequest, policy: Policy, what: str, said: str) -> Change[PolicyView]:
         member = request.member
@@ -207,7 +230,7 @@ class PolicyApi(Api):
         )
 
 
-def view_of(versions: tuple[Held[KeptPolicy], ...], place: int = -1) -> PolicyView:
+def view_of(versions: Versions, place: int = -1, *, origin: Origin = "store") -> PolicyView:
     """A version as the API shows it; the newest says whether all of them are retired."""
     kept = versions[place].value
     policy = kept.policy
@@ -222,23 +245,15 @@ def view_of(versions: tuple[Held[KeptPolicy], ...], place: int = -1) -> PolicyVi
         valid_to=policy.valid_to,
         created_at=policy.created_at,
         created_by=kept.created_by,
+        origin=origin,
         retired_at=versions[-1].value.retired_at,
     )
 
 
-def _found(library: Library, request: ApiRequest) -> tuple[Held[KeptPolicy], ...]:
-    versions = library.policies.get(request.path["policyId"])
+def _found(policies: Mapping[str, Versions], request: ApiRequest) -> Versions:
+    versions = policies.get(request.path["policyId"])
     if versions is None:
         raise CaseNotFound("There is no such policy.")
-    return versions
-
-
-def _present(library: Library, request: ApiRequest) -> tuple[Held[KeptPolicy], ...]:
-    """The versions of a policy that may still be changed, and is as the caller saw it."""
-    versions = _found(library, request)
-    if _is_retired(versions):
-        raise RelayConflict("This policy was retired; write another one.")
-    check_match(request, versions[-1].value.policy.version)
     return versions
 
 
@@ -255,7 +270,7 @@ def _check_unused(library: Library, policy: Policy) -> None:
         )
 
 
-def _is_retired(versions: tuple[Held[KeptPolicy], ...]) -> bool:
+def _is_retired(versions: Versions) -> bool:
     return versions[-1].value.retired_at is not None
 
 
@@ -268,8 +283,8 @@ def _fits(newest: KeptPolicy, asked: PolicyQuery) -> bool:
     )
 
 
-def _first_written(view: PolicyView) -> str:
-    return view.policy_id  # which begins with the millisecond
+def _first_written(versions: Versions) -> str:
+    return versions[-1].value.policy.policy_id  # which begins with the millisecond
 
 
 def _metadata(policy: Policy, what: str) -> dict[str, Any]:

@@ -75,8 +75,7 @@ class PolicyGroupApi(Api):
     @groups.create(PATH, "createPolicyGroup", takes=GroupDraft, gives=GroupView, errors=(RelayConflict,))
     async def create(self, request: ApiRequest) -> GroupView:
         """Put policies into a group; it applies as soon as it is bound."""
-        draft = read_group(read_json(request, dict[str, Any]))
-        now = self._books.now()
+        draft, now = self._draft(request), self._books.now()
         group = file_group(draft, group_id=minting.record_id("group", now), now=now)
 
         def plan(library: Library) -> PolicyGroup:
@@ -106,7 +105,7 @@ class PolicyGroupApi(Api):
     )
     async def update(self, request: ApiRequest) -> GroupView:
         """Put another group in the place of this one; where it is bound, it applies at once."""
-        draft = read_group(read_json(request, dict[str, Any]))
+        draft = self._draft(request)
 
         def plan(library: Library, before: PolicyGroup) -> PolicyGroup:
             return file_group(draft, group_id=before.id, now=before.created_at)
@@ -117,6 +116,17 @@ class PolicyGroupApi(Api):
     async def remove(self, request: ApiRequest) -> None:
         """Delete a group; refused while a binding names it."""
         await self._records.remove(request, request.path["id"])
+
+    def _draft(self, request: ApiRequest) -> GroupDraft:
+        draft = read_group(read_json(request, dict[str, Any]))
+        settled = self._books.settled(request.member.tenant)
+        for place, entry in enumerate(draft.policies):
+            if entry.policy.policy_id in settled:
+                path = f"group.policies[{place}].policy.policyId"
+                refuse(
+                    path, "names a policy of the server's settings, which applies to every message already"
+                )
+        return draft
 
 
 def view_of(held: Held[PolicyGroup]) -> GroupView:

@@ -1,8 +1,13 @@
-"""Whoever changes something may say what they saw: If-Match with its `rev`, or a policy's `version`."""
+"""What may be changed: nothing of the settings, and only what is still as whoever changes it saw it.
+
+They say what they saw with If-Match: its `rev`, or a policy's `version`.
+"""
 
 from assent.errors import RelayConflict
 from assent.protocol.shape import quote
 from assent.relay.api.route import ApiRequest
+
+IN_SETTINGS = "This is set in the server's settings file; change it there."
 
 
 def check_match(request: ApiRequest, current: int | str) -> None:

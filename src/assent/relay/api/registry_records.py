@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from assent.errors import CaseNotFound, RelayConflict
 from assent.ports.relay_store import Record, RecordKind
 from assent.relay.api.paging import Page, PageQuery
+from assent.relay.api.preconditions import IN_SETTINGS
 from assent.relay.api.records import Records, Told
 from assent.relay.api.route import ApiRequest, read_query
 from assent.relay.changes import Held
@@ -17,7 +18,6 @@ from assent.relay.enrolment import Enrolment, Present, check_room
 from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings
 from assent.relay.roster import Key, Roster
 
-IN_SETTINGS = "This is set in the server's settings file; change it there."
 BRINGS_KEYS = "Only an administrator brings a key into a tenant that does not belong to it yet."
 Origin = Annotated[
     Literal["settings", "store"],

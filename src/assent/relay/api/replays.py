@@ -93,10 +93,9 @@ class ReplayApi(Api):
 
     async def _run(self, request: ApiRequest, asked: ReplayRequest, detectors: Detectors) -> Replayed:
         member, now = request.member, self._books.now()
-        library = await self._books.library(member.tenant)
         until = asked.until or now
         return await replay(
-            await tried_policy(asked.policy, library, detectors, self._books),
+            await tried_policy(asked.policy, member.tenant, detectors, self._books),
             store=self._store,
             tenant=member.tenant,
             asked=AuditFilter(

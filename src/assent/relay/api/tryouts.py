@@ -1,6 +1,7 @@
 """`/relay/v1/policies/evaluate`: what policies would do with a message, before anyone sends it."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -19,7 +20,7 @@ from assent.relay.policies.book import Applied
 from assent.relay.policies.evaluation import Evaluation, Outcome
 from assent.relay.policies.finding import Finding
 from assent.relay.policies.policy import Action, Leg, Policy, first_version, read_draft, refuse
-from assent.relay.policies.records import Library
+from assent.relay.policies.records import Versions
 from assent.relay.trying import (
     REQUEST_LEGS,
     Specimen,
@@ -157,9 +158,7 @@ class EvaluationApi(Api):
     async def _policy(self, request: ApiRequest, asked: EvaluateRequest) -> Policy | None:
         if asked.policy is None:
             return None
-        return await tried_policy(
-            asked.policy, await self._books.library(request.member.tenant), self._detectors, self._books
-        )
+        return await tried_policy(asked.policy, request.member.tenant, self._detectors, self._books)
 
     async def _inspectors(
         self, request: ApiRequest, asked: EvaluateRequest, policy: Policy | None
@@ -210,12 +209,10 @@ class EvaluationApi(Api):
         )
 
 
-async def tried_policy(
-    raw: dict[str, Any], library: Library, detectors: Detectors, books: Bookkeeper
-) -> Policy:
+async def tried_policy(raw: dict[str, Any], tenant: str, detectors: Detectors, books: Bookkeeper) -> Policy:
     """The policy that somebody wants to try: a saved version, or one that is nowhere yet."""
     if "policyId" in raw and "config" not in raw:
-        return _saved(raw, library)
+        return _saved(raw, await books.policies(tenant))
     draft = read_draft(raw)
     await asyncio.to_thread(detectors.check, draft)
     return first_version(draft, policy_id=UNSAVED, now=books.now())
@@ -226,12 +223,12 @@ class _Saved(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     version: str | None = None
 
 
-def _saved(raw: dict[str, Any], library: Library) -> Policy:
+def _saved(raw: dict[str, Any], known: Mapping[str, Versions]) -> Policy:
     try:
         named = msgspec.convert(raw, _Saved)
     except msgspec.ValidationError:
         refuse("policy", "is not a policy, nor the policyId and version of one")
-    for one in reversed(library.policies.get(named.policy_id, ())):
+    for one in reversed(known.get(named.policy_id, ())):
         if named.version in (None, one.value.policy.version):
             return one.value.policy
     raise CaseNotFound("There is no such policy, or no such version of it.")

@@ -44,12 +44,16 @@ class KeptPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     retired_by: str | None = None
 
 
+Versions = tuple[Held[KeptPolicy], ...]
+"""Those of one policy, the oldest first."""
+
+
 class Library(Struct, frozen=True, kw_only=True):
     """All that a tenant keeps about policies, as it was at one `rev` of its book."""
 
     rev: int = 0
-    policies: Mapping[str, tuple[Held[KeptPolicy], ...]] = field(default_factory=dict)
-    """By id, every version, the oldest first."""
+    policies: Mapping[str, Versions] = field(default_factory=dict)
+    """By id."""
     groups: Mapping[str, Held[PolicyGroup]] = field(default_factory=dict)
     bindings: Mapping[str, Held[Binding]] = field(default_factory=dict)
 
@@ -179,9 +183,7 @@ def book_record(tenant: str, *, rev: int, now: datetime) -> Record:
     return _record(tenant, "book", BOOK, {}, rev=rev, now=now)
 
 
-def _with_version(
-    others: tuple[Held[KeptPolicy], ...], one: Held[KeptPolicy]
-) -> tuple[Held[KeptPolicy], ...]:
+def _with_version(others: Versions, one: Held[KeptPolicy]) -> Versions:
     number = one.value.policy.version
     return (*(other for other in others if other.value.policy.version != number), one)
 
