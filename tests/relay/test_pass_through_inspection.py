@@ -11,9 +11,19 @@ import pytest
 from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
 from assent.ports.identity import Principal
+from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.inspection import PASSED, Answered, Changed, Exchange, Refused, StreamVerdict, Verdict
+from assent.relay.inspection import (
+    PASSED,
+    Answered,
+    Changed,
+    Exchange,
+    Glance,
+    Refused,
+    StreamVerdict,
+    Verdict,
+)
 from assent.relay.policies.policy import Leg
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
@@ -52,6 +62,9 @@ class Watcher:
 
     def watches(self, leg: Leg, subscription: Subscription) -> bool:
         return True
+
+    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> Glance:
+        return Glance.UNSURE
 
     async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
         with self.lock:

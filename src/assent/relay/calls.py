@@ -2,52 +2,48 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 from yarl import URL
 
-from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.access import Access, SpokenFor
 from assent.relay.agent_headers import passed_back
-from assent.relay.agent_http import Response
-from assent.relay.directory import Directory
-from assent.relay.faces import face_of
+from assent.relay.agent_http import Asked, Response
+from assent.relay.deadlines import Deadlines
+from assent.relay.directory import Directory, url_of
+from assent.relay.early_returns import EarlyReturns
 from assent.relay.inspection import (
     Changed,
+    Glance,
     Inspector,
     Released,
 )
 from assent.relay.limits import RelayLimits
 from assent.relay.listing import listed
 from assent.relay.overdue import OverdueCalls
-from assent.relay.own import OwnTasks, asks_for_input
+from assent.relay.own import Guard, OwnTasks, asks_for_input
 from assent.relay.policies.policy import Leg
-from assent.relay.push.pushes import Pushes, is_about_configs
+from assent.relay.push.configs import may_hold_config
+from assent.relay.push.pushes import ASKS, Pushes, is_about_configs
 from assent.relay.registry import Agent
 from assent.relay.taskbook import Entry
-from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, explained, kind_of
+from assent.relay.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, Upstream, check_head, explained, kind_of
 from assent.relay.way import Answer, Taken, Way, checked, exchange_of
 
 __all__ = ["Answer", "Calls", "Taken", "Way"]
 
-SOON_S = 0.05
+AT_ONCE_S = 0.05
+T = TypeVar("T")
 
 log = logging.getLogger("assent.relay")
-
-
-@lru_cache(maxsize=4096)
-def rpc_url(address: str) -> URL:
-    """An address taken apart: there are as many as agents, and each is called again and again."""
-    return URL(address, encoded=True)
 
 
 class Calls:
@@ -68,34 +64,50 @@ class Calls:
         self.limits = limits
         self.overdue = OverdueCalls(access.book, now)
         self.own = OwnTasks(access.book, now)
+        self.early = EarlyReturns(
+            book=access.book, own=self.own, overdue=self.overdue, pushes=pushes, now=now
+        )
+        self._early = Deadlines(limits.early_return_for.total_seconds(), Asked.interrupt)
+        self._call_s = limits.call_for.total_seconds()
         self._directory = directory
         self._access = access
         self._inspector = inspector
         self._pushes = pushes
-        self._now = now
 
     async def whole(self, way: Way) -> Answer:
         """The answer to a call that is not streamed; raises A2AProblem."""
         if way.call.operation != "send":
-            return await self.exchange(way, within=self.limits.early_return_for.total_seconds())
+            return await self.exchange(way, within=self._early.within_s)
         loop = asyncio.get_running_loop()
-        job = loop.create_task(self.exchange(way, within=self.limits.call_for.total_seconds()))
-        # As `asyncio.wait` does for many tasks; this is one, and every message comes by here.
-        over = loop.create_future()
-        early = loop.call_later(self.limits.early_return_for.total_seconds(), _end, over)
-        job.add_done_callback(partial(_end, over))
+        began = loop.time()
+        early = began + self._early.within_s
+        offer = self._directory.at_hand(way.subscription.sink)
+        if offer is None:
+            return await self.early.unless_late(way, partial(self.exchange, way, within=self._call_s), early)
         try:
-            await over
-        except asyncio.CancelledError:
-            job.cancel()
-            raise
-        finally:
-            early.cancel()
-        while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
-            await asyncio.wait({job}, timeout=SOON_S)
-        if job.done():
-            return job.result()
-        return await self.return_early(way, job)
+            call = await self.outward(way)
+            url = url_of(offer, call)
+            # Nearly every agent answers soon, over a connection that is there: that takes no task of its own.
+            asked = self._send(way, call, url) if loop.time() - began < AT_ONCE_S else None
+            if asked is None:
+                ask = partial(self._or_taken, way, partial(self._ask_agent, way, call, url, self._call_s))
+                return await self.early.unless_late(way, ask, early)
+            try:
+                response = await asked.head_by(self._early)
+            except NETWORK as failure:
+                raise explained(failure) from failure
+            if response is None or not response.whole:
+                hear = partial(self._or_taken, way, partial(self._hear, way, asked))
+                return await self.early.unless_late(way, hear, early, asked)
+            return await self._received(way, response)
+        except Taken as taken:
+            return await self.taken(way, taken)
+
+    async def _or_taken(self, way: Way, answer: Callable[[], Awaitable[Answer]]) -> Answer:
+        try:
+            return await answer()
+        except Taken as taken:
+            return await self.taken(way, taken)
 
     async def exchange(self, way: Way, *, within: float) -> Answer:
         """There and back."""
@@ -106,18 +118,46 @@ class Calls:
         except Taken as taken:
             return await self.taken(way, taken)
 
-    async def _ask_agent(self, way: Way, call: A2ACall, url: URL, within: float) -> Answer:
-        sink = way.subscription.sink
+    def _send(self, way: Way, call: A2ACall, url: URL) -> Asked | None:
         try:
-            response = await self.upstream.begin(
-                sink, call.method, url, headers=way.headers, body=call.body(), within=within
+            return self.upstream.send(
+                way.subscription.sink,
+                call.method,
+                url,
+                headers=way.headers,
+                body=call.body(),
+                within=self._call_s,
             )
-            try:
-                kind, body = await self.read_whole(response)
-            finally:
-                self.upstream.end(sink, response)
         except NETWORK as failure:
             raise explained(failure) from failure
+
+    async def _ask_agent(self, way: Way, call: A2ACall, url: URL, within: float) -> Answer:
+        begun = self.upstream.begin(
+            way.subscription.sink, call.method, url, headers=way.headers, body=call.body(), within=within
+        )
+        return await self._received(way, await self._head(begun))
+
+    async def _hear(self, way: Way, asked: Asked) -> Answer:
+        """The answer to what was sent before."""
+        return await self._received(way, await self._head(asked.head()))
+
+    async def _head(self, answering: Awaitable[T]) -> T:
+        try:
+            return await answering
+        except NETWORK as failure:
+            raise explained(failure) from failure
+
+    async def _received(self, way: Way, response: Response) -> Answer:
+        """The answer of which the head is there."""
+        try:
+            check_head(response)
+            kind, body = _whole_kind(response), self.upstream.read_now(response)
+            if body is None:
+                body = await self.upstream.read_whole(response)
+        except NETWORK as failure:
+            raise explained(failure) from failure
+        finally:
+            response.close()
         return await self.answer(way, response, kind, body)
 
     async def taken(self, way: Way, taken: Taken) -> Answer:
@@ -131,6 +171,10 @@ class Calls:
 
     # The way there
 
+    def asks_for_pushes(self, way: Way) -> bool:
+        """Whether `addressed` may have anything to do."""
+        return way.call.operation in ASKS and may_hold_config(way.call)
+
     async def addressed(self, way: Way) -> Way:
         """The way with a webhook of the relay's, if the caller wants to be told of changes.
 
@@ -143,24 +187,24 @@ class Calls:
         """The call as the agent gets it; raises A2AProblem if it may not pass, Taken if the relay answers."""
         if way.past(Leg.REQUEST_TO_SINK):
             return way.call
-        call = await self._ask_on_request(Leg.REQUEST_FROM_SOURCE, way, way.call)
-        entries = await self._access.entries(way.subscription, call)
+        call = way.call
+        if self._unsure(Leg.REQUEST_FROM_SOURCE, way, call):
+            call = await self._ask_on_request(Leg.REQUEST_FROM_SOURCE, way, call)
+        entries = await self._access.entries(way.subscription, call) if call.task_ids else []
         for entry in entries:
             if self.own.speaks_for(entry, call, besides=way.handle.task_id):
                 if is_about_configs(call):
                     raise Taken(await self._own_configs(way, call, entry))
                 raise Taken(await self.own.answer(way.subscription, call, entry))
-        call = await self._access.admit(way.subscription, call, entries)
-        return await self._ask_on_request(Leg.REQUEST_TO_SINK, way, call)
+        if entries or call.context_id is not None:
+            call = await self._access.admit(way.subscription, call, entries)
+        if self._unsure(Leg.REQUEST_TO_SINK, way, call):
+            call = await self._ask_on_request(Leg.REQUEST_TO_SINK, way, call)
+        return call
 
     async def url_for(self, way: Way, call: A2ACall) -> URL:
         """Where the agent takes this call."""
-        offer = await self._directory.offer(way.subscription.sink)
-        address = offer.url(call.dialect, call.tenant)
-        if call.dialect.rpc:
-            return rpc_url(address)
-        query = f"?{call.query}" if call.query else ""
-        return URL(f"{address}{call.path}{query}", encoded=True)
+        return url_of(await self._directory.offer(way.subscription.sink), call)
 
     async def spoken(self, sink: Agent, preferred: Dialect) -> Dialect:
         """The dialect that is preferred, if the agent offers its binding, else one that it offers."""
@@ -169,9 +213,13 @@ class Calls:
             return preferred
         return next((one for one in offered if one.binding == preferred.binding), offered[0])
 
+    def _unsure(self, leg: Leg, way: Way, call: A2ACall) -> bool:
+        """Whether a call has to be inspected on a leg."""
+        if way.after is not None and way.past(leg):
+            return False
+        return self._inspector.glance(leg, way.subscription, call) is Glance.UNSURE
+
     async def _ask_on_request(self, leg: Leg, way: Way, call: A2ACall) -> A2ACall:
-        if way.past(leg) or not self._inspector.watches(leg, way.subscription):
-            return call
         verdict = await checked(way, self._inspector.inspect(leg, exchange_of(way, call, None)))
         return replace(call, document=verdict.document) if isinstance(verdict, Changed) else call
 
@@ -179,10 +227,7 @@ class Calls:
 
     async def read_whole(self, response: Response) -> tuple[str, bytes]:
         """Media type and body of an answer that is no stream; raises A2AProblem for one that is."""
-        kind = kind_of(response)
-        if kind == EVENTS_TYPE:
-            raise A2AProblem("agent_response", "The agent answered with a stream where none was asked for.")
-        return kind, await self.upstream.read_whole(response)
+        return _whole_kind(response), await self.upstream.read_whole(response)
 
     async def answer(self, way: Way, response: Response, kind: str, body: bytes) -> Answer:
         """A whole answer, checked; raises A2AProblem for what is none."""
@@ -208,20 +253,23 @@ class Calls:
 
         Raises A2AProblem if it may not pass, Taken if the relay answers instead.
         """
-        watched = self._inspector.watches
-        from_sink = watched(Leg.RESPONSE_FROM_SINK, way.subscription)
-        to_source = watched(Leg.RESPONSE_TO_SOURCE, way.subscription)
-        seen = from_sink or to_source
-        back = reply
+        glance, subscription, back = self._inspector.glance, way.subscription, reply
+        from_sink = to_source = Glance.CLEAR
         if not way.past(Leg.RESPONSE_FROM_SINK):
-            await self._join(way, reply)
-            if from_sink:
+            if way.handle.task_id is not None:
+                await self._join(way, reply)
+            from_sink = glance(Leg.RESPONSE_FROM_SINK, subscription, back)
+            if from_sink is Glance.UNSURE:
                 back = await self._ask_on_response(Leg.RESPONSE_FROM_SINK, way, back)
             back = await self._between(way, back)
-        if to_source:
-            back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
-        await self._ask_a_person(way, back)
+        if not way.past(Leg.RESPONSE_TO_SOURCE):
+            to_source = glance(Leg.RESPONSE_TO_SOURCE, subscription, back)
+            if to_source is Glance.UNSURE:
+                back = await self._ask_on_response(Leg.RESPONSE_TO_SOURCE, way, back)
+        if self.own.guard is not None and asks_for_input(back):
+            await self._ask_a_person(way, back, self.own.guard)
         # What was looked at is what travels: a second value of one name is in the bytes only.
+        seen = from_sink is not Glance.UNWATCHED or to_source is not Glance.UNWATCHED
         return back.again() if seen and back is reply else back
 
     async def inward_together(self, way: Way, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
@@ -232,7 +280,8 @@ class Calls:
         replies = [await self._between(way, reply) for reply in replies]
         replies = await self._ask_on_stream(Leg.RESPONSE_TO_SOURCE, way, replies)
         for reply in replies:
-            await self._ask_a_person(way, reply)
+            if self.own.guard is not None and asks_for_input(reply):
+                await self._ask_a_person(way, reply, self.own.guard)
         return replies
 
     async def _between(self, way: Way, reply: A2AReply) -> A2AReply:
@@ -270,17 +319,15 @@ class Calls:
             )
             await self._access.book.write(*place, "task", joined, at_once=True)
 
-    async def _ask_a_person(self, way: Way, reply: A2AReply) -> None:
+    async def _ask_a_person(self, way: Way, reply: A2AReply, guard: Guard) -> None:
         """Hold what the agent asks of people; whatever policies say of it was heard before."""
-        guard = self.own.guard
-        if guard is not None and asks_for_input(reply):
-            await checked(way, guard.asks(exchange_of(way, way.call, reply)))
+        await checked(way, guard.asks(exchange_of(way, way.call, reply)))
 
     async def _own_configs(self, way: Way, call: A2ACall, entry: Entry) -> dict[str, Any]:
         """What the relay says of the configs of a task that no agent knows."""
         found = await self._pushes.own(way.subscription, call, way.webhook, entry.id)
         if way.webhook is not None:
-            self._tell_in_the_end(way, entry, announce=True)
+            self.early.tell_in_the_end(way, entry, announce=True)
         return found
 
     async def _about_configs(self, way: Way, reply: A2AReply) -> A2AReply:
@@ -304,8 +351,6 @@ class Calls:
         return replace(reply, document=reply.document | {"result": card} if reply.dialect.rpc else card)
 
     async def _ask_on_response(self, leg: Leg, way: Way, reply: A2AReply) -> A2AReply:
-        if way.past(leg):
-            return reply
         verdict = await checked(way, self._inspector.inspect(leg, exchange_of(way, way.call, reply)))
         return replace(reply, document=verdict.document) if isinstance(verdict, Changed) else reply
 
@@ -316,69 +361,17 @@ class Calls:
         verdict = await checked(way, self._inspector.inspect_stream(leg, exchange, replies))
         return verdict.replies if isinstance(verdict, Released) else replies
 
-    # Agents that take their time
-
-    async def return_early(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
-        """A task to come back to, for a call that goes on."""
-        subscription, call = way.subscription, way.call
-        told = await self._told_already(way)
-        if told is not None:
-            entry = told
-            self.overdue.follow(job)
-        else:
-            entry = await self.overdue.keep(
-                subscription, call, asyncio.ensure_future(self._reply_of(job)), call.context_id, way.handle
-            )
-            await self._tell_of(way, entry)
-        document = task_reply(
-            face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
-        )
-        return Answer(body=msgspec.json.encode(document), content_type=call.dialect.content_type)
-
-    async def _told_already(self, way: Way) -> Entry | None:
-        """The task by the name that the agent has pushed to its caller while the call went on."""
-        task_id = await self._pushes.task_of(way.webhook) if way.webhook is not None else None
-        if task_id is None:
-            return None
-        place = (way.subscription.tenant, way.subscription.sink.id)
-        return await self._access.book.find(*place, "task", task_id)
-
-    async def _tell_of(self, way: Way, entry: Entry) -> None:
-        """Have the caller told of a task of our own by the webhook of its call."""
-        if way.webhook is None:
-            return
-        await self._pushes.bind(way.webhook, task=None, shown=entry.id)
-        self._tell_in_the_end(way, entry, announce=False)
-
-    def _tell_in_the_end(self, way: Way, entry: Entry, *, announce: bool) -> None:
-        """Have the caller told when the call behind a task of our own has ended.
-
-        An agent that goes on with the task tells of it itself, once the webhook was announced to it.
-        """
-        subscription = way.subscription
-
-        async def ended() -> bool:
-            await self.overdue.wait(subscription, entry.id)
-            known = await self.own.now(subscription, entry.id)
-            if known is None or known.mask is not None:
-                return False
-            return known.ending is not None or announce
-
-        self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
-
-    @staticmethod
-    async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
-        return (await job).reply
-
     async def aclose(self) -> None:
         """Give up what is under way."""
         await self._pushes.aclose()
         await self.overdue.aclose()
 
 
-def _end(over: "asyncio.Future[None]", *_: object) -> None:
-    if not over.done():
-        over.set_result(None)
+def _whole_kind(response: Response) -> str:
+    kind = kind_of(response)
+    if kind == EVENTS_TYPE:
+        raise A2AProblem("agent_response", "The agent answered with a stream where none was asked for.")
+    return kind
 
 
 def _no_json(call: A2ACall, status: int) -> A2AProblem:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from yarl import URL
 
 from assent.errors import AddressRefused
 from assent.protocol.addresses import LOOPBACK_HOSTS, ParsedTarget, check_url
+from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.cards import (
     WELL_KNOWN,
     Interface,
@@ -44,17 +46,36 @@ class Offer(Struct, frozen=True, kw_only=True):
     fresh_until: float
     place: Place
     """Where the card was read; an agent that has moved since has another."""
+    usual: Mapping[Dialect, str] = {}
+    """Where it speaks what it offers, to whoever names no tenant."""
 
     def url(self, dialect: Dialect, tenant: str | None) -> str:
         """Where the agent speaks this dialect; raises A2AProblem if it does not.
 
         Of a binding that is offered in another version only, the agent says itself what it thinks of this.
         """
+        if tenant is None and dialect in self.usual:
+            return self.usual[dialect]
         of_binding = [one for one in self.interfaces if one.dialect.binding == dialect.binding]
         if not of_binding:
             raise A2AProblem("unsupported", f"The agent does not speak {dialect.binding}.")
         exact = [one for one in of_binding if one.dialect == dialect] or of_binding
         return next((one.url for one in exact if one.tenant == tenant), exact[0].url)
+
+
+@lru_cache(maxsize=4096)
+def _rpc_url(address: str) -> URL:
+    """An address taken apart: there are as many as agents, and each is called again and again."""
+    return URL(address, encoded=True)
+
+
+def url_of(offer: Offer, call: A2ACall) -> URL:
+    """Where the agent takes this call; raises A2AProblem if it does not speak its dialect."""
+    address = offer.url(call.dialect, call.tenant)
+    if call.dialect.rpc:
+        return _rpc_url(address)
+    query = f"?{call.query}" if call.query else ""
+    return URL(f"{address}{call.path}{query}", encoded=True)
 
 
 class Directory:
@@ -79,15 +100,15 @@ class Directory:
 
     async def offer(self, agent: Agent) -> Offer:
         """What the agent offers; raises A2AProblem when its card was never read and cannot be now."""
+        known = self.at_hand(agent)
+        return known if known is not None else await asyncio.shield(self._fresh(agent))
+
+    def at_hand(self, agent: Agent) -> Offer | None:
+        """The same, if nobody has to wait for it; what is old is read again beside."""
         known = self._known(agent)
-        if known is not None and self._monotonic() < known.fresh_until:
-            return known
-        place = _place(agent)
-        reading = self._reading.get(place)
-        if reading is None:
-            reading = self._reading[place] = asyncio.create_task(self._refresh(agent))
-            reading.add_done_callback(lambda task: self._read(place, task))
-        return known if known is not None else await asyncio.shield(reading)
+        if known is not None and self._monotonic() >= known.fresh_until:
+            _ = self._fresh(agent)
+        return known
 
     def shown(self, agent: Agent, card: Json) -> Json:
         """A card of this agent as callers see it."""
@@ -102,6 +123,14 @@ class Directory:
         for task in list(self._reading.values()):
             task.cancel()
         await asyncio.gather(*self._reading.values(), return_exceptions=True)
+
+    def _fresh(self, agent: Agent) -> "asyncio.Task[Offer]":
+        place = _place(agent)
+        reading = self._reading.get(place)
+        if reading is None:
+            reading = self._reading[place] = asyncio.create_task(self._refresh(agent))
+            reading.add_done_callback(lambda task: self._read(place, task))
+        return reading
 
     def _known(self, agent: Agent) -> Offer | None:
         known = self._offers.get(agent.key)
@@ -132,13 +161,14 @@ class Directory:
             if target is not None
         )
         shown = self.shown(agent, card)
-        return Offer(
+        offer = Offer(
             card=shown,
             etag=etag_of(shown),
             interfaces=interfaces,
             fresh_until=self._monotonic() + FRESH_FOR_S,
             place=_place(agent),
         )
+        return replace(offer, usual={one.dialect: offer.url(one.dialect, None) for one in interfaces})
 
     async def _fetch(self, agent: Agent) -> Json:
         urls = [agent.card_url] if agent.card_url else [agent.url + path for path in WELL_KNOWN]
@@ -158,7 +188,7 @@ class Directory:
                 try:
                     body = await self._upstream.read_whole(response)
                 finally:
-                    self._upstream.end(agent, response)
+                    response.close()
         except NETWORK as failure:
             raise explained(failure) from failure
         if response.status == 200 and kind_of(response) not in JSON_TYPES:

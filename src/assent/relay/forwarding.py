@@ -90,7 +90,7 @@ class Forwarding:
                 return await self._gather(call, response, named)
             kind, body = kind_of(response), await upstream.read_whole(response)
         finally:
-            upstream.end(sink, response)
+            response.close()
         if kind not in JSON_TYPES:
             raise A2AProblem("agent_response", "The agent's answer is not JSON.")
         return read_reply(call.dialect, call.operation, body)

@@ -1,6 +1,7 @@
 """The seam where messages are looked at: one question on each of the four legs, and what may be answered."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -68,11 +69,23 @@ StreamVerdict = Passed | Released | Refused | Answered
 PASSED = Passed()
 
 
+class Glance(Enum):
+    """What can be said of a message at once."""
+
+    UNWATCHED = "Nothing looks at it."
+    CLEAR = "Nothing that is looked for is in it."
+    UNSURE = "It has to be inspected."
+
+
 class Inspector(Protocol):
     """Looks at every message. Whatever it raises ends the exchange: no error becomes a pass."""
 
     def watches(self, leg: Leg, subscription: Subscription) -> bool:
         """Whether anything looks at this leg at all; a leg nobody looks at costs nothing."""
+        ...
+
+    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> Glance:
+        """What can be said without waiting, as of nearly all messages. Raises nothing: doubt is unsure."""
         ...
 
     async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
@@ -99,6 +112,10 @@ class PassEverything:
     def watches(self, leg: Leg, subscription: Subscription) -> bool:
         """Nothing does."""
         return False
+
+    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> Glance:
+        """Nothing looks."""
+        return Glance.UNWATCHED
 
     async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
         """Everything passes."""

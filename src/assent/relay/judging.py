@@ -20,6 +20,7 @@ from assent.relay.inspection import (
     PASSED,
     Changed,
     Exchange,
+    Glance,
     Passed,
     Refused,
     Released,
@@ -58,13 +59,20 @@ class Judge:
         found = (self._strictest(leg, subscription) for leg in _RESPONSES)
         return any(one is not None and one.strictness >= Action.MASK.strictness for one in found)
 
+    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> Glance:
+        """Whether nothing is found in all of a message at once."""
+        inspector = self._shelf.find(subscription.tenant)
+        if inspector is None:
+            return Glance.UNSURE
+        return inspector.glance(
+            message, source=subscription.source.name, sink=subscription.sink.id, leg=leg, now=self._now
+        )
+
     async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
         """See `Inspector`."""
         message: A2ACall | A2AReply = exchange.call
         if leg in _RESPONSES and exchange.reply is not None:
             message = exchange.reply
-        if self._clears(leg, exchange.subscription, message):
-            return PASSED
         pieces = message.pieces()
         members = [part_of(one.path) for one in pieces] if len(pieces) > 1 else []
         found = await self._evaluate(leg, exchange, pieces, members, message.opaque())
@@ -111,14 +119,6 @@ class Judge:
         return inspector.strictest(
             source=subscription.source.name, sink=subscription.sink.id, leg=leg, at=self._now()
         )
-
-    def _clears(self, leg: Leg, way: Subscription, message: A2ACall | A2AReply) -> bool:
-        """Whether nothing is found in all of a message at once, as in nearly all messages."""
-        inspector, plain = self._shelf.find(way.tenant), message.plain
-        if inspector is None or plain is None:
-            return False
-        found = inspector.clears(plain, source=way.source.name, sink=way.sink.id, leg=leg, at=self._now())
-        return found is not None and found.outcome is Outcome.PASS
 
     async def _evaluate(
         self,

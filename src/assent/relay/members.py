@@ -53,7 +53,8 @@ class Members:
 
     async def subscription(self, caller: str, agent: str) -> Subscription:
         """See `Registry`."""
-        return (await self.current()).subscription(caller, agent)
+        roster = self._roster if self._monotonic() < self._look_at else await self.current()
+        return roster.subscription(caller, agent)
 
     async def agent(self, agent: str) -> Agent:
         """See `Registry`."""

@@ -132,7 +132,9 @@ class RelayApp:
             raise MethodNotAllowed(allow="POST")
         sent: dict[bytes, bytes] = dict(scope["headers"])
         correlation_id = _correlation(sent)
-        body = await self._body(scope, receive)
+        body = getattr(receive, "body", None)
+        if not isinstance(body, bytes) or len(body) > self._calls.limits.max_message_bytes:
+            body = await self._body(scope, receive)  # it is not there yet, so that somebody watches the time
         try:
             return _way(scope, path, sent, body, subscription, correlation_id), correlation_id
         except Unrecognised as refusal:
@@ -155,7 +157,10 @@ class RelayApp:
         try:
             if self._audit is not None:
                 self._audit.admit()
-            answer = await self._calls.whole(await self._calls.addressed(way))
+            if self._calls.asks_for_pushes(way):
+                answer = await self._calls.whole(await self._calls.addressed(way))
+            else:
+                answer = await self._calls.whole(way)
         except A2AProblem as found:
             problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
         except (Exception, asyncio.CancelledError):
@@ -224,9 +229,6 @@ class RelayApp:
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         limits = self._calls.limits
-        whole = getattr(receive, "body", None)
-        if isinstance(whole, bytes) and len(whole) <= limits.max_message_bytes:
-            return whole  # it is there already: no need to watch the time
         try:
             async with asyncio.timeout(limits.read_for.total_seconds()):
                 return await self._read_body(scope, receive, limits.max_message_bytes)
@@ -324,21 +326,21 @@ def _way(
     query = scope.get("query_string", b"").decode("latin-1")
     if len(query) > LONGEST_QUERY:
         raise BodyTooLarge(f"The query is larger than {LONGEST_QUERY} bytes.")
+    agent = subscription.sink
+    headers, told = {}, {}
+    for name, value in sent.items():
+        if name in FORWARDED or (agent.forward_headers and name.decode("latin-1") in agent.forward_headers):
+            said = headers[name.decode("latin-1")] = value.decode("latin-1")
+            if said not in USUAL and name.decode("latin-1") in SPOKEN:
+                told[name.decode("latin-1")] = said
     call = recognise(
         method=scope["method"],
         path=path,
         query=query,
-        version=_text(sent.get(b"a2a-version")),
-        content_type=_text(sent.get(b"content-type")),
+        version=headers.get("a2a-version"),
+        content_type=headers.get("content-type"),
         body=body,
     )
-    agent = subscription.sink
-    headers = {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in sent.items()
-        if name in FORWARDED or (agent.forward_headers and name.decode("latin-1") in agent.forward_headers)
-    }
-    told = {name: value for name, value in headers.items() if name in SPOKEN and value not in USUAL}
     headers["x-correlation-id"] = correlation_id
     if b"x-correlation-id" in sent:
         told["x-correlation-id"] = correlation_id

@@ -67,7 +67,7 @@ class Streams:
             return None
         finally:
             if not goes_on:
-                calls.upstream.end(way.subscription.sink, response)
+                response.close()
 
     async def _begin(self, way: Way, call: A2ACall, url: URL) -> Response:
         upstream, limits = self._calls.upstream, self._calls.limits
@@ -200,10 +200,10 @@ class Streams:
     ) -> Answer:
         """A task for a caller that has waited long enough; the stream is read and judged all the same."""
         calls, call, about = self._calls, way.call, stream.about
-        job.add_done_callback(lambda _: calls.upstream.end(way.subscription.sink, response))
+        job.add_done_callback(lambda _: response.close())
         calls.overdue.follow(job)
         if about is None or about.task_id is None:
-            return await calls.return_early(way, asyncio.create_task(stream.answer(job)))
+            return await calls.early.answer(way, asyncio.create_task(stream.answer(job)))
         built = task(
             task_id=about.task_id,
             context_id=about.context_id or about.task_id,

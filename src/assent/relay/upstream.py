@@ -1,6 +1,6 @@
 """HTTP to agents: guarded addresses, bounded answers, and nothing of the caller's but what A2A needs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp.abc import AbstractResolver
 from yarl import URL
@@ -9,7 +9,7 @@ from assent import __version__
 from assent.errors import AddressRefused
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.agent_failures import BadHttp, BrokenOff
-from assent.relay.agent_http import AgentHttp, Response
+from assent.relay.agent_http import AgentHttp, Asked, Response
 from assent.relay.limits import RelayLimits
 from assent.relay.patience import Patience
 from assent.relay.registry import Agent
@@ -43,55 +43,75 @@ class Upstream:
     ) -> Response:
         """The head of the agent's answer; without `within`, how long all of it may take is bounded elsewhere.
 
-        Who begins an exchange ends it, whatever happens. Raises A2AProblem for an answer that is none.
+        Who gets an answer closes it, whatever happens. Raises A2AProblem for one that is none of A2A's.
         """
-        under_way = self._under_way.get(agent.key, 0)
-        if under_way >= self._limits.max_calls:
-            raise A2AProblem("busy", "Too many calls to this agent are under way.")
-        self._under_way[agent.key] = under_way + 1
-        try:
-            response = await self._http.request(method, url, {**ALWAYS, **headers}, body, within)
-        except BaseException:
-            self._ended(agent)
-            raise
+        over = self._begun(agent)
+        response = await self._http.request(method, url, {**ALWAYS, **headers}, body, within, over)
         try:
             check_head(response)
         except A2AProblem:
-            self.end(agent, response)
+            response.close()
             raise
         return response
 
-    def end(self, agent: Agent, response: Response) -> None:
-        """Let go of an answer. A whole one gave its connection back already; no other is worth keeping."""
-        self._ended(agent)
-        response.close()
+    def send(
+        self, agent: Agent, method: str, url: URL, *, headers: Mapping[str, str], body: bytes, within: float
+    ) -> Asked | None:
+        """Begin an exchange at once; None, with nothing done, if there is no connection at hand.
+
+        Raises A2AProblem and OSError as `begin` does; the head that comes is for `check_head` first.
+        """
+        over = self._begun(agent)
+        asked = None
+        try:
+            asked = self._http.send(method, url, {**ALWAYS, **headers}, body, within, over)
+        finally:
+            if asked is None:
+                over()
+        return asked
+
+    def read_now(self, response: Response) -> bytes | None:
+        """All of an answer, if it is there; raises A2AProblem for one that is too large."""
+        whole = response.read_now()
+        if whole is not None:
+            self._check_size(len(whole))
+        return whole
 
     async def read_whole(self, response: Response) -> bytes:
         """All of an answer; raises A2AProblem for one that is too large."""
-        most = self._limits.max_message_bytes
-        if (response.content_length or 0) > most:
-            raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
-        whole = await response.read_some()
-        if not whole:
-            return whole
-        chunks, size = [whole], len(whole)
-        while size <= most and (chunk := await response.read_some()):
+        self._check_size(response.content_length or 0)
+        chunks, size = [], 0
+        while chunk := await response.read_some():
             chunks.append(chunk)
             size += len(chunk)
+            self._check_size(size)
+        return b"".join(chunks)
+
+    def _check_size(self, size: int) -> None:
+        most = self._limits.max_message_bytes
         if size > most:
             raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
-        return whole if len(chunks) == 1 else b"".join(chunks)
 
     async def aclose(self) -> None:
         """Close all connections; a later request opens new ones."""
         await self._http.aclose()
 
-    def _ended(self, agent: Agent) -> None:
-        left = self._under_way[agent.key] - 1
-        if left:
-            self._under_way[agent.key] = left
-        else:
-            del self._under_way[agent.key]
+    def _begun(self, agent: Agent) -> Callable[[], None]:
+        """Count an exchange, if there may be one more; returns what is called at its end."""
+        key, under_way = agent.key, self._under_way
+        count = under_way.get(key, 0)
+        if count >= self._limits.max_calls:
+            raise A2AProblem("busy", "Too many calls to this agent are under way.")
+        under_way[key] = count + 1
+
+        def ended() -> None:
+            left = under_way[key] - 1
+            if left:
+                under_way[key] = left
+            else:
+                del under_way[key]
+
+        return ended
 
 
 def check_head(response: Response) -> None:

@@ -195,7 +195,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def plain(self) -> bytes | None:
-        """All of it in one piece of JSON, if every text that counts stands there as it is."""
+        """All of it in one piece of JSON, if every text that counts stands there as it is; see `is_plain`."""
         beside = self.headers or self.query or self.tenant or self.path_task or self.path_push
         return self.encoded if not beside and is_plain(self.encoded) else None
 

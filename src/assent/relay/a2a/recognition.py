@@ -38,6 +38,8 @@ class Unrecognised(Exception):
 
 def read_version(header: str | None) -> Version:
     """The version a request speaks: that of its A2A-Version header, 0.3 without one."""
+    if header == "1.0":
+        return "1.0"
     if not header or not header.strip():
         return "0.3"
     found = _VERSION.fullmatch(header.strip())
@@ -158,6 +160,8 @@ def _route(method: str, path: str, dialect: Dialect) -> tuple[Operation, str | N
 
 
 def _check_type(content_type: str | None) -> None:
+    if content_type in JSON_TYPES:
+        return
     kind = (content_type or "").partition(";")[0].strip().lower()
     if kind not in JSON_TYPES:
         raise A2AProblem("content_type", "Send application/json.")
@@ -175,9 +179,9 @@ def _read(body: bytes) -> dict[str, Any]:
 
 def _checked(call: A2ACall) -> A2ACall:
     """Read everything once that will be read later, so that what is spelled twice is refused here."""
-    ids = [*call.task_ids, call.context_id, call.message_id]
-    if any(one is not None and len(one) > LONGEST_ID for one in ids):
-        raise A2AProblem("params", f"An id is at most {LONGEST_ID} characters.")
+    for one in (call.context_id, call.message_id, *call.task_ids):
+        if one is not None and len(one) > LONGEST_ID:
+            raise A2AProblem("params", f"An id is at most {LONGEST_ID} characters.")
     if call.operation in ("send", "stream") and call.message is None:
         raise A2AProblem("params", "A message is required.")
     if call.operation in ("get", "cancel", "subscribe") and call.task_id is None:

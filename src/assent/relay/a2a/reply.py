@@ -163,7 +163,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def plain(self) -> bytes | None:
-        """All of it in one piece of JSON, if every text that counts stands there as it is."""
+        """All of it in one piece of JSON, if every text that counts stands there as it is; see `is_plain`."""
         return self.encoded if len(self.result) == 1 and is_plain(self.encoded) else None
 
     def pieces(self) -> list[Piece]:

@@ -1,5 +1,6 @@
 """How much of a message stands in the audit: nothing, what no policy found, or all of it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ SECRET = "[SECRET]"  # noqa: S105 - what stands in its place
 
 _SECRETS = frozenset({"token", "credentials"})
 # What makes a second look necessary, as it stands in JSON.
-_NOTABLE = tuple(f'"{name}"'.encode() for name in (*sorted(OPAQUE), *sorted(_SECRETS), "history"))
+_NOTABLE = re.compile('"(?:{})"'.format("|".join([*sorted(OPAQUE), *sorted(_SECRETS), "history"])).encode())
 
 _encode = msgspec.json.Encoder().encode
 
@@ -65,7 +66,7 @@ def _body(
     if payloads == "masked" and (findings or elsewhere):
         document = _masked(message, findings, elsewhere)
         body = _encode(document)
-    if any(map(body.__contains__, _NOTABLE)):
+    if _NOTABLE.search(body) is not None:
         body = _encode(_tidied(document, whole=payloads == "full"))
     return body
 

@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
 from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
 from assent.relay.detectors.registry import Detectors
+from assent.relay.inspection import Glance
 from assent.relay.policies.book import Applicable, Applied, PolicyBook
 from assent.relay.policies.evaluation import Evaluation, Stage, is_final, judge, untouched
 from assent.relay.policies.policy import Action, Leg, Policy, rule_of
@@ -20,6 +22,15 @@ MAX_VIEWS = 10_000
 """For so many pairs of source and sink it is remembered what applies to them."""
 
 
+class Readable(Protocol):
+    """A message that may stand in one piece of JSON."""
+
+    @property
+    def plain(self) -> bytes | None:
+        """All of it, if every text that counts stands there as it is, but for what is `UNUSUAL`."""
+        ...
+
+
 class _Bundle(Struct, frozen=True, kw_only=True):
     """The rules of one detector on one leg, made ready once for all sources and sinks."""
 
@@ -27,9 +38,9 @@ class _Bundle(Struct, frozen=True, kw_only=True):
     detector: Detector | None
     prepared: PreparedRules | None
     at_once: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
-    clears: Callable[[bytes], bool] | None
-    """Whether nothing fits anywhere in a message as JSON, where a detector can tell."""
     """How a message is scanned without waiting, if the detector knows how: `scan_now` of what it prepared."""
+    clears: Callable[[bytes], bool] | None
+    """Whether nothing fits anywhere in a message as JSON, nor anything `UNUSUAL`, if a detector can tell."""
     numbers: Mapping[tuple[str, str], int]
 
 
@@ -48,6 +59,8 @@ class _View(Struct, frozen=True, kw_only=True):
     steps: tuple[_Step, ...]
     clean: Evaluation
     strictest: Action | None
+    for_ever: bool
+    """Whether it applies at any moment."""
 
 
 class Inspector:
@@ -82,17 +95,27 @@ class Inspector:
             return view.clean
         return judge(applied, [_stage(step, scan) for step, scan in scans], pieces)
 
-    def clears(self, encoded: bytes, *, source: str, sink: str, leg: Leg, at: datetime) -> Evaluation | None:
-        """What becomes of a message if nothing fits in all of its JSON; None if each text has to be seen."""
-        view = self._view(source, sink, leg, at)
+    def glance(
+        self, message: Readable, *, source: str, sink: str, leg: Leg, now: Callable[[], datetime]
+    ) -> Glance:
+        """Whether nothing looks, or nothing fits anywhere in a message's JSON; any failure leaves it open."""
         try:
+            view = self._views.get((source, sink, leg))
+            if view is None or not view.for_ever:
+                view = self._view(source, sink, leg, now())
+            if view.strictest is None:
+                return Glance.UNWATCHED
+            plain = message.plain
+            if plain is None:
+                return Glance.UNSURE
             for step in view.steps:
-                if step.bundle.clears is None or not step.bundle.clears(encoded):
-                    return None
-        except Exception:
-            logger.exception("A detector failed to look at a message as a whole.")
-            return None
-        return view.clean
+                clears = step.bundle.clears
+                if clears is None or not clears(plain):
+                    return Glance.UNSURE
+        except Exception as error:
+            logger.error("A message could not be looked at as a whole: %s", whereabouts(error))
+            return Glance.UNSURE
+        return Glance.CLEAR
 
     def applies(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[Applied, ...]:
         """The policies that are looked at, in order."""
@@ -118,6 +141,7 @@ class Inspector:
             applicable=applicable,
             steps=tuple(step for step in steps if step.rules),
             clean=untouched(applicable.policies),
+            for_ever=applicable.since is None and applicable.until is None,
             strictest=max(
                 (one.policy.action for one in applicable.policies),
                 key=lambda action: action.strictness,

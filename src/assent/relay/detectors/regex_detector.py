@@ -14,6 +14,7 @@ import regex
 
 from assent.errors import ValidationFailed
 from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
+from assent.relay.a2a.texts import UNUSUAL
 from assent.relay.detectors.patterns import Compiled, PatternRefused, compile_pattern, options
 
 SET_MEMORY = 64 << 20
@@ -102,14 +103,14 @@ class PreparedPatterns:
         return found
 
     def clears(self, encoded: bytes) -> bool:
-        """Whether nothing fits anywhere in this JSON, and so in none of its texts.
+        """Whether nothing fits anywhere in this JSON, and so in none of its texts: it has nothing `UNUSUAL`.
 
         A pattern that fits a text also fits around it, unless it looks for the text's own beginning or end.
         At both there is a character of JSON, which is no part of a word, as there is none in the text itself.
         """
         if self._refused or self._timed or self._anchored or len(encoded) > self._inline:
             return False
-        return all(group.hits(encoded) == () for group in self._sets)
+        return bool(self._sets) and all(group.clears(encoded) for group in self._sets)
 
     def _is_clean(self, pieces: Sequence[Scannable]) -> bool:
         """Whether a whole search for everything found nothing, which is so for almost all messages."""
@@ -201,7 +202,10 @@ class PreparedPatterns:
 
 
 class _Set:
-    """Patterns that are looked for together; a sentinel that always fits shows that the search was whole."""
+    """Patterns that are looked for together; a sentinel that always fits shows that the search was whole.
+
+    What is `UNUSUAL` in JSON is looked for on the way.
+    """
 
     def __init__(self, rules: Sequence[int], all_rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
@@ -209,6 +213,7 @@ class _Set:
         for rule in rules:
             self._set.Add(all_rules[rule].what)
         self._sentinel = self._set.Add(_SENTINEL)
+        self._set.Add(UNUSUAL)
         try:
             self._set.Compile()
         except re2.error:
@@ -221,7 +226,11 @@ class _Set:
             return None
         if len(found) == 1:
             return ()
-        return [self.rules[hit] for hit in sorted(found) if hit != self._sentinel]
+        return tuple(self.rules[hit] for hit in sorted(found) if hit < self._sentinel)
+
+    def clears(self, encoded: bytes) -> bool:
+        """Whether neither a rule nor anything unusual fits; not if the engine gave up."""
+        return self._set is not None and self._set.Match(encoded) == [self._sentinel]
 
 
 def _is_anchored(pattern: str) -> bool:

@@ -40,6 +40,19 @@ class Address(Struct, frozen=True, kw_only=True):
         return found
 
 
+def may_hold_config(call: A2ACall) -> bool:
+    """Whether there could be a push config in a call; in most there is no place for one."""
+    params = call.params
+    if call.operation == "push_create":
+        return True
+    if HOLDERS.isdisjoint(params):
+        return False
+    inner: Any = params.get("configuration")
+    if not isinstance(inner, dict) or len(HOLDERS.intersection(params)) > 1:
+        return True
+    return "url" in inner or not HOLDERS.isdisjoint(inner)
+
+
 def address_in(call: A2ACall) -> Address | None:
     """The caller's address in a call that asks for notifications; raises A2AProblem for what is none."""
     found = list(_configs(call.params, top=call.operation == "push_create", depth=0))
@@ -118,8 +131,9 @@ def _configs(holder: Any, *, top: bool, depth: int) -> Iterator[Json]:
     elif isinstance(holder, dict):
         if top and "url" in holder:
             yield holder
-        for name in HOLDERS & holder.keys():
-            yield from _configs(holder[name], top=True, depth=depth + 1)
+        if not HOLDERS.isdisjoint(holder):
+            for name in HOLDERS & holder.keys():
+                yield from _configs(holder[name], top=True, depth=depth + 1)
 
 
 def _readdressed(holder: Any, ours: Json, *, top: bool) -> Any:

@@ -1,0 +1,124 @@
+"""Agents that take their time: their callers get a task to come back to, and the call goes on."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from assent.relay.a2a.building import task_reply
+from assent.relay.a2a.reply import A2AReply
+from assent.relay.agent_http import Asked
+from assent.relay.faces import face_of
+from assent.relay.overdue import OverdueCalls
+from assent.relay.own import OwnTasks
+from assent.relay.push.pushes import Pushes
+from assent.relay.taskbook import Entry, TaskBook
+from assent.relay.way import Answer, Way
+
+SOON_S = 0.05
+
+
+class EarlyReturns:
+    """Answers calls that go on, and has their callers told how they end."""
+
+    def __init__(
+        self,
+        *,
+        book: TaskBook,
+        own: OwnTasks,
+        overdue: OverdueCalls,
+        pushes: Pushes,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._book = book
+        self._own = own
+        self._overdue = overdue
+        self._pushes = pushes
+        self._now = now
+
+    async def unless_late(
+        self,
+        way: Way,
+        answer: Callable[[], Coroutine[Any, Any, Answer]],
+        early: float,
+        asked: Asked | None = None,
+    ) -> Answer:
+        """The answer, if it is there by then; after that the call goes on without its caller."""
+        loop = asyncio.get_running_loop()
+        job = loop.create_task(answer())
+        over = loop.create_future()
+        timer = loop.call_at(early, _end, over)
+        job.add_done_callback(partial(_end, over))
+        try:
+            await over
+        except asyncio.CancelledError:
+            job.cancel()
+            if asked is not None:
+                asked.give_up()
+            raise
+        finally:
+            timer.cancel()
+        while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
+            await asyncio.wait({job}, timeout=SOON_S)
+        if job.done():
+            return job.result()
+        return await self.answer(way, job)
+
+    async def answer(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
+        """A task to come back to, for a call that goes on."""
+        call = way.call
+        told = await self._told_already(way)
+        if told is not None:
+            entry = told
+            self._overdue.follow(job)
+        else:
+            entry = await self._overdue.keep(
+                way.subscription, call, asyncio.ensure_future(_reply_of(job)), call.context_id, way.handle
+            )
+            await self._tell_of(way, entry)
+        document = task_reply(
+            face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
+        )
+        return Answer(body=msgspec.json.encode(document), content_type=call.dialect.content_type)
+
+    def tell_in_the_end(self, way: Way, entry: Entry, *, announce: bool) -> None:
+        """Have the caller told when the call behind a task of our own has ended.
+
+        An agent that goes on with the task tells of it itself, once the webhook was announced to it.
+        """
+        subscription = way.subscription
+
+        async def ended() -> bool:
+            await self._overdue.wait(subscription, entry.id)
+            known = await self._own.now(subscription, entry.id)
+            if known is None or known.mask is not None:
+                return False
+            return known.ending is not None or announce
+
+        self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
+
+    async def _told_already(self, way: Way) -> Entry | None:
+        """The task by the name that the agent has pushed to its caller while the call went on."""
+        task_id = await self._pushes.task_of(way.webhook) if way.webhook is not None else None
+        if task_id is None:
+            return None
+        return await self._book.find(way.subscription.tenant, way.subscription.sink.id, "task", task_id)
+
+    async def _tell_of(self, way: Way, entry: Entry) -> None:
+        """Have the caller told of a task of our own by the webhook of its call."""
+        if way.webhook is None:
+            return
+        await self._pushes.bind(way.webhook, task=None, shown=entry.id)
+        self.tell_in_the_end(way, entry, announce=False)
+
+
+async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
+    return (await job).reply
+
+
+def _end(over: "asyncio.Future[None]", *_: object) -> None:
+    if not over.done():
+        over.set_result(None)
