@@ -31,7 +31,11 @@ class BesideRelay(Beside):
         self._raw = raw
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; the raw proxy's connections end with the server."""
+        """Serve one request, the raw proxy's without a detour; its connections end with the server."""
+        if scope["type"] != "lifespan":
+            raw = scope.get("path", "").startswith(PREFIX)
+            await (self._raw if raw else super().__call__)(scope, receive, send)
+            return
 
         async def ending() -> Message:
             message = await receive()
@@ -39,7 +43,7 @@ class BesideRelay(Beside):
                 await self._raw.aclose()
             return message
 
-        await super().__call__(scope, ending if scope["type"] == "lifespan" else receive, send)
+        await super().__call__(scope, ending, send)
 
 
 class Told(Struct, frozen=True, kw_only=True):
