@@ -3,6 +3,8 @@ PYTHON ?=
 WORKERS ?= 3
 UPGRADE ?=
 ARGS ?=
+# Their cases are all made before the first is tried: in one process, not once in every worker.
+DESCRIBED := tests/server/test_schemathesis.py tests/relay/test_api_schemathesis.py
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)
@@ -11,8 +13,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # would compile all it imports.
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs gallery languages bench faults lock clean behaviour setup-base setup-test browser redis \
-  load-generator
+.PHONY: help demo test lint format docs gallery languages bench faults lock clean
+.PHONY: descriptions behaviour setup-base setup-test browser redis load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -22,10 +24,13 @@ demo: setup-base ## Run the service with a case waiting for your answer
 
 # Types are checked on one core: the tests need not wait for it.
 test: ## Run every check; PYTHON=python3.12 picks the interpreter
-	@$(MAKE) --no-print-directory --jobs=2 lint behaviour
+	@$(MAKE) --no-print-directory --jobs=3 lint descriptions behaviour
+
+descriptions: setup-test
+	$(BIN)/python -m pytest --quiet $(DESCRIBED)
 
 behaviour: setup-test browser redis
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(DESCRIBED:%=--ignore=%)
 
 lint: setup-test ## Check style, types and layers
 	$(BIN)/ruff check
