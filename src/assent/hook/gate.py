@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from assent.errors import AssentError, CheckpointConflict, HookError, NothingToResume, ThreadBusy
+from assent.hook.alone import alone
 from assent.hook.answers import Feedback, accept, by_default
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
@@ -290,8 +291,9 @@ class ApprovalGate:
         return await self.aside(self.finish, key, call_id, result)
 
     async def aside(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Call one of this gate's methods without holding up the event loop."""
-        if not self._saver.blocking and self._reviews is None and self._grants is None:
+        """Call one of this gate's methods without holding up others on the event loop."""
+        at_once = not self._saver.blocking and self._reviews is None and self._grants is None
+        if at_once or alone():
             return method(*args, **named)
         result: T = await self._workers.run(partial(method, *args, **named))
         return result

@@ -5,7 +5,7 @@ framework calls a tool call approved runs nothing here.
 """
 
 import json
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -25,6 +25,7 @@ from pydantic_ai import (
     ToolReturn,
 )
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_jsonable_python
@@ -72,7 +73,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     def messages(self, thread_id: str) -> list[ModelMessage]:
         """The thread's messages, up to where it waits or ended."""
         state = self.threads.state(thread_id)
-        return [] if state is None else _results(Any).validate_json(state).all_messages()
+        return [] if state is None else _conversation(state).messages
 
     def _flow(self, agent: AnyAgent, taking: Taking, prompt: str | None) -> Flow[Outcome]:
         held: Held | Ended | InterruptionMetadata = yield taking
@@ -88,14 +89,14 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
             while True:
                 with self.threads.holding(held):
                     result: AgentRunResult[Any] = yield step
-                state = _results(Any).dump_json(result).decode()
                 requests = result.output
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
-                    yield partial(self.threads.finish, held, state)
+                    ended = _results(Any).dump_json(result).decode()
+                    yield partial(self.threads.finish, held, ended)
                     return result
                 gates = {call.tool_call_id: self._gate(requests, call) for call in requests.approvals}
                 calls = [_call(call) for call in requests.approvals]
-                pausing = partial(self.threads.pause, held, state, calls, gates, dict(self.schemas))
+                pausing = partial(self.threads.pause, held, _paused(result), calls, gates, dict(self.schemas))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
                     return interruption
@@ -132,7 +133,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         step: dict[str, Any] = {"user_prompt": prompt, "output_type": _with_deferred(agent.output_type)}
         if held.state is None:
             return {**step, "conversation_id": held.checkpoint.thread_id}
-        step["conversation"] = _results(Any).validate_json(held.state).conversation
+        step["conversation"] = _conversation(held.state)
         if held.interruption is not None:
             step["user_prompt"] = "\n\n".join(held.messages) or None
             step["deferred_tool_results"] = build_results(held.interruption, held.turn)
@@ -228,7 +229,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             raise ApprovalRequired({MARK: {}})
         if isinstance(ran, str):
             return ran
-        asked = next(_call(part) for part in _open_calls(ctx.messages)[1] if part.tool_call_id == call_id)
+        asked = next(_call(part) for part in _calls(ctx.messages) if part.tool_call_id == call_id)
         return await threads.once(turn, asked, ran, partial(self._call, ran, ctx, tool), _text)
 
     async def _call(self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
@@ -258,8 +259,28 @@ def _open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPar
     return "", []
 
 
+def _calls(messages: Sequence[ModelMessage]) -> Iterator[ToolCallPart]:
+    """What the model has asked for, its last reply first."""
+    replies = (message for message in reversed(messages) if isinstance(message, ModelResponse))
+    return (part for reply in replies for part in reply.tool_calls)
+
+
 def _call(part: ToolCallPart) -> ToolCall:
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
+
+
+def _paused(result: AgentRunResult[Any]) -> str:
+    """What the framework goes on from, as text; the calls that wait are the gate's."""
+    conversation = result.conversation
+    conversation.deferred_tool_requests = None
+    return ConversationTypeAdapter.dump_json(conversation).decode()
+
+
+def _conversation(state: str) -> Conversation:
+    """What the framework goes on from: from where a run was paused, or from its result."""
+    conversation = ConversationTypeAdapter.validate_json(state)
+    conversation.new_message_index = None  # a result means the messages of its run by this
+    return conversation
 
 
 def _with_deferred(output_type: Any) -> Any:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from assent.hook.alone import run_alone
+
 T = TypeVar("T")
 Flow: TypeAlias = Generator[Any, Any, T]
 """A callable is a step of ours and may block; anything else is what the framework shall run next."""
@@ -82,4 +84,4 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
     if loop is None or loop.is_closed():
         loop = policy.new_event_loop()
         policy.set_event_loop(loop)
-    return loop.run_until_complete(work)
+    return run_alone(loop, work)
