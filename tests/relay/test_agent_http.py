@@ -10,7 +10,8 @@ from yarl import URL
 from assent.deliveries.guarded_resolver import GuardedResolver
 from assent.relay import agent_http
 from assent.relay.agent_failures import BadHttp, BrokenOff, ConnectTimeout
-from assent.relay.agent_http import AgentHttp, Response
+from assent.relay.agent_http import AgentHttp, Asked, Response
+from assent.relay.deadlines import Deadlines
 
 pytestmark = pytest.mark.anyio
 
@@ -28,9 +29,12 @@ class Peer:
         self.requests: list[bytes] = []
         self.left = asyncio.Event()
         self.url = URL()
+        self.say: Callable[[bytes], None] = lambda said: None
+        """Says something more on the connection that came last."""
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.say = writer.write
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 size = next(
@@ -54,24 +58,30 @@ async def nowhere(host: str) -> list[str]:
 
 
 @asynccontextmanager
-async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[Response]]]:
+async def client_of(peer: Peer) -> AsyncIterator[AgentHttp]:
     server = await asyncio.start_server(peer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
     client = AgentHttp(GuardedResolver(nowhere, allow_loopback=True))
-
-    async def ask(
-        method: str = "POST", body: bytes = b"{}", url: URL | None = None, **headers: str
-    ) -> Response:
-        return await client.request(method, url or peer.url, headers, body)
-
     try:
         async with asyncio.timeout(5):
-            yield ask
+            yield client
     finally:
         await client.aclose()
         server.close()
         await server.wait_closed()
+
+
+@asynccontextmanager
+async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[Response]]]:
+    async with client_of(peer) as client:
+
+        async def ask(
+            method: str = "POST", body: bytes = b"{}", url: URL | None = None, **headers: str
+        ) -> Response:
+            return await client.request(method, url or peer.url, headers, body)
+
+        yield ask
 
 
 async def whole(response: Response) -> bytes:
@@ -265,3 +275,85 @@ async def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.Monke
         await peer.left.wait()
         assert await whole(await ask()) == b"ok"
     assert peer.connections == 2
+
+
+class Ends:
+    """Counts exchanges that have ended."""
+
+    count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+async def test_over_a_connection_that_is_there_a_request_is_sent_at_once() -> None:
+    peer, ends = Peer(), Ends()
+    async with client_of(peer) as client:
+        assert client.send("POST", peer.url, {}, b"{}", 5.0, ends) is None
+        await whole(await client.request("POST", peer.url, {}, b"{}", 5.0, ends))
+        asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
+        assert asked is not None
+        assert client.send("POST", peer.url, {}, b"{}", 5.0, ends) is None
+        assert (await asked.head()).read_now() == b"ok"
+    assert (peer.connections, ends.count) == (1, 2)
+
+
+async def test_whoever_stops_waiting_for_a_while_has_the_answer_afterwards() -> None:
+    peer, ends = Peer(OK, b""), Ends()
+    async with client_of(peer) as client:
+        await whole(await client.request("POST", peer.url, {}, b"{}"))
+        asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
+        assert asked is not None
+        early = Deadlines(0.02, Asked.interrupt)
+        assert await asked.head_by(early) is None
+        assert ends.count == 0
+        peer.say(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nla")
+        response = await asked.head_by(early)
+        assert response is not None
+        assert not response.whole
+        assert response.read_now() is None
+        peer.say(b"te")
+        assert await whole(response) == b"late"
+        assert await whole(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
+    assert (peer.connections, ends.count) == (1, 1)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+async def test_whoever_is_cancelled_ends_the_exchange_and_its_connection(interrupted: bool) -> None:
+    peer, ends = Peer(OK, b""), Ends()
+    async with client_of(peer) as client:
+        await whole(await client.request("POST", peer.url, {}, b"{}"))
+        asked = client.send("POST", peer.url, {}, b"{}", 5.0, ends)
+        assert asked is not None
+        waiting = asyncio.create_task(asked.head())
+        await asyncio.sleep(0)
+        if interrupted:
+            asked.interrupt()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await peer.left.wait()
+        assert await whole(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
+    assert (peer.connections, ends.count) == (2, 1)
+
+
+async def test_an_answer_that_is_not_whole_in_time_fails_its_head_or_its_body() -> None:
+    peer, ends = Peer(b"", b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nla"), Ends()
+    async with client_of(peer) as client:
+        with pytest.raises(TimeoutError):
+            await client.request("POST", peer.url, {}, b"{}", 0.02, ends)
+        response = await client.request("POST", peer.url, {}, b"{}", 0.05, ends)
+        with pytest.raises(TimeoutError):
+            await whole(response)
+        await whole(await client.request("POST", peer.url, {}, b"{}", 5.0, ends))
+    assert (peer.connections, ends.count) == (3, 3)
+
+
+async def test_an_exchange_that_cannot_begin_has_ended() -> None:
+    peer, ends = Peer(), Ends()
+    async with client_of(peer) as client:
+        with pytest.raises(OSError, match="line end"):
+            await client.request("POST", peer.url, {"x": "a\r\nb: c"}, b"{}", 5.0, ends)
+        with pytest.raises(OSError, match="no address"):
+            await client.request("POST", URL("http://other.example/"), {}, b"{}", 5.0, ends)
+    assert ends.count == 2

@@ -1,4 +1,4 @@
-"""Events are made at once, written a moment later in their order, and never silently lost."""
+"""Events are written a moment later than they happen, in their order, and never silently lost."""
 
 import asyncio
 import json
@@ -15,11 +15,13 @@ from assent.ports.identity import Principal
 from assent.ports.relay_store import AuditFilter, AuditRow
 from assent.relay.audit.event import AuditEvent
 from assent.relay.audit.making import LONGEST_ID
-from assent.relay.audit.stored import BATCH, StoredTrail
+from assent.relay.audit.stored import BATCH, MAX_UNMADE, StoredTrail
+from assent.relay.communication import Communication, Told
 from assent.relay.tenancy import Membership
+from assent.relay.way import Way
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
-from tests.relay.audit.samples import subscription
+from tests.relay.audit.samples import call, reply, subscription
 
 pytestmark = pytest.mark.anyio
 ALL = AuditFilter()
@@ -224,3 +226,77 @@ async def test_what_is_lost_at_the_end_is_said(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.ERROR):
         await trail.aclose()
     assert "1 audit events are lost" in caplog.text
+
+
+async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_order():
+    store, clock, made = Flaky(), FakeClock(), list[str]()
+    trail = StoredTrail(store, now=clock)
+
+    def later(name: str) -> None:
+        stamp = trail.stamp()
+
+        def make() -> AuditRow:
+            made.append(name)
+            return trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name, stamp=stamp)
+
+        trail.note_later(make, size=1000)
+
+    later("first")
+    began = clock()
+    clock.advance(timedelta(seconds=1))
+    noted(trail, "second")
+    later("third")
+    assert made == []
+    clock.advance(timedelta(hours=1))
+    await trail.flush()
+    assert made == ["first", "third"]
+    assert await names(store) == ["first", "second", "third"]
+    rows, _ = await store.audit("default", ALL, page=0, size=10, order="oldest")
+    assert [row.at - began for row in rows] == [timedelta(), timedelta(seconds=1), timedelta(seconds=1)]
+    assert [row.id for row in rows] == sorted(row.id for row in rows)
+
+
+async def test_no_more_is_put_off_than_there_is_room_for():
+    store = Flaky()
+    store.away.set()
+    trail, made = StoredTrail(store, now=FakeClock(), max_waiting=MAX_UNMADE + 2), list[int]()
+
+    def later(number: int) -> None:
+        def make() -> AuditRow:
+            made.append(number)
+            return trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=f"c{number}")
+
+        trail.note_later(make, size=1)
+
+    for number in range(MAX_UNMADE + 2):
+        later(number)
+    assert made == [MAX_UNMADE, MAX_UNMADE + 1]
+    with pytest.raises(Unavailable, match="nothing may pass"):
+        later(-1)
+    store.away.clear()
+    async with asyncio.timeout(5):
+        await trail.flush()
+    assert await names(store) == [f"c{number}" for number in range(MAX_UNMADE + 2)]
+    assert sorted(made) == list(range(MAX_UNMADE + 2))
+
+
+async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
+    caplog: pytest.LogCaptureFixture,
+):
+    store = MemoryStore()
+    trail = StoredTrail(store, now=FakeClock())
+    asked = call("What is the weather?")
+    odd = reply(asked, id=["no", "text"])
+    way = Way(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
+    Communication(trail).note(way, Told(size=200, reply=odd), timedelta(microseconds=5))
+    await trail.flush()
+    rows, _ = await store.audit("default", ALL, page=0, size=10)
+    event = json.loads(rows[0].body)
+    assert (event["auditType"], event["auditAction"], event["correlationId"]) == (
+        "COMMUNICATION_AUDIT",
+        "LOG",
+        "c",
+    )
+    assert (event["payload"], event["metadata"]) == (None, {"payloadOmitted": "failed"})
+    assert "without its messages" in caplog.text
+    assert "weather" not in caplog.text

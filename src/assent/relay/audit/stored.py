@@ -79,11 +79,12 @@ class StoredTrail:
 
     def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
         """See `Trail`."""
+        self._admit()
         if len(self._waiting) < MAX_UNMADE:
-            self._admit()
             self._add(make, size)
         else:
-            self.note(make())
+            event = make()
+            self._add(event, len(event.body))
 
     async def flush(self) -> None:
         """See `Trail`."""
