@@ -35,6 +35,8 @@ PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_del
 SENDS: frozenset[Operation] = frozenset({"send", "stream"})
 NAMING_TASKS = frozenset({*TASK_ID, *REFERENCES, "name", "parent", "config"})
 """Where a message may name tasks; most name none."""
+RARE_IN_PARAMS = NAMING_TASKS | {*CONTEXT_ID, *MESSAGE[1:]}
+RARE_IN_MESSAGE = NAMING_TASKS | {*CONTEXT_ID, *MESSAGE_ID[1:]}
 PUSH_IN_SEND = (
     "pushNotificationConfig",
     "push_notification_config",
@@ -234,6 +236,21 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     def body(self) -> bytes:
         """The body to send on: what was read, so that nothing travels that was not seen."""
         return self.encoded
+
+
+def read_ahead(call: A2ACall) -> None:
+    """Work out at once what will be asked of a usual call, a message that names nothing but itself."""
+    params = call.document.get("params") if call.document is not None and call.dialect.rpc else None
+    if call.operation not in SENDS or type(params) is not dict or not RARE_IN_PARAMS.isdisjoint(params):
+        return
+    message = params.get("message")
+    if type(message) is not dict or not RARE_IN_MESSAGE.isdisjoint(message):
+        return
+    message_id = message.get("messageId")
+    if type(message_id) is str:
+        call.__dict__.update(
+            params=params, message=message, message_id=message_id or None, context_id=None, task_ids=[]
+        )
 
 
 KNOWN = NAMES | {"blocking", "returnImmediately", "return_immediately", "historyLength", "history_length"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assent.relay.a2a.call import A2ACall, typed_id
+from assent.relay.a2a.call import A2ACall, read_ahead, typed_id
 from assent.relay.a2a.dialects import (
     EXTENDED_CARD_PATHS,
     REST_0_3,
@@ -82,7 +82,9 @@ def _rpc_call(method: str, version: str | None, content_type: str | None, body: 
         read_version(version)
         if not isinstance(document.get("params", {}), dict | None):
             raise A2AProblem("params", "params must be an object.")
-        return _checked(A2ACall(dialect=dialect, operation=operation, document=document, rpc_id=rpc_id))
+        call = A2ACall(dialect=dialect, operation=operation, document=document, rpc_id=rpc_id)
+        read_ahead(call)
+        return _checked(call)
     except A2AProblem as problem:
         raise Unrecognised(problem, dialect, rpc_id) from problem
 
