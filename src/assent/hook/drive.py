@@ -78,7 +78,7 @@ class Driver:
         self._held: Checkpoint | None = None
 
     def _reply(self, messages: Sequence[Message]) -> Any:
-        return self._model.ask([*self._before, *(dict(message) for message in messages)], self._tools)
+        return self._model.ask(self._before + [dict(message) for message in messages], self._tools)
 
     def _keep(self, effect: Effect) -> Any:
         if type(effect) not in KEPT:

@@ -1,6 +1,6 @@
 """What the loop asks its driver to do, and is sent the outcome of."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,13 +101,11 @@ class Withdraw:
     case: Case
 
 
+@dataclass(slots=True)
 class Emit:
-    """Tell whoever listens."""
+    """Tell whoever listens; events that nobody asks for need not be made."""
 
-    __slots__ = ("events",)
-
-    def __init__(self, *events: Event) -> None:
-        self.events = events
+    events: Iterable[Event]
 
 
 Effect = Load | Put | Claim | AskModel | Run | Join | Release | UseGrants | Ask | Look | Withdraw | Emit

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Self
 
 from assent.errors import InvalidFeedback
@@ -80,9 +81,15 @@ class ToolFeedback:
         """The call itself."""
         return ToolCall(id=self.id, name=self.name, arguments=self.arguments)
 
+    def call_of(self, asked: ToolCall) -> ToolCall:
+        """The call itself; the one that was asked for, if it is the same."""
+        same = asked.id == self.id and asked.name == self.name and asked.arguments == self.arguments
+        return asked if same else self.call
+
     def approve(self) -> Self:
         """Run it as it stands."""
-        return replace(self, result=FeedbackResult.APPROVED)
+        arguments = dict(self.arguments)
+        return made(type(self), {**self.__dict__, "arguments": arguments, "result": FeedbackResult.APPROVED})
 
     def edit(self, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
         """Run it with these arguments instead, or run another tool with them."""
@@ -113,7 +120,7 @@ class ToolFeedback:
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote."""
-        decisions, path = tuple(map(_result, kept["allowed_decisions"])), tuple(kept["path"])
+        decisions, path = _decisions(tuple(kept["allowed_decisions"])), tuple(kept["path"])
         if kept.keys() != _WAITING:
             return cls(**{**kept, "allowed_decisions": decisions, "path": path})
         arguments = read_arguments(kept["arguments"])
@@ -161,6 +168,11 @@ class Verdict:
 
 _MEMBERS_OF_A_DECISION = frozenset(member.name for member in fields(Verdict))
 _RESULTS: dict[str, FeedbackResult] = {result.value: result for result in FeedbackResult}
+
+
+@lru_cache(maxsize=64)
+def _decisions(said: tuple[Any, ...]) -> tuple[FeedbackResult, ...]:
+    return tuple(map(_result, said))
 
 
 def _result(said: Any) -> FeedbackResult:

@@ -80,6 +80,7 @@ class Flow:
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
+        self.agents = {tool.name for tool in tools.values() if tool.agent is not None}
 
     def begin(self, text: str) -> Steps:
         """Take a message in a thread of its own, under a name that nobody has."""
@@ -144,7 +145,7 @@ class Flow:
         for _ in range(self.max_turns):
             reply = yield AskModel(checkpoint.messages)
             message, calls, unreadable = assistant(reply, checkpoint.messages)
-            yield Emit(ModelReplied(message=message))
+            yield Emit((ModelReplied(message=message),))
             checkpoint = replace(checkpoint, messages=(*checkpoint.messages, message))
             if not calls:
                 if not checkpoint.queued:
@@ -196,7 +197,8 @@ class Flow:
             if refused is not None:
                 results[call.id] = refused
                 continue
-            decided = as_decided(waiting[call.id].call if call.id in waiting else call, verdict)
+            shown = waiting.get(call.id)
+            decided = as_decided(call if shown is None else shown.call_of(call), verdict)
             if decided.name not in self.tools:
                 results[call.id] = no_tool(decided.name)
                 continue
@@ -237,7 +239,8 @@ class Flow:
 
     def _told(self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]) -> Part:
         after = (*checkpoint.messages, *(tool_result(call, results[call.id]) for call in calls))
-        inside = [thread_inside(checkpoint, call) for call in calls if self._is_agent(call)]
+        agents = self.agents
+        inside = [thread_inside(checkpoint, call) for call in calls if call.name in agents]
         checkpoint = answered(checkpoint, len(after)).next(
             stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
             case=None,
@@ -245,7 +248,7 @@ class Flow:
         yield Put(checkpoint, leased=True, soon=not inside)
         for thread_id in inside:
             yield Release(thread_id)
-        yield Emit(*(ToolAnswered(call=call, content=results[call.id]) for call in calls))
+        yield Emit(ToolAnswered(call=call, content=results[call.id]) for call in calls)
         return checkpoint
 
     def _answered(
@@ -319,7 +322,7 @@ class Flow:
         checkpoint = checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes)
         yield Put(checkpoint)
         interruption = yield from self._asked(checkpoint)
-        yield Emit(interruption)
+        yield Emit((interruption,))
         return interruption
 
     def _paused_inside(
@@ -354,8 +357,8 @@ class Flow:
     def _may_repeat(self, call: ToolCall, verdict: Verdict | None) -> bool:
         if verdict is not None and refusal(verdict) is not None:
             return True
-        decided = as_decided(call, verdict)
-        return self._is_agent(decided) or (decided.name in self.tools and self.tools[decided.name].repeatable)
+        tool = self.tools.get(as_decided(call, verdict).name)
+        return tool is not None and (tool.repeatable or tool.agent is not None)
 
     def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> Part:
         choice = self._on_new_message()
@@ -379,7 +382,7 @@ class Flow:
         checkpoint = checkpoint.next(stage="ready", interruption=None)
         yield Put(checkpoint)
         result = AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
-        yield Emit(result)
+        yield Emit((result,))
         return result
 
     def _unqueued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
@@ -388,9 +391,6 @@ class Flow:
         checkpoint = checkpoint.next(stage="running", messages=messages, queued=tuple(rest))
         yield Put(checkpoint, leased=True)
         return checkpoint
-
-    def _is_agent(self, call: ToolCall) -> bool:
-        return call.name in self.tools and self.tools[call.name].agent is not None
 
     def _own(self, kept: Kept) -> Checkpoint:
         if kept.checkpoint.agent != self.name:

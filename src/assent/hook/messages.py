@@ -80,15 +80,21 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _plain(value: object) -> bool:
-    """Whether a value is surely the same after it was JSON: most arguments of most calls are."""
-    if type(value) is str:
-        return value.isascii()
-    return value is None or type(value) is bool or (type(value) is int and value.bit_length() < _WORD)
-
-
-def _plain_name(name: object) -> bool:
-    return type(name) is str and name.isascii()
+def _is_plain(given: Mapping[Any, Any]) -> bool:
+    """Whether arguments are surely the same after they were JSON: those of most calls are."""
+    for name, value in given.items():
+        if type(name) is not str or not name.isascii():
+            return False
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():
+                return False
+        elif kind is int:
+            if value.bit_length() >= _WORD:
+                return False
+        elif kind is not bool and value is not None:
+            return False
+    return True
 
 
 def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
@@ -101,7 +107,7 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
         return {}, None
     if not _is_mapping(given):
         return {}, "the arguments are not an object"
-    if type(given) is dict and all(map(_plain_name, given)) and all(map(_plain, given.values())):
+    if _is_plain(given):
         return dict(given), None
     if trouble := not_json(arguments := dict(given)):
         return {}, f"the arguments are not JSON ({trouble})"

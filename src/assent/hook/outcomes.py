@@ -38,7 +38,7 @@ def as_decided(call: ToolCall, verdict: Verdict | None) -> ToolCall:
 
 def told(asked: ToolCall, ran: ToolCall, result: str) -> str:
     """The result as the model reads it: an edit is not hidden from it."""
-    if asked == ran:
+    if asked is ran or asked == ran:
         return result
     arguments = json.dumps(ran.arguments, ensure_ascii=False, default=str)
     return (

@@ -69,7 +69,7 @@ def job_for(checkpoint: Checkpoint, call: ToolCall, tool: Tool) -> Job:
         call=call,
         tool=tool,
         key=f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
-        thread_id=thread_inside(checkpoint, call),
+        thread_id="" if tool.agent is None else thread_inside(checkpoint, call),
         decisions={} if tool.agent is None else decisions_inside(checkpoint, call),
     )
 
