@@ -147,6 +147,7 @@ async def _crowd(store: SqliteStore, number: int) -> None:
         ({"task_id": "task 7"}, "holds_of_task", 5),
         (TIMES, "holds_by_time", 1_800),
         ({"status": "PENDING"} | TIMES, "holds_by_status", 450),
+        ({"status": "PENDING", "source": "desk"}, "holds_of_source", 1_250),
         ({"status": "PENDING", "correlation_id": "trace 1000"} | TIMES, "holds_of_correlation", 1),
         ({"sink": "clerk", "source": "desk"}, "holds_by_time", 5_000),
     ],

@@ -56,6 +56,7 @@ def asked_holds(tenant: str, asked: HoldFilter) -> Asked:
     indexes = {
         "holds_of_task": asked.task_id,
         "holds_of_correlation": asked.correlation_id,
+        "holds_of_source": None if asked.status is None else asked.source,
         "holds_by_status": asked.status,
     }
     where, params = _joined(

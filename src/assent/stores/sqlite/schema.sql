@@ -220,6 +220,7 @@ CREATE INDEX holds_by_time ON holds (tenant, created_at);
 CREATE INDEX holds_by_status ON holds (tenant, status, created_at);
 CREATE INDEX holds_of_task ON holds (tenant, task_id, created_at);
 CREATE INDEX holds_of_correlation ON holds (tenant, correlation_id, created_at);
+CREATE INDEX holds_of_source ON holds (tenant, source, status, created_at);
 
 CREATE TABLE audit_events (
   number         INTEGER PRIMARY KEY,

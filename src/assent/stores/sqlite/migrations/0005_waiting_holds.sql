@@ -1,0 +1,1 @@
+CREATE INDEX holds_of_source ON holds (tenant, source, status, created_at);
