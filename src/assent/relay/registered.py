@@ -17,6 +17,7 @@ TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 LONGEST_NAME = 100
 AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}")
 GROUP_NAME = AGENT_ID
+MAX_PENDING_HOLDS = 1000
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # What the relay or HTTP itself decides, and nobody's settings.
@@ -135,6 +136,8 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The largest request, answer, event or card."""
     max_calls: Annotated[int, Meta(ge=1)] = 1000
     """How many calls to one agent may be under way at once."""
+    max_pending_holds: Annotated[int, Meta(ge=1)] = MAX_PENDING_HOLDS
+    """How many messages of one caller may wait for a person; what would be held beyond that is refused."""
     public_cards: bool = False
     """Whether agent cards may be read without a key."""
     grpc: GrpcSettings | None = None

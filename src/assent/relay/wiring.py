@@ -126,6 +126,7 @@ class Relay:
             trail=self.trail,
             now=world.now,
             timeout=world.settings.hold_timeout,
+            max_pending=world.settings.max_pending_holds,
         )
 
     def _app(self) -> RelayApp:

@@ -32,7 +32,7 @@ AUDIT_ACTIONS: Mapping[str, str] = {
     "WARN": "It went on, with a warning here.",
     "MASK": "It went on without what was found.",
     "HUMAN_REVIEW_REQUIRED": "It waits for a person.",
-    "BLOCK": "It was refused, by a policy or by a person.",
+    "BLOCK": "It was refused: by a policy, by a person, or because too many of its caller's wait already.",
     "ERROR": "It failed, or could not be checked.",
 }
 

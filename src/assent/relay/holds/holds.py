@@ -32,6 +32,7 @@ from assent.relay.holds.asking import (
     draft_of,
     matched_by,
 )
+from assent.relay.holds.backlog import Backlog, BacklogFull
 from assent.relay.holds.body import DetectionSource
 from assent.relay.holds.envelope import freeze_call, freeze_reply
 from assent.relay.holds.places import Places
@@ -40,6 +41,7 @@ from assent.relay.inspection import Answered, Exchange, Refused
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg
 from assent.relay.reasons import as_metadata
+from assent.relay.registered import MAX_PENDING_HOLDS
 from assent.relay.registry import Subscription
 from assent.relay.taskbook import Entry, Mask, TaskBook, row_of
 
@@ -61,6 +63,7 @@ class Holds:
         trail: Trail,
         now: Callable[[], datetime],
         timeout: str | None = None,
+        max_pending: int = MAX_PENDING_HOLDS,
     ) -> None:
         self.store = store
         self.desk = desk
@@ -70,6 +73,7 @@ class Holds:
         self.places = Places(book, access)
         self._access = access
         self._timeout = _bounded(timeout, desk.limits.max_timeout_for)
+        self._backlog = Backlog(store, most=max_pending)
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def hold(self, leg: Leg, exchange: Exchange, evaluation: Evaluation) -> Answered | Refused:
@@ -205,13 +209,22 @@ class Holds:
                 earlier = await self.store.hold(hold_id)
                 if earlier is None:
                     try:
-                        return self._answered(exchange, await self._file(taking, secret, hold_id, entry))
+                        return self._answered(exchange, await self._filed(taking, secret, hold_id, entry))
                     except RelayConflict:
                         earlier = await self.store.hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
                     waiting = await self.places.named(subscription, earlier.task_id)
                     return self._answered(exchange, waiting or entry)
         raise Unavailable()
+
+    async def _filed(self, taking: Taking, secret: str, hold_id: str, entry: Entry) -> Entry:
+        """The task of a new hold; raises BacklogFull, which is written down, if there is no room for one."""
+        try:
+            async with self._backlog.room(taking.exchange):
+                return await self._file(taking, secret, hold_id, entry)
+        except BacklogFull:
+            self.trail.note(taking.turned_away(self.trail, self._backlog.most))
+            raise
 
     async def _file(self, taking: Taking, secret: str, hold_id: str, entry: Entry) -> Entry:
         exchange, subscription = taking.exchange, taking.exchange.subscription

@@ -5,6 +5,8 @@ import hmac
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -119,36 +121,57 @@ class Taking(Struct, frozen=True, kw_only=True):
         return [*(piece.text for piece in seen), *joined_texts(seen)]
 
     def events(self, trail: Trail, hold: HoldRow) -> list[AuditRow]:
-        """What the audit is told."""
-        exchange, frame = self.exchange, self.frozen.frame
-        metadata = {
-            "approvalId": hold.id,
-            "caseId": hold.case_id,
-            "detectionSource": hold.detection_source,
-            "leg": frame.leg.value,
-            "digest": self.frozen.digest,
-            "policyName": hold.policy_name,
-        }
-
-        def event(type: str, message: str, state: str | None) -> AuditRow:
-            return trail.row(
-                type,
-                exchange.subscription,
-                correlation_id=exchange.correlation_id,
-                action="HUMAN_REVIEW_REQUIRED",
-                transport="JSONRPC" if frame.dialect.rpc else "REST",
-                message=message,
-                task_id=hold.task_id,
-                message_id=untold(exchange.call.message_id, self.matched.findings),
-                task_state=state,
-                metadata=metadata,
-            )
-
-        found = summary_of(frame.matter, exchange.subscription, self.matched)
+        """What the audit is told of a hold."""
+        event = partial(
+            self._event,
+            trail,
+            action="HUMAN_REVIEW_REQUIRED",
+            task_id=hold.task_id,
+            metadata={
+                "approvalId": hold.id,
+                "caseId": hold.case_id,
+                **self._why,
+                "digest": self.frozen.digest,
+                "policyName": hold.policy_name,
+            },
+        )
+        found = summary_of(self.frozen.frame.matter, self.exchange.subscription, self.matched)
         return [
-            event("HITL", found, None),
-            event("HITL_GUARD", "The task is guarded until a person has decided.", "working"),
+            event("HITL", found),
+            event("HITL_GUARD", "The task is guarded until a person has decided.", task_state="working"),
         ]
+
+    def turned_away(self, trail: Trail, most: int) -> AuditRow:
+        """What the audit is told when there was no room for a hold."""
+        known, policy = self.place.entry, self.matched.policy
+        return self._event(
+            trail,
+            "HITL",
+            f"A message that a person would have to see is refused: {most:,} of this caller's wait already.",
+            action="BLOCK",
+            task_id=None if known is None else known.id,
+            metadata={
+                **self._why,
+                "policyName": None if policy is None else policy.name,
+                "maxPendingHolds": most,
+            },
+        )
+
+    @property
+    def _why(self) -> dict[str, str]:
+        return {"detectionSource": self.source, "leg": self.frozen.frame.leg.value}
+
+    def _event(self, trail: Trail, type: str, message: str, **told: Any) -> AuditRow:
+        exchange = self.exchange
+        return trail.row(
+            type,
+            exchange.subscription,
+            correlation_id=exchange.correlation_id,
+            transport="JSONRPC" if self.frozen.frame.dialect.rpc else "REST",
+            message=message,
+            message_id=untold(exchange.call.message_id, self.matched.findings),
+            **told,
+        )
 
 
 def _minted(secret: str, *parts: str) -> str:
