@@ -104,7 +104,7 @@ def test_nothing_passes_in_an_answer_that_would_have_been_found(
 
 @given(texts)
 def test_a_plain_message_is_cleared(text: str) -> None:
-    assume(not set(text) & set('\\"\n\t') and "cat" not in text)
+    assume(not set(text) & set('\\"\n\t') and "cat" not in text and not text.startswith("data:"))
     document = {"id": 1, "result": {"task": {"id": "t", "artifacts": [{"parts": [{"text": text}]}]}}}
     reply = read_reply(RPC_1_0, "send", msgspec.json.encode(document))
     assert check(prepared((r"\bcat\b", r"[^a]cat")), reply)
