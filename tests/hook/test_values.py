@@ -2,14 +2,34 @@
 
 import json
 import math
+from dataclasses import fields
+from typing import Any
 
 import pytest
 
 from assent.errors import InvalidFeedback
 from assent.hook import FeedbackResult, ToolFeedback
 from assent.hook.checkpoint import Checkpoint
+from assent.hook.feedback import Verdict
 from assent.hook.texts import fingerprint, read, write
 from assent.hook.values import replace
+from assent.testing.threads import full_checkpoint, words
+
+CHANGES: dict[str, Any] = {
+    "agent": "another",
+    "messages": ({"role": "user", "content": "é"},),
+    "interruption": None,
+    "verdicts": {"c": Verdict(decision=FeedbackResult.REJECTED, reason="ü")},
+    "started": ("c",),
+    "results": {"c": "done"},
+    "tools": {"pay": None},
+    "queued": ("more",),
+    "resumed": {"int_1": 2},
+    "case": {"case_id": "x"},
+}
+EMPTIED: dict[str, Any] = {
+    name: type(value)() if value is not None else None for name, value in CHANGES.items()
+} | {"case": None}
 
 
 def test_a_changed_value_is_another_one_and_the_first_stays_as_it_was() -> None:
@@ -62,3 +82,15 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
     assert fingerprint({"a": 1}) != fingerprint({"a": 2})
     assert fingerprint({"a": "\ud800"}) != fingerprint({"a": "\ud801"})
     assert fingerprint({"a": math.inf, "b": object}) == fingerprint({"b": object, "a": math.inf})
+
+
+@pytest.mark.parametrize("read", [full_checkpoint("t"), words("t"), Checkpoint(thread_id="t")])
+@pytest.mark.parametrize("changed", [(), *((name,) for name in CHANGES), tuple(CHANGES)])
+def test_a_thread_that_was_read_and_changed_is_written_as_it_is_now(
+    read: Checkpoint, changed: tuple[str, ...]
+) -> None:
+    again = Checkpoint.from_json(read.to_json(), thread_id="t", rev=read.rev, stage=read.stage)
+    for values in (CHANGES, EMPTIED):
+        now = again.next(**{name: values[name] for name in changed})
+        fresh = Checkpoint(**{field.name: getattr(now, field.name) for field in fields(Checkpoint)})
+        assert json.loads(now.to_json()) == json.loads(fresh.to_json())

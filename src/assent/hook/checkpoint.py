@@ -1,8 +1,8 @@
 """Where a thread stands, as it is kept: enough to go on in another process, and nothing but JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from assent.hook import texts
 from assent.hook.feedback import Verdict
@@ -46,12 +46,11 @@ class Checkpoint:
 
     def to_json(self) -> str:
         """The whole thread as one text."""
+        read: _Read | None = self.__dict__.get(_READ)
+        if read is not None and (added := read.added_in(self.__dict__)) is not None:
+            return f"{read.text[:-1]},{texts.write(_spelled(added))[1:]}" if added else read.text
         kept = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
-        if self.interruption is not None:
-            kept["interruption"] = self.interruption.to_dict()
-        if self.verdicts:
-            kept["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()}
-        return texts.write(kept)
+        return texts.write(_spelled(kept))
 
     @classmethod
     def from_json(cls, text: str, *, thread_id: str, rev: int, stage: Stage) -> Self:
@@ -69,12 +68,43 @@ class Checkpoint:
         if members["interruption"] is not None:
             state = {"messages": members["messages"]}
             members["interruption"] = InterruptionMetadata.from_dict(members["interruption"], state=state)
+        if kept:
+            members[_READ] = _Read(text, kept.keys(), members.copy())
         return made(cls, members)
 
 
+class _Read(NamedTuple):
+    """What a thread was read from: what was added to it since need only be added to the text."""
+
+    text: str
+    names: Collection[str]
+    """Of the members that the text has."""
+    members: dict[str, Any]
+
+    def added_in(self, members: dict[str, Any]) -> dict[str, Any] | None:
+        """The members that the text does not have; None if it says of one what is no longer so."""
+        added = {}
+        for name, value in self.members.items():
+            now = members[name]
+            if now is not value and name not in _COLUMNS:
+                if name in self.names:
+                    return None
+                added[name] = now
+        return {name: value for name, value in added.items() if value}
+
+
+def _spelled(kept: dict[str, Any]) -> dict[str, Any]:
+    if "interruption" in kept:
+        kept["interruption"] = kept["interruption"].to_dict()
+    if "verdicts" in kept:
+        kept["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in kept["verdicts"].items()}
+    return kept
+
+
+_READ = "_read"
 _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
-_COLUMNS = frozenset({"thread_id", "rev", "stage"})
-"""Kept beside the text."""
+_COLUMNS = frozenset({"thread_id", "rev", "stage", _READ})
+"""Kept beside the text, or not at all."""
 _SEQUENCES = frozenset({"messages", "started", "queued"})
 _MAPPINGS = frozenset({"verdicts", "results", "tools", "resumed"})
 _EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

@@ -20,6 +20,7 @@ from assent.hook.savers.sqlite_file import OUTAGES, connect, prepare
 BUSY_FOR = timedelta(seconds=5)
 ALWAYS = 2**62
 
+SYNC, SYNC_LATER = "PRAGMA synchronous = full", "PRAGMA synchronous = normal"
 STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 RENEW = """
 UPDATE checkpoints SET leased_until = ?1
@@ -197,7 +198,7 @@ class SqliteSaver(Saver):
                 if self._writer is None:
                     self._writer, self._syncs = self._connect(), True
                 if self._syncs is not synced:
-                    self._writer.pragma("synchronous", "full" if synced else "normal")
+                    self._writer.execute(SYNC if synced else SYNC_LATER)
                     self._syncs = synced
                 self._writer.execute(statement, given)
                 return self._writer.changes()
