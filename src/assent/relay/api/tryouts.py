@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from assent.errors import CaseNotFound, RateLimited, Unavailable
+from assent.ports.detector import Scannable
 from assent.protocol.moment import Moment
 from assent.relay.api.policies import PATH, policies
 from assent.relay.api.route import ApiRequest, read_json
@@ -17,7 +18,7 @@ from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.binding import BindingLevel, Id
 from assent.relay.policies.book import Applied
-from assent.relay.policies.evaluation import Evaluation, Outcome
+from assent.relay.policies.evaluation import Evaluation, Outcome, Unchecked
 from assent.relay.policies.finding import Finding
 from assent.relay.policies.policy import Action, Leg, Policy, first_version, read_draft, refuse
 from assent.relay.policies.records import Versions
@@ -178,6 +179,28 @@ class EvaluationApi(Api):
     ) -> LegView:
         carrier = specimen.on(leg)
         pieces = pieces_of(carrier)
+        found = await self._found(inspectors, pieces, leg, asked)
+        masked = found.masked(pieces)
+        goes = found.outcome is not Outcome.BLOCK
+        return LegView(
+            leg=leg,
+            outcome=found.outcome,
+            reason=found.reason,
+            decided_by=None if found.decided_by is None else _named(found.decided_by),
+            matched=tuple(map(_named, found.matched)),
+            clean=tuple(map(_named, found.clean)),
+            unchecked=tuple(map(_unchecked, found.unchecked)),
+            not_reached=tuple(map(_named, found.not_reached)),
+            findings=found.findings,
+            opaque=tuple(carrier.opaque()),
+            forwarded=forwarded(carrier, masked) if goes else None,
+            text=masked[0].text if goes and asked.text else None,
+        )
+
+    async def _found(
+        self, inspectors: list[Inspector], pieces: list[Scannable], leg: Leg, asked: EvaluateRequest
+    ) -> Evaluation:
+        """What all inspectors say together."""
         found = Evaluation(outcome=Outcome.PASS)
         for one in inspectors:
             seen = await look(
@@ -189,24 +212,7 @@ class EvaluationApi(Api):
                 at=asked.at or self._books.now(),
             )
             found = together(found, seen)
-        masked = found.masked(pieces)
-        goes = found.outcome is not Outcome.BLOCK
-        return LegView(
-            leg=leg,
-            outcome=found.outcome,
-            reason=found.reason,
-            decided_by=None if found.decided_by is None else _named(found.decided_by),
-            matched=tuple(map(_named, found.matched)),
-            clean=tuple(map(_named, found.clean)),
-            unchecked=tuple(
-                UncheckedPolicy(**_fields(one.applied), reason=one.reason) for one in found.unchecked
-            ),
-            not_reached=tuple(map(_named, found.not_reached)),
-            findings=found.findings,
-            opaque=tuple(carrier.opaque()),
-            forwarded=forwarded(carrier, masked) if goes else None,
-            text=masked[0].text if goes and asked.text else None,
-        )
+        return found
 
 
 async def tried_policy(raw: dict[str, Any], tenant: str, detectors: Detectors, books: Bookkeeper) -> Policy:
@@ -258,6 +264,10 @@ def _legs(asked: EvaluateRequest) -> tuple[Leg, ...]:
 
 def _named(applied: Applied) -> NamedPolicy:
     return NamedPolicy(**_fields(applied))
+
+
+def _unchecked(one: Unchecked) -> UncheckedPolicy:
+    return UncheckedPolicy(**_fields(one.applied), reason=one.reason)
 
 
 def _fields(applied: Applied) -> dict[str, Any]:
