@@ -53,7 +53,7 @@ Model = Callable[..., Any]
 """(messages, tools) -> the next assistant message, or its pieces and then the message; async or not."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """One call that is to run now."""
 

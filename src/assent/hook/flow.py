@@ -80,12 +80,13 @@ class Flow:
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
+        self._empty = Checkpoint(thread_id="", agent=name)
         self.agents = {tool.name for tool in tools.values() if tool.agent is not None}
 
     def begin(self, text: str) -> Steps:
         """Take a message in a thread of its own, under a name that nobody has."""
-        checkpoint = Checkpoint(thread_id=os.urandom(16).hex(), agent=self.name, messages=(user(text),))
-        return self._turns(checkpoint)
+        thread_id = os.urandom(16).hex()
+        return self._turns(replace(self._empty, thread_id=thread_id, messages=(user(text),)))
 
     def invoke(self, thread_id: str, text: str) -> Steps:
         """Take a message; ends with the result, or with the calls that wait for a person."""

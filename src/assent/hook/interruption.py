@@ -158,18 +158,21 @@ def interrupt(
         "tool_feedbacks": [waiting.to_dict() for waiting in feedbacks],
         "tools_automatically_approved": [call.to_dict() for call in automatic],
     }
-    return InterruptionMetadata(
-        id=interruption_id,
-        thread_id=thread_id,
-        turn=turn,
-        state=state or {},
-        tool_feedbacks=tuple(feedbacks),
-        tools_automatically_approved=tuple(automatic),
-        digest=f"sha256:{fingerprint(shown)}",
-        created_at=now,
-        expires_at=expires_at,
-        default=default,
-    )
+    members = {
+        "id": interruption_id,
+        "thread_id": thread_id,
+        "turn": turn,
+        "node": NODE,
+        "state": state or {},
+        "tool_feedbacks": tuple(feedbacks),
+        "tools_automatically_approved": tuple(automatic),
+        "digest": f"sha256:{fingerprint(shown)}",
+        "created_at": now,
+        "expires_at": expires_at,
+        "default": default,
+        "case": None,
+    }
+    return made(InterruptionMetadata, members)
 
 
 _MEMBERS = frozenset(member.name for member in fields(InterruptionMetadata))

@@ -12,7 +12,7 @@ from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.messages import calls_of
 from assent.hook.tools import Tool
-from assent.hook.values import replace
+from assent.hook.values import made, replace
 
 _REMEMBERED = 20
 """So many answered interruptions of a thread are told from new ones."""
@@ -65,13 +65,14 @@ def decisions_inside(checkpoint: Checkpoint, call: ToolCall) -> dict[str, Verdic
 
 def job_for(checkpoint: Checkpoint, call: ToolCall, tool: Tool) -> Job:
     """This call, to be run now."""
-    return Job(
-        call=call,
-        tool=tool,
-        key=f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
-        thread_id="" if tool.agent is None else thread_inside(checkpoint, call),
-        decisions={} if tool.agent is None else decisions_inside(checkpoint, call),
-    )
+    members = {
+        "call": call,
+        "tool": tool,
+        "key": f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
+        "thread_id": "" if tool.agent is None else thread_inside(checkpoint, call),
+        "decisions": {} if tool.agent is None else decisions_inside(checkpoint, call),
+    }
+    return made(Job, members)
 
 
 def thread_inside(checkpoint: Checkpoint, call: ToolCall) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_new, _set = object.__new__, object.__setattr__
 _checks: dict[type, Callable[[Any], None] | None] = {}
 
 
@@ -12,8 +13,8 @@ def made(kind: type[T], members: dict[str, Any]) -> T:
 
     For frozen classes without slots: what would take a call for each member takes one for all.
     """
-    value = object.__new__(kind)
-    object.__setattr__(value, "__dict__", members)
+    value = _new(kind)
+    _set(value, "__dict__", members)
     return value
 
 
