@@ -65,6 +65,7 @@ class ReactAgent:
         self._clock = clock
         self._workers = Workers()
         self._flow = self._flow_named(name, asks=reviews is not None)
+        self._told = self._flow_named(name, asks=reviews is not None, tells=True)
         self._schemas = [tool.as_schema() for tool in self._tools.values()]
 
     def invoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
@@ -72,19 +73,19 @@ class ReactAgent:
 
         Raises ThreadPaused while the thread waits for a person, unless the hook says what else to do.
         """
-        return self._driver().outcome(self._taken(message, thread_id))
+        return self._driver().outcome(_taken(self._flow, message, thread_id))
 
     async def ainvoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
         """As `invoke`, on an event loop."""
-        return await self._adriver().outcome(self._taken(message, thread_id))
+        return await self._adriver().outcome(_taken(self._flow, message, thread_id))
 
     def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[Event]:
         """As `invoke`, reporting on the way; the last event is the outcome."""
-        return self._driver().events(self._taken(message, thread_id))
+        return self._driver().events(_taken(self._told, message, thread_id))
 
     def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[Event]:
         """As `stream`, on an event loop."""
-        return self._adriver().events(self._taken(message, thread_id))
+        return self._adriver().events(_taken(self._told, message, thread_id))
 
     def resume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
         """Go on with what a person decided: the answered interruption, its calls, or decisions by call id.
@@ -101,11 +102,11 @@ class ReactAgent:
 
     def stream_resume(self, thread_id: str, feedback: Feedback | None = None) -> Iterator[Event]:
         """As `resume`, reporting on the way; the last event is the outcome."""
-        return self._driver().events(self._flow.resume(thread_id, feedback))
+        return self._driver().events(self._told.resume(thread_id, feedback))
 
     def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[Event]:
         """As `stream_resume`, on an event loop."""
-        return self._adriver().events(self._flow.resume(thread_id, feedback))
+        return self._adriver().events(self._told.resume(thread_id, feedback))
 
     def as_tool(self, description: str, *, name: str | None = None) -> Tool:
         """This agent as a tool of another one; what it stops surfaces there, with the way to it."""
@@ -135,15 +136,13 @@ class ReactAgent:
         """As `driver_inside`, on an event loop."""
         return self._adriver(f"{outer}>{self.name}", saver)
 
-    def _taken(self, message: str, thread_id: str | None) -> Steps:
-        return self._flow.invoke(thread_id, message) if thread_id else self._flow.begin(message)
-
-    def _flow_named(self, name: str, *, asks: bool = False) -> Flow:
+    def _flow_named(self, name: str, *, asks: bool = False, tells: bool = False) -> Flow:
         return Flow(
             name,
             self._tools,
             self._hooks,
             asks=asks,
+            tells=tells,
             spends=self._grants is not None,
             max_turns=self._max_turns,
             clock=self._clock,
@@ -170,3 +169,7 @@ class ReactAgent:
             "reviews": self._reviews if name is None else None,
             "grants": self._grants,
         }
+
+
+def _taken(flow: Flow, message: str, thread_id: str | None) -> Steps:
+    return flow.invoke(thread_id, message) if thread_id else flow.begin(message)

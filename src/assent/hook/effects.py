@@ -103,7 +103,7 @@ class Withdraw:
 
 @dataclass(slots=True)
 class Emit:
-    """Tell whoever listens; events that nobody asks for need not be made."""
+    """Tell whoever listens what happens on the way; a flow whose listeners only want the end does not."""
 
     events: Iterable[Event]
 

@@ -69,6 +69,7 @@ class Flow:
         *,
         asks: bool = False,
         spends: bool = False,
+        tells: bool = False,
         max_turns: int = 50,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -77,6 +78,7 @@ class Flow:
         self.hooks = hooks
         self.asks = asks
         self.spends = spends
+        self.tells = tells
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
@@ -146,7 +148,8 @@ class Flow:
         for _ in range(self.max_turns):
             reply = yield AskModel(checkpoint.messages)
             message, calls, unreadable = assistant(reply, checkpoint.messages)
-            yield Emit((ModelReplied(message=message),))
+            if self.tells:
+                yield Emit((ModelReplied(message=message),))
             checkpoint = replace(checkpoint, messages=(*checkpoint.messages, message))
             if not calls:
                 if not checkpoint.queued:
@@ -249,7 +252,8 @@ class Flow:
         yield Put(checkpoint, leased=True, soon=not inside)
         for thread_id in inside:
             yield Release(thread_id)
-        yield Emit(ToolAnswered(call=call, content=results[call.id]) for call in calls)
+        if self.tells:
+            yield Emit([ToolAnswered(call=call, content=results[call.id]) for call in calls])
         return checkpoint
 
     def _answered(
@@ -322,9 +326,7 @@ class Flow:
         changes = {"started": (), "case": None, **changes}
         checkpoint = checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes)
         yield Put(checkpoint)
-        interruption = yield from self._asked(checkpoint)
-        yield Emit((interruption,))
-        return interruption
+        return (yield from self._asked(checkpoint)) if self.asks else interruption
 
     def _paused_inside(
         self, checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
@@ -382,9 +384,7 @@ class Flow:
     def _finished(self, checkpoint: Checkpoint) -> Steps:
         checkpoint = checkpoint.next(stage="ready", interruption=None)
         yield Put(checkpoint)
-        result = AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
-        yield Emit((result,))
-        return result
+        return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
 
     def _unqueued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
         first, *rest = checkpoint.queued
