@@ -64,6 +64,18 @@ def test_a_condition_that_changes_its_mind_does_not_undo_the_rejection() -> None
     assert answered.tool_feedbacks[0].result is FeedbackResult.REJECTED
 
 
+@pytest.mark.parametrize("still_asks", [True, False])
+def test_a_turn_that_was_thought_to_be_new_is_not_judged_anew(still_asks: bool) -> None:
+    asks = [True, still_asks]
+    hook = HumanInTheLoopHook({"send_email": ToolConfig(when=lambda call, state: asks.pop(0))})
+    mine = gate(hook)
+    stopped = mine.stop("k", [MAIL], new=True)
+    assert stopped is not None
+    again = mine.stop("k", [MAIL], new=True)
+    assert again is not None
+    assert again.id == stopped.id
+
+
 def test_half_an_answer_is_kept_until_the_other_half_comes() -> None:
     mine = gate(both())
     mine.stop("k", [SQL, MAIL], schemas=SCHEMAS)

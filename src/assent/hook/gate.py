@@ -82,12 +82,14 @@ class ApprovalGate:
         state: State | None = None,
         schemas: Schemas | None = None,
         turn: int = 0,
+        new: bool = False,
     ) -> InterruptionMetadata | None:
         """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands.
 
-        Under a key whose outcome was handed out, the calls are new ones.
+        Under a key whose outcome was handed out, the calls are new ones. A turn that is most likely `new` is
+        not looked for before.
         """
-        before = self._look(key)
+        before = None if new and self._grants is None else self._look(key)
         if before is not None and before.checkpoint.stage != "ready":
             return _standing(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
@@ -102,7 +104,7 @@ class ApprovalGate:
             now=self._clock(),
         )
         if interruption is None:
-            return None
+            return self.waiting(key) if new else None
         checkpoint = Checkpoint(
             thread_id=key, rev=rev, stage="paused", interruption=interruption, tools=schemas or {}
         )
@@ -292,11 +294,14 @@ class ApprovalGate:
 
     async def aside(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Call one of this gate's methods without holding up others on the event loop."""
-        at_once = not self._saver.blocking and self._reviews is None and self._grants is None
-        if at_once or alone():
+        if self.in_place():
             return method(*args, **named)
         result: T = await self._workers.run(partial(method, *args, **named))
         return result
+
+    def in_place(self) -> bool:
+        """Whether its methods may be called on the running loop: they do not wait, or nobody else is there."""
+        return (not self._saver.blocking and self._reviews is None and self._grants is None) or alone()
 
     def _not_granted(
         self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int

@@ -23,7 +23,7 @@ from assent.errors import HookError, InvalidFeedback, ThreadPaused
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
-from assent.hook.frameworks.langchain_asking import answered, in_our_words
+from assent.hook.frameworks.langchain_asking import answered, in_our_words, may_be_answered
 from assent.hook.frameworks.langchain_wire import (
     addressed,
     announced,
@@ -161,7 +161,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> InterruptionMetadata | None:
         """The decisions, once all are there; until then this interrupts the graph. None: nobody is needed."""
         asked = tuple(map(call_of, calls))
-        standing = self._gate.stop(key, asked, state=state, schemas=self._schemas)
+        new = not may_be_answered()
+        standing = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=new)
         if standing is not None and standing.undecided:
             standing = answered(standing, partial(self._take, key), asks_again=asks_again)
         self._remember(key, asked if standing is None else standing)

@@ -53,7 +53,7 @@ def answered(standing: InterruptionMetadata, take: Take, *, asks_again: bool) ->
     Where nobody may be asked again, it raises ThreadPaused instead.
     """
     where = get_config()["configurable"]
-    if not _may_be_answered(where):
+    if not may_be_answered():
         raise _asking(standing, where) if asks_again else ThreadPaused
     taking = _TAKE.set(take)
     try:
@@ -81,10 +81,10 @@ def in_our_words() -> Iterator[None]:
         raise (cause if isinstance(cause, InvalidFeedback) else InvalidFeedback(str(error))) from None
 
 
-def _may_be_answered(where: Mapping[str, Any]) -> bool:
+def may_be_answered() -> bool:
     """Whether LangGraph has an answer for the task that runs; if it cannot be told, it may have one."""
     try:
-        scratchpad = where[SCRATCHPAD]
+        scratchpad = get_config()["configurable"][SCRATCHPAD]
         return bool(scratchpad.resume) or scratchpad.get_null_resume() is not None
     except (KeyError, AttributeError, TypeError):
         return True

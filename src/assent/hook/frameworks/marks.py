@@ -6,21 +6,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from assent.hook.gate import ApprovalGate, Begun
 
 logger = logging.getLogger(__name__)
+_Batch = dict[str, tuple[Any, asyncio.Future[Any]]]
+"""Call -> its mark, and who waits until it is kept."""
 ENDS_WITHIN_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 Keep = Callable[..., dict[str, Any]]
 """The gate's `begin_all` or `finish_all`."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    marks: dict[str, Any]
-    kept: asyncio.Task[dict[str, Any]]
 
 
 class Marks:
@@ -29,6 +26,7 @@ class Marks:
     def __init__(self, gate: ApprovalGate) -> None:
         self._gate = gate
         self._batches: dict[Any, _Batch] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self, key: str, call_id: str, *, repeatable: bool) -> Begun:
         """As the gate's `begin`."""
@@ -39,18 +37,48 @@ class Marks:
         await self._together(self._gate.finish_all, key, call_id, result)
 
     async def _together(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
-        name = (asyncio.get_running_loop(), keep.__name__, key)
+        loop = asyncio.get_running_loop()
+        name = (loop, keep.__name__, key)
         batch = self._batches.get(name)
         if batch is None:
-            batch = self._batches[name] = _Batch({}, asyncio.create_task(self._keep(keep, name, key)))
-        elif call_id in batch.marks:  # the same call again: only one of the two may run it
+            batch = self._batches[name] = {}
+            loop.call_soon(self._write, keep, key, name)
+        elif call_id in batch:  # the same call again: only one of the two may run it
             return (await self._gate.aside(keep, key, {call_id: mark}))[call_id]
-        batch.marks[call_id] = mark
-        # One of the calls may be cancelled while the others go on.
-        return (await asyncio.shield(batch.kept))[call_id]
+        # Each waits by itself: one of the calls may be cancelled while the others go on.
+        batch[call_id] = mark, loop.create_future()
+        return await batch[call_id][1]
 
-    async def _keep(self, keep: Keep, name: Any, key: str) -> dict[str, Any]:
-        return await self._gate.aside(keep, key, self._batches.pop(name).marks)
+    def _write(self, keep: Keep, key: str, name: Any) -> None:
+        batch = self._batches.pop(name)
+        work = partial(keep, key, {call_id: mark for call_id, (mark, _) in batch.items()})
+        if not self._gate.in_place():
+            task = name[0].create_task(self._write_aside(work, batch))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        try:
+            _tell(batch, work())
+        except Exception as error:
+            _refuse(batch, error)
+
+    async def _write_aside(self, work: Callable[[], dict[str, Any]], batch: _Batch) -> None:
+        try:
+            _tell(batch, await self._gate.aside(work))
+        except Exception as error:
+            _refuse(batch, error)
+
+
+def _tell(batch: _Batch, found: Mapping[str, Any]) -> None:
+    for call_id, (_, waiting) in batch.items():
+        if not waiting.done():
+            waiting.set_result(found[call_id])
+
+
+def _refuse(batch: _Batch, error: Exception) -> None:
+    for _, waiting in batch.values():
+        if not waiting.done():
+            waiting.set_exception(error)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ framework calls a tool call approved runs nothing here.
 """
 
 import json
-from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -119,8 +119,8 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
             return self.threads.always(part.tool_name) or read_gate({})
         return None if said[MARK] is None else read_gate(said[MARK])
 
-    async def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Any:
-        return await agent.run(**step, **options)
+    def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
+        return agent.run(**step, **options)
 
     async def _events(
         self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]

@@ -1,7 +1,7 @@
 """Running an agent in kept threads: the ways in that adapters of frameworks without threads share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -71,13 +71,13 @@ class Runs(ABC, Generic[AgentT, OutcomeT]):
 
     def run_sync(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
         """As `run`, without an event loop."""
-        return wait(self.run(agent, prompt, thread_id=thread_id, **options))
+        return wait(self._drive(agent, self._opened(agent, thread_id, prompt), options))
 
     def resume_sync(
         self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
     ) -> OutcomeT:
         """As `resume`, without an event loop."""
-        return wait(self.resume(agent, thread_id, feedback, **options))
+        return wait(self._drive(agent, self._answered(agent, thread_id, feedback), options))
 
     def stream(
         self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any
@@ -100,7 +100,7 @@ class Runs(ABC, Generic[AgentT, OutcomeT]):
         """Take the thread, let the framework run, and pause or finish it."""
 
     @abstractmethod
-    async def _run(self, agent: AgentT, options: dict[str, Any], step: Any) -> Any:
+    def _run(self, agent: AgentT, options: dict[str, Any], step: Any) -> Awaitable[Any]:
         """Let the framework run."""
 
     @abstractmethod
@@ -113,8 +113,10 @@ class Runs(ABC, Generic[AgentT, OutcomeT]):
     def _answered(self, agent: AgentT, thread_id: str, feedback: Feedback | None) -> Flow[OutcomeT]:
         return self._flow(agent, partial(self.threads.take, thread_id, feedback), None)
 
-    async def _drive(self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]) -> OutcomeT:
-        return await adrive(flow, partial(self._run, agent, options), self.threads.gate.aside)
+    def _drive(
+        self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]
+    ) -> Coroutine[Any, Any, OutcomeT]:
+        return adrive(flow, partial(self._run, agent, options), self.threads.gate.aside)
 
     def _tell(
         self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]

@@ -166,7 +166,9 @@ class Threads:
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
         digest = fingerprint([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_MARK}{number}-{digest}"
-        interruption = self._gate_for([_Judged(gates)]).stop(turn, calls, schemas=schemas, turn=number)
+        interruption = self._gate_for([_Judged(gates)]).stop(
+            turn, calls, schemas=schemas, turn=number, new=True
+        )
         if interruption is None:
             return None
         return _shown(interruption, self._leave(held, {"state": state, "turn": turn}))
