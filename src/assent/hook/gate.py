@@ -300,7 +300,7 @@ class ApprovalGate:
         return result
 
     def in_place(self) -> bool:
-        """Whether its methods may be called on the running loop: they do not wait, or nobody else is there."""
+        """Whether its methods may be called on the running loop: they never wait, or nobody else is there."""
         return (not self._saver.blocking and self._reviews is None and self._grants is None) or alone()
 
     def _not_granted(
