@@ -1,5 +1,6 @@
 """What every test may ask for: one event loop backend, and a real browser."""
 
+import gc
 import signal
 from collections.abc import Generator, Iterator
 
@@ -71,6 +72,18 @@ LONGEST_FIRST = (
     "tests/docs/",
     "tests/cli/",
 )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage meanwhile: the tests themselves, a million objects, stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
