@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from assent.errors import InvalidFeedback
 from assent.hook import FeedbackResult, ToolFeedback
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import Verdict
+from assent.hook.interruption import interrupt
 from assent.hook.texts import fingerprint, read, write
 from assent.hook.values import replace
 from assent.testing.threads import full_checkpoint, words
@@ -94,3 +96,34 @@ def test_a_thread_that_was_read_and_changed_is_written_as_it_is_now(
         now = again.next(**{name: values[name] for name in changed})
         fresh = Checkpoint(**{field.name: getattr(now, field.name) for field in fields(Checkpoint)})
         assert json.loads(now.to_json()) == json.loads(fresh.to_json())
+
+
+def test_a_thread_kept_by_an_earlier_version_is_read_as_it_was() -> None:
+    kept = full_checkpoint("t")
+    assert kept.interruption is not None
+    spelled = {**json.loads(kept.to_json()), "interruption": kept.interruption.to_dict()}
+    assert Checkpoint.from_json(json.dumps(spelled), thread_id="t", rev=kept.rev, stage=kept.stage) == kept
+
+
+def test_calls_of_one_tool_share_its_schema_and_others_keep_their_own() -> None:
+    schemas: list[dict[str, Any] | None] = [{"type": "object"}, {"type": "object", "required": []}, None]
+    calls = [
+        ToolFeedback(id=f"{number}", name="pay", schema=schema, path=("inside",), high_risk=True)
+        for number, schema in enumerate([schemas[0], *schemas, schemas[0]])
+    ]
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+    waiting = interrupt(thread_id="elsewhere", turn=2, feedbacks=calls, automatic=[], now=now, default="hold")
+    kept = Checkpoint(thread_id="t", interruption=waiting)
+    read = Checkpoint.from_json(kept.to_json(), thread_id="t", rev=0, stage="ready")
+    assert read.interruption == replace(waiting, state={"messages": ()})
+
+
+@pytest.mark.parametrize("place", [(), ("tool_feedbacks", 0)])
+def test_what_a_later_version_says_of_waiting_calls_is_not_passed_over(place: tuple[Any, ...]) -> None:
+    spelled = json.loads(full_checkpoint("t").to_json())
+    told = spelled["interruption"]
+    for step in place:
+        told = told[step]
+    told["unless"] = "Tuesday"
+    with pytest.raises(TypeError, match="unless"):
+        Checkpoint.from_json(json.dumps(spelled), thread_id="t", rev=1, stage="paused")

@@ -48,9 +48,17 @@ class Checkpoint:
         """The whole thread as one text."""
         read: _Read | None = self.__dict__.get(_READ)
         if read is not None and (added := read.added_in(self.__dict__)) is not None:
-            return f"{read.text[:-1]},{texts.write(_spelled(added))[1:]}" if added else read.text
+            added = self._spelled(added)
+            return f"{read.text[:-1]},{texts.write(added)[1:]}" if added else read.text
         kept = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
-        return texts.write(_spelled(kept))
+        return texts.write(self._spelled(kept))
+
+    def _spelled(self, kept: dict[str, Any]) -> dict[str, Any]:
+        if self.interruption is not None and "interruption" in kept:
+            kept["interruption"] = self.interruption.to_kept(self.thread_id)
+        if "verdicts" in kept:
+            kept["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in self.verdicts.items()}
+        return kept
 
     @classmethod
     def from_json(cls, text: str, *, thread_id: str, rev: int, stage: Stage) -> Self:
@@ -66,8 +74,9 @@ class Checkpoint:
         said = members["verdicts"]
         members["verdicts"] = {call_id: Verdict.from_dict(each) for call_id, each in said.items()}
         if members["interruption"] is not None:
-            state = {"messages": members["messages"]}
-            members["interruption"] = InterruptionMetadata.from_dict(members["interruption"], state=state)
+            members["interruption"] = InterruptionMetadata.from_kept(
+                members["interruption"], thread_id=thread_id, state={"messages": members["messages"]}
+            )
         if kept:
             members[_READ] = _Read(text, kept.keys(), members.copy())
         return made(cls, members)
@@ -91,14 +100,6 @@ class _Read(NamedTuple):
                     return None
                 added[name] = now
         return {name: value for name, value in added.items() if value}
-
-
-def _spelled(kept: dict[str, Any]) -> dict[str, Any]:
-    if "interruption" in kept:
-        kept["interruption"] = kept["interruption"].to_dict()
-    if "verdicts" in kept:
-        kept["verdicts"] = {call_id: verdict.to_dict() for call_id, verdict in kept["verdicts"].items()}
-    return kept
 
 
 _READ = "_read"

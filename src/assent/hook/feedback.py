@@ -117,6 +117,37 @@ class ToolFeedback:
             "high_risk": self.high_risk,
         }
 
+    def to_kept(self, schemas: dict[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+        """The waiting call as a thread is kept: without what goes without saying.
+
+        Its schema is added to `schemas`, where calls of one tool share it.
+        """
+        kept: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
+        if schemas.setdefault(self.name, self.schema) is not self.schema:
+            kept["schema"] = self.schema
+        if self.description:
+            kept["description"] = self.description
+        if self.allowed_decisions != USUAL_DECISIONS:
+            kept["allowed_decisions"] = self.allowed_decisions
+        if self.path:
+            kept["path"] = self.path
+        if self.high_risk:
+            kept["high_risk"] = True
+        return kept
+
+    @classmethod
+    def from_kept(cls, kept: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any] | None]) -> Self:
+        """What `to_kept` wrote, or `to_dict`."""
+        members = {**_UNSAID, "schema": schemas.get(kept["name"]), **kept, **_UNDECIDED}
+        if members.keys() != _MEMBERS_OF_A_CALL:
+            raise TypeError(f"A waiting call has no {', '.join(members.keys() - _MEMBERS_OF_A_CALL)}.")
+        members["arguments"] = read_arguments(kept["arguments"])
+        if "allowed_decisions" in kept:
+            members["allowed_decisions"] = _decisions(tuple(kept["allowed_decisions"]))
+        if "path" in kept:
+            members["path"] = tuple(kept["path"])
+        return made(cls, members)
+
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote."""
@@ -131,6 +162,9 @@ class ToolFeedback:
 _WAITING = frozenset(ToolFeedback(id="", name="").to_dict())
 _UNDECIDED = dict.fromkeys(("result", "reason", "answer", "decided_by"))
 """What `to_dict` leaves out."""
+_UNSAID = {"description": "", "allowed_decisions": USUAL_DECISIONS, "path": (), "high_risk": False}
+"""What `to_kept` leaves out."""
+_MEMBERS_OF_A_CALL = frozenset(member.name for member in fields(ToolFeedback))
 
 
 @dataclass(frozen=True, kw_only=True)

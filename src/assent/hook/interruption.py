@@ -13,6 +13,7 @@ from assent.hook.texts import fingerprint
 from assent.hook.values import made, replace
 
 NODE = "HITL"
+DEFAULT = "reject"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class InterruptionMetadata:
     digest: str
     created_at: datetime
     expires_at: datetime | None = None
-    default: str = "reject"
+    default: str = DEFAULT
     """What becomes of the calls when nobody answers in time: "reject", or "hold" to go on waiting."""
     case: Mapping[str, Any] | None = None
     """Where a person can decide the calls: `case_id`, `review_url` and `expires_at` of the case."""
@@ -119,6 +120,45 @@ class InterruptionMetadata:
         members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
         return made(cls, members) if members.keys() == _MEMBERS else cls(**members)
 
+    def to_kept(self, thread_id: str) -> dict[str, Any]:
+        """As `to_dict`, for the text of this thread: without what goes without saying there."""
+        schemas: dict[str, Mapping[str, Any] | None] = {}
+        kept: dict[str, Any] = {
+            "id": self.id,
+            "turn": self.turn,
+            "tool_feedbacks": [waiting.to_kept(schemas) for waiting in self.tool_feedbacks],
+            "schemas": schemas,
+            "digest": self.digest,
+            "created_at": self.created_at.isoformat(),
+        }
+        if self.thread_id != thread_id:
+            kept["thread_id"] = self.thread_id
+        if self.node != NODE:
+            kept["node"] = self.node
+        if self.tools_automatically_approved:
+            calls = self.tools_automatically_approved
+            kept["tools_automatically_approved"] = [call.to_dict() for call in calls]
+        if self.expires_at is not None:
+            kept["expires_at"] = self.expires_at.isoformat()
+        if self.default != DEFAULT:
+            kept["default"] = self.default
+        return kept
+
+    @classmethod
+    def from_kept(cls, kept: Mapping[str, Any], *, thread_id: str, state: Mapping[str, Any]) -> Self:
+        """What `to_kept` wrote for this thread, or `to_dict`."""
+        members = {**_UNSAID, "thread_id": thread_id, **kept, "state": state}
+        schemas, expires_at = members.pop("schemas", {}), members["expires_at"]
+        if members.keys() != _MEMBERS:
+            raise TypeError(f"An interruption has no {', '.join(members.keys() - _MEMBERS)}.")
+        waiting = [ToolFeedback.from_kept(each, schemas) for each in members["tool_feedbacks"]]
+        members["tool_feedbacks"] = tuple(waiting)
+        calls = members["tools_automatically_approved"]
+        members["tools_automatically_approved"] = tuple([ToolCall(**call) for call in calls])
+        members["created_at"] = datetime.fromisoformat(members["created_at"])
+        members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
+        return made(cls, members)
+
     def _each(self, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
         return replace(
             self,
@@ -147,7 +187,7 @@ def interrupt(
     now: datetime,
     state: Mapping[str, Any] | None = None,
     expires_at: datetime | None = None,
-    default: str = "reject",
+    default: str = DEFAULT,
 ) -> InterruptionMetadata:
     """Freeze a turn's judgement, under an id of its own: an old answer to the same calls is none to these."""
     interruption_id = f"int_{os.urandom(16).hex()}"
@@ -176,6 +216,16 @@ def interrupt(
 
 
 _MEMBERS = frozenset(member.name for member in fields(InterruptionMetadata))
+
+
+_UNSAID = {
+    "node": NODE,
+    "tools_automatically_approved": (),
+    "expires_at": None,
+    "default": DEFAULT,
+    "case": None,
+}
+"""What `to_kept` leaves out."""
 
 
 def _shown(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:
