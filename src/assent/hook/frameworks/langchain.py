@@ -186,13 +186,14 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         standing = self._settled.get(key) or self._gate.waiting(key)
         if isinstance(standing, tuple) and call_of(call) in standing:
             return None, request
-        if not isinstance(standing, InterruptionMetadata) or not _stopped(standing, call):
+        decided = _found(standing, call) if isinstance(standing, InterruptionMetadata) else None
+        if decided is None and not _waited(standing, call):
             # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
             key = f"{key}/{call['id']}"
-            standing = self._settle(key, [call], request.state)
-            if standing is None:
+            settled = self._settle(key, [call], request.state)
+            if settled is None:
                 return None, request
-        decided = _found(standing, call)
+            decided = _found(settled, call)
         if decided is not None and decided.result is None:
             raise ThreadPaused
         ready = refused(call, decided) or as_decided(request, decided)
@@ -203,10 +204,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         return key, ready if begun.run else revived(call, begun.result)
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
-        asked, ran = call_of(request.tool_call), call_of(ready.tool_call)
-        shown: Result = result if asked == ran else announced(result, asked, ran)
-        self._marks.finish(key, asked.id, preserved(shown))
-        return shown
+        if ready is not request:
+            result = announced(result, call_of(request.tool_call), call_of(ready.tool_call))
+        self._marks.finish(key, request.tool_call["id"] or "", preserved(result))
+        return result
 
     def _break_off(
         self, key: str, request: ToolCallRequest, ready: ToolCallRequest, error: BaseException
@@ -339,6 +340,8 @@ def _found(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedb
     return next((each for each in standing.tool_feedbacks if each.id == (call["id"] or "")), None)
 
 
-def _stopped(standing: InterruptionMetadata, call: Mapping[str, Any]) -> bool:
-    """Whether the turn was stopped with this call in it: one that needed nobody must still be the same."""
-    return _found(standing, call) is not None or call_of(call) in standing.tools_automatically_approved
+def _waited(standing: Settled | None, call: Mapping[str, Any]) -> bool:
+    """Whether the call needed nobody, and waited with its turn; it must still be the same."""
+    return (
+        isinstance(standing, InterruptionMetadata) and call_of(call) in standing.tools_automatically_approved
+    )

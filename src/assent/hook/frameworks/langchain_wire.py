@@ -201,7 +201,7 @@ def schema_of(tool: BaseTool) -> Mapping[str, Any] | None:
 
 def refused(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
     """What the model reads in place of a result, if the call is not to run."""
-    if decided is None or decided.result is None:
+    if decided is None or decided.result is None or decided.result is FeedbackResult.APPROVED:
         return None
     verdict = Verdict(decision=decided.result, reason=decided.reason, answer=decided.answer)
     text = refusal(verdict)
@@ -210,14 +210,15 @@ def refused(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessag
 
 def as_decided(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCallRequest | ToolMessage:
     """The call exactly as it was approved, whatever other middleware has made of it since."""
-    if decided is None or decided.call == call_of(request.tool_call):
+    call = request.tool_call
+    if decided is None or (decided.name == call["name"] and decided.arguments == call["args"]):
         return request
-    changed: Any = {**request.tool_call, "name": decided.name, "args": decided.arguments}
-    if decided.name == request.tool_call["name"]:
+    changed: Any = {**call, "name": decided.name, "args": decided.arguments}
+    if decided.name == call["name"]:
         return request.override(tool_call=changed)
     tool = next((each for each in request.runtime.tools if each.name == decided.name), None)
     if tool is None:
-        return message(request.tool_call, f"There is no tool {decided.name} any more; nothing was run.")
+        return message(call, f"There is no tool {decided.name} any more; nothing was run.")
     return request.override(tool_call=changed, tool=tool)
 
 
