@@ -57,9 +57,8 @@ def accept(
             if kept[call_id].decision is not verdict.decision or kept[call_id].arguments != verdict.arguments:
                 wrong.append(f"{call_id}: already decided ({kept[call_id].decision})")
         else:
-            wrong += [
-                f"{call_id}: {problem}" for problem in _misfits(waiting[call_id], verdict, schemas or {})
-            ]
+            if trouble := _misfits(waiting[call_id], verdict, schemas or {}):
+                wrong += [f"{call_id}: {problem}" for problem in trouble]
             kept[call_id] = verdict
     if wrong:
         raise InvalidFeedback(f"Nothing was stored: {'; '.join(wrong)}.", problems=wrong)
@@ -108,7 +107,7 @@ def _verdict(
 ) -> Verdict:
     reason, edited = answered.reason, result is FeedbackResult.EDITED
     if original is not None:
-        changed = (answered.name, answered.arguments) != (original.name, original.arguments)
+        changed = answered.name != original.name or answered.arguments != original.arguments
         if changed and not edited:
             wrong.append(f"{answered.id}: its call was changed, so the decision must be edit")
         if edited and not changed:

@@ -83,7 +83,10 @@ def gate_edits(
 
 
 def _gate(hooks: Iterable[Hook], call: ToolCall, state: State) -> Gate | None:
-    return next((gate for hook in hooks if (gate := hook.judge(call, state)) is not None), None)
+    for hook in hooks:
+        if (gate := hook.judge(call, state)) is not None:
+            return gate
+    return None
 
 
 def _waiting(call: ToolCall, gate: Gate, schemas: Schemas) -> ToolFeedback:

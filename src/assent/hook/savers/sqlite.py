@@ -61,6 +61,8 @@ class SqliteSaver(Saver):
 
     _reader: apsw.Connection | None
     _writer: apsw.Connection | None
+    _hand: apsw.Cursor | None
+    """The writer's, taken again for every statement."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class SqliteSaver(Saver):
             for connection in (self._reader, self._writer):
                 if connection is not None:
                     connection.close()
-            self._reader = self._writer = None
+            self._reader = self._writer = self._hand = None
 
     def write(
         self,
@@ -168,20 +170,20 @@ class SqliteSaver(Saver):
 
     def _start(self) -> None:
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
-        self._reader = self._writer = None
+        self._reader = self._writer = self._hand = None
         self._syncs = True
 
     def _restart(self) -> None:
-        _inherited.extend((self._reader, self._writer))
+        _inherited.extend((self._reader, self._writer, self._hand))
         self._start()
 
     def _read(self, query: str, given: tuple[Any, ...]) -> Sequence[Any]:
         try:
             # Who wrote last has the pages at hand; while someone writes, others read beside it.
-            if self._writer is not None and self._write_lock.acquire(blocking=False):
+            if self._hand is not None and self._write_lock.acquire(blocking=False):
                 try:
-                    if self._writer is not None:
-                        return self._writer.execute(query, given).fetchall()
+                    if self._hand is not None:
+                        return self._hand.execute(query, given).fetchall()
                 finally:
                     self._write_lock.release()
             with self._read_lock:
@@ -195,12 +197,13 @@ class SqliteSaver(Saver):
         """How many rows it changed: all of them, on disk if it is synced, or none."""
         try:
             with self._write_lock:
-                if self._writer is None:
+                if self._writer is None or self._hand is None:
                     self._writer, self._syncs = self._connect(), True
+                    self._hand = self._writer.cursor()
                 if self._syncs is not synced:
-                    self._writer.execute(SYNC if synced else SYNC_LATER)
+                    self._hand.execute(SYNC if synced else SYNC_LATER)
                     self._syncs = synced
-                self._writer.execute(statement, given)
+                self._hand.execute(statement, given)
                 return self._writer.changes()
         except OUTAGES as error:
             raise Unavailable from error
