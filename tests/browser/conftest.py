@@ -44,6 +44,7 @@ def browsers(browser: Browser) -> Iterator[Callable[[Way], BrowserContext]]:
         if str(way) not in begun:
             begun[str(way)] = context = browser.new_context(java_script_enabled=way[0], viewport=way[1])
             context.set_default_timeout(PATIENCE_MS)
+            context.new_page()  # keeps the window: each test opens a tab in it, which costs less
         return begun[str(way)]
 
     yield find

@@ -14,7 +14,7 @@ from assent.reviews.custom_example import EXAMPLE as PHOTO
 from assent.reviews.escalation.example import EXAMPLE as IMPORT
 from assent.reviews.selection.example import EXAMPLE as ROOMS
 from tests.browser.visiting import BOTH, press
-from tests.pages.checks import DESK, OVERFLOWS, PHONE, RENDERED, THEMES, violations
+from tests.pages.checks import DESK, EVERYTHING, OVERFLOWS, PHONE, RENDERED, THEMES, violations
 from tests.server.running import RunningServer
 
 Ask = Callable[..., dict[str, Any]]
@@ -379,13 +379,17 @@ def test_every_state_is_accessible(browser: Browser, server: RunningServer, agen
     assert {name: one for name, one in found.items() if one} == {}
 
 
+WITH_SIZES = {**EVERYTHING, "rules": {"target-size": {"enabled": True}}}
+
+
 def everywhere(page: Page, state: str) -> dict[str, list[Any]]:
     """What is wrong with this state of a page, in both themes and at both sizes."""
-    found = {state: violations(page)}
+    page.emulate_media(reduced_motion="reduce")
+    found = {state: violations(page, WITH_SIZES)}  # on a phone, in light
     for viewport in (PHONE, DESK):
         page.set_viewport_size(viewport)
-        for theme in THEMES:
-            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        for theme in THEMES if viewport is DESK else ("dark",):
+            page.emulate_media(color_scheme=theme)
             found[f"{state}, {viewport['width']} px, {theme}"] = violations(page, RENDERED)
         assert not page.evaluate(OVERFLOWS), state
     page.set_viewport_size(PHONE)
