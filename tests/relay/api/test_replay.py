@@ -165,9 +165,9 @@ async def test_it_ends_at_its_limits_and_says_where_to_go_on(desk: PolicyDesk):
 
 async def test_a_policy_that_takes_too_long_ends_at_the_limit_of_seconds(desk: PolicyDesk):
     slow = regex_draft("(?=(a+)+$)b?a", "LOG")
-    for _ in range(20):
+    for _ in range(40):
         await passed(desk, "a" * 3_000 + "b")
-    found = await replayed(desk, slow, limits={"seconds": 1})
+    found = await replayed(desk, slow, limits={"seconds": 2})
     assert (found["complete"], found["stoppedBy"]) == (False, "seconds")
     assert found["unchecked"] == found["examined"] == found["outcomes"]["HOLD"] > 0
 
