@@ -38,7 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LEASE = timedelta(minutes=5)
 """How long a call may run before another process may take its thread for dead."""
-SEEN = 256
+SEEN = 64
 """How many threads are remembered as they were last seen."""
 
 
@@ -240,6 +240,11 @@ class ApprovalGate:
             told = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
                 self._put(checkpoint.next(stage="ready", results=told, tools={}))
+
+    def release(self, key: str) -> None:
+        """Forget a turn that is over."""
+        self._newest.pop(key, None)
+        self._saver.soon.release(key)
 
     def set_aside(self, key: str, call_id: str) -> None:
         """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""

@@ -57,7 +57,7 @@ from assent.hook.savers.saver import Saver
 Result = ToolMessage | Command[Any]
 Settled = InterruptionMetadata | tuple[ToolCall, ...]
 """A turn as it was decided, or the calls of one that needed nobody."""
-REMEMBERED = 1000
+REMEMBERED = 100
 
 
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):

@@ -272,7 +272,7 @@ class Threads:
         left = before.next(stage="ready", messages=(kept,), resumed=resumed, queued=())
         self._saver.put(left)
         if held.turn:
-            self._saver.soon.release(held.turn)
+            self.gate.release(held.turn)
         return left
 
 
