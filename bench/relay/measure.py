@@ -107,7 +107,9 @@ class RelayBench:
             load = run(relay, self._requests.held(relay, number), 1).load
             if load.failed + load.refused:
                 raise RuntimeError(f"{load.failed + load.refused} messages could not be held.")
-            held = relay.count_held()
+            before, held = held, relay.count_held()
+            if held == before:
+                raise RuntimeError(f"No more than {held:,} messages are held.")
 
 
 def _in_events(found: Comparison) -> Comparison:

@@ -7,6 +7,7 @@ import msgspec
 
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from bench.relay.patterns import policies
+from bench.rows import RELAY_HELD
 
 JUDGED, FRESH, PLAIN = "judged", "fresh", "plain"
 """Names of one agent. Policies look at what passes to and from the first two, and nobody at the third; the
@@ -121,4 +122,5 @@ def relay_settings(folder: Path, agent_url: str) -> RelaySettings:
             CALLERS[PLAIN]: CallerSettings(agents=(PLAIN,), tenant=PLAIN_TENANT),
         },
         policies=str(file),
+        max_pending_holds=10 * RELAY_HELD,
     )
