@@ -67,7 +67,7 @@ class StreamedEvent(Struct, frozen=True, kw_only=True):
     ]
 
 
-class Health(Struct, frozen=True, kw_only=True):
+class Health(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A sign of life."""
 
     status: Literal["ok", "ready"]
