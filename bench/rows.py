@@ -52,7 +52,7 @@ _OUR_LIMIT = {
 }
 _ADAPTER_LIMIT = {
     "memory": "Python: freezing the turn, marking each call before and after, the framework's state as JSON",
-    "sqlite": "Python: as in memory, and a thread that is woken for every write on an event loop",
+    "sqlite": "Python: as in memory, and more writes than the framework's; beside LangGraph, two syncs more",
 }
 _RELAY_LIMIT = (
     "Python on one core: two halves of HTTP, reading and judging the message and its answer, a row of the "
