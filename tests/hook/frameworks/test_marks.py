@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -94,51 +93,11 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
         while saver.writes == before:
             pass
         rest = [threads.submit(queue.begin, "k", id, repeatable=False) for id in ("c1", "c2", "c3")]
-        while len(getattr(queue._lines.get("k"), "marks", ())) < 3:
+        while len(getattr(queue._lines.get(("begin_all", "k")), "marks", ())) < 3:
             pass
         saver.free.set()
         assert all(one.result(10).run for one in (first, *rest))
     assert saver.writes == before + 2
-
-
-def test_what_calls_in_threads_answered_is_kept_when_the_last_of_them_ends() -> None:
-    saver = Counting()
-    queue = Queue(decided(saver))
-    for call in CALLS:
-        queue.begin("k", call.id, repeatable=False)
-    before = saver.writes
-    for call in CALLS:
-        queue.finish("k", call.id, f"paid {call.id}")
-    kept = saver.get("k")
-    assert kept is not None
-    assert kept.checkpoint.results == {call.id: f"paid {call.id}" for call in CALLS}
-    assert kept.leased_until is None
-    assert saver.writes <= before + 2
-
-
-def test_what_a_call_answered_is_kept_soon_although_another_still_runs() -> None:
-    saver = MemorySaver()
-    queue = Queue(decided(saver))
-    for call_id in ("c0", "c1"):
-        queue.begin("k", call_id, repeatable=False)
-    queue.finish("k", "c0", "paid")
-    limit = time.monotonic() + 10
-    while (kept := saver.get("k")) is None or not kept.checkpoint.results:
-        assert time.monotonic() < limit
-    assert kept.checkpoint.results == {"c0": "paid"}
-
-
-def test_a_call_that_is_set_aside_lets_the_others_be_kept_and_is_begun_anew() -> None:
-    saver = MemorySaver()
-    queue = Queue(decided(saver))
-    for call_id in ("c0", "c1"):
-        queue.begin("k", call_id, repeatable=False)
-    queue.finish("k", "c0", "paid")
-    queue.set_aside("k", "c1")
-    kept = saver.get("k")
-    assert kept is not None
-    assert kept.checkpoint.results == {"c0": "paid"}
-    assert queue.begin("k", "c1", repeatable=False).run
 
 
 def test_of_threads_that_begin_the_same_call_one_may_run_it() -> None:

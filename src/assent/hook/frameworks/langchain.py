@@ -49,7 +49,7 @@ from assent.hook.frameworks.marks import Queue
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.grants import GrantBook
 from assent.hook.interruption import InterruptionMetadata
-from assent.hook.outcomes import CANCELLED, UNKNOWN, failure
+from assent.hook.outcomes import CANCELLED, failure
 from assent.hook.policy import Hook, HumanInTheLoopHook
 from assent.hook.reviews import Reviews
 from assent.hook.savers.saver import Saver
@@ -213,13 +213,13 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, key: str, request: ToolCallRequest, ready: ToolCallRequest, error: BaseException
     ) -> None:
         call_id = request.tool_call["id"] or ""
-        cut_off = not isinstance(error, Exception)
-        # A tool did not fail if an agent inside it waits, or was given a wrong answer.
-        waits = isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error)
-        if ready.tool_call["name"] in self._repeatable if cut_off else waits:
-            self._marks.set_aside(key, call_id)
+        if not isinstance(error, Exception):
+            self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
+        elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
+            # The tool did not fail: an agent inside it waits, or was given a wrong answer.
+            self._gate.set_aside(key, call_id)
         else:
-            self._marks.finish(key, call_id, failure(error) if isinstance(error, Exception) else UNKNOWN)
+            self._gate.finish(key, call_id, failure(error))
 
     def _arrange(
         self, request: ModelRequest[Any]

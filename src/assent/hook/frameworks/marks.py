@@ -1,9 +1,7 @@
 """The marks before and after a call: those of calls that begin or end together are kept in one write."""
 
 import asyncio
-import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,11 +9,8 @@ from typing import Any
 
 from assent.hook.gate import ApprovalGate, Begun
 
-logger = logging.getLogger(__name__)
 _Batch = dict[str, tuple[Any, asyncio.Future[Any]]]
 """Call -> its mark, and who waits until it is kept."""
-ENDS_WITHIN_S = 0.05
-"""Calls that end this close to each other are kept in one write."""
 Keep = Callable[..., dict[str, Any]]
 """The gate's `begin_all` or `finish_all`."""
 
@@ -83,96 +78,49 @@ def _refuse(batch: _Batch, error: Exception) -> None:
 
 @dataclass(slots=True)
 class _Line:
-    """Calls of one turn that begin while another one writes."""
-
-    marks: dict[str, bool] = field(default_factory=dict)
-    found: Mapping[str, Any] | BaseException | None = None
-
-
-@dataclass(slots=True)
-class _Turn:
-    """Calls of one turn that run here, and what those answered that have ended but are not kept yet."""
-
-    open: set[str] = field(default_factory=set)
-    ended: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] | None = None
+    error: BaseException | None = None
 
 
 class Queue:
-    """Marks calls at a gate, from threads: those of a turn that begin or end together are kept in one write.
-
-    What a call answered is kept when no other of its turn runs any more, or soon: as our own loop does it.
-    """
+    """Marks calls at a gate, from threads: while one of them writes, others line up and write as one."""
 
     def __init__(self, gate: ApprovalGate) -> None:
         self._gate = gate
         self._writing, self._lock = threading.Lock(), threading.Lock()
-        self._lines: dict[str, _Line] = {}
-        self._turns: dict[str, _Turn] = {}
-        self._keeps_soon = False
+        self._lines: dict[Any, _Line] = {}
 
     def begin(self, key: str, call_id: str, *, repeatable: bool) -> Begun:
         """As the gate's `begin`."""
-        with self._lock:
-            line = self._lines.setdefault(key, _Line())
-            if call_id in line.marks:  # the same call again: only one of the two may run it
-                line = _Line()
-            line.marks[call_id] = repeatable
-        with self._writing:
-            if line.found is None:
-                self._write(key, line)
-        if isinstance(line.found, BaseException):
-            raise line.found
-        return _begun((line.found or {})[call_id])
+        return _begun(self._in_turn(self._gate.begin_all, key, call_id, repeatable))
 
     def finish(self, key: str, call_id: str, result: str) -> None:
         """As the gate's `finish`."""
-        self._end(key, call_id, {call_id: result})
+        self._in_turn(self._gate.finish_all, key, call_id, result)
 
-    def set_aside(self, key: str, call_id: str) -> None:
-        """As the gate's `set_aside`."""
-        self._gate.set_aside(key, call_id)
-        self._end(key, call_id, {})
-
-    def _write(self, key: str, line: _Line) -> None:
+    def _in_turn(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
+        name = (keep.__name__, key)
         with self._lock:
-            if self._lines.get(key) is line:
-                del self._lines[key]
+            line = self._lines.setdefault(name, _Line())
+            if call_id in line.marks:  # the same call again: only one of the two may run it
+                line = _Line()
+            line.marks[call_id] = mark
+        with self._writing:
+            if line.found is None and line.error is None:
+                self._write(keep, name, line)
+        if line.found is None:
+            raise line.error or RuntimeError("Nothing was kept.")
+        return line.found[call_id]
+
+    def _write(self, keep: Keep, name: tuple[str, str], line: _Line) -> None:
+        with self._lock:
+            if self._lines.get(name) is line:
+                del self._lines[name]
         try:
-            line.found = found = self._gate.begin_all(key, line.marks)
+            line.found = keep(name[1], line.marks)
         except BaseException as error:
-            line.found = error
-        else:
-            runs = {call_id for call_id, one in found.items() if isinstance(one, Begun) and one.run}
-            with self._lock:
-                self._turns.setdefault(key, _Turn()).open.update(runs)
-
-    def _end(self, key: str, call_id: str, result: Mapping[str, str]) -> None:
-        with self._lock:
-            turn = self._turns.setdefault(key, _Turn())
-            turn.open.discard(call_id)
-            turn.ended.update(result)
-            if not turn.open:
-                del self._turns[key]
-            starts = bool(turn.open) and not self._keeps_soon
-            self._keeps_soon = self._keeps_soon or starts
-        if starts:
-            threading.Thread(target=self._keep_soon, name="assent-marks", daemon=True).start()
-        if not turn.open and turn.ended:
-            with self._writing:
-                self._gate.finish_all(key, turn.ended)
-
-    def _keep_soon(self) -> None:
-        time.sleep(ENDS_WITHIN_S)
-        with self._lock:
-            self._keeps_soon = False
-            ended = {key: dict(turn.ended) for key, turn in self._turns.items() if turn.ended}
-        for key, results in ended.items():
-            try:
-                with self._writing:
-                    self._gate.finish_all(key, results)
-            except Exception:
-                # Whichever call of the turn ends last tries again, and tells of it.
-                logger.warning("What calls have answered could not be kept yet.", exc_info=True)
+            line.error = error
 
 
 def _begun(found: Any) -> Begun:
