@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from assent.desk.signatures import FULL
 from assent.errors import SignatureInvalid, ValidationFailed
 from assent.ports.signer import Claim
 from assent.ports.store import Store
@@ -140,7 +141,9 @@ class CountingSigner(JwsSigner):
         return await super().sign_all(claims)
 
 
-async def test_while_answers_keep_coming_those_of_several_turns_are_signed_together(store: Store) -> None:
+async def test_while_every_turn_brings_answers_those_of_several_turns_are_signed_together(
+    store: Store,
+) -> None:
     signer = CountingSigner()
     kit = desk_for_tests(store=store, signer=signer)
     cases = [await kit.open() for _ in range(9)]
@@ -160,3 +163,11 @@ async def test_a_quiet_desk_signs_at_once(store: Store) -> None:
     for _ in range(3):
         await kit.human(await kit.open()).answer("approve")
     assert signer.groups == [1, 1, 1]
+
+
+async def test_a_full_group_is_signed_while_more_answers_come(store: Store) -> None:
+    signer = CountingSigner()
+    kit = desk_for_tests(store=store, signer=signer)
+    cases = [await kit.open() for _ in range(FULL + 1)]
+    await asyncio.gather(*(kit.human(case).answer("approve") for case in cases))
+    assert signer.groups == [FULL, 1]

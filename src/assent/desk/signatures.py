@@ -2,8 +2,8 @@
 
 A signature needs tables that do not stay in the processor's cache while other work goes on: signed each for
 itself, every answer pays for fetching them anew, which doubles its cost. And many at once can be handed to
-whoever signs beside the loop. What a group costs beyond its signatures is paid once: while answers keep
-coming, the next group waits for a moment, and all of it is then written together too.
+whoever signs beside the loop. What a group costs beyond its signatures is paid once, and all of it is then
+written together too: so a group is begun when a turn of the loop brings no more answers, or when it is full.
 """
 
 import asyncio
@@ -14,21 +14,20 @@ from assent.ports.signer import Claim, Signer
 from assent.protocol.poll import Result, Signature
 from assent.protocol.signed_result import signing_payload, wire_time
 
-MANY = 4  # answers of one turn: more will be on their way
-GATHER_S = 0.003
+FULL = 24  # answers: others can be taken in while they are signed and written
 
 Signed = tuple[str, str]  # the algorithm and the detached JWS
 
 
 class Signatures:
-    """A signer for a desk; waits until the loop has taken in all answers of its turn, or of a few if busy."""
+    """A signer for a desk; waits until the loop has taken in all answers that are there."""
 
     def __init__(self, signer: Signer, *, jwks_url: str) -> None:
         self._signer = signer
         self._jwks_url = jwks_url
         self._waiting: list[tuple[Claim, asyncio.Future[Signed]]] = []
         self._signing: set[asyncio.Task[None]] = set()
-        self._busy = False
+        self._looking = False
 
     async def sign(self, result: Result, *, case: Case, now: datetime) -> Result:
         """The result with its signature; raises ValidationFailed if it has no canonical form."""
@@ -47,23 +46,30 @@ class Signatures:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Signed] = loop.create_future()
         self._waiting.append((claim, future))
-        if len(self._waiting) == 1:
-            if self._busy:
-                loop.call_later(GATHER_S, self._start)
-            else:
-                self._start()
+        if len(self._waiting) == FULL:
+            self._start()
+        elif not self._looking:
+            self._looking = True
+            loop.call_soon(self._look, loop, 1)
         return future
 
+    def _look(self, loop: asyncio.AbstractEventLoop, seen: int) -> None:
+        """Begin if there are no more than were seen a turn ago."""
+        count = len(self._waiting)
+        if count > seen:
+            loop.call_soon(self._look, loop, count)
+            return
+        self._looking = False
+        if count:
+            self._start()
+
     def _start(self) -> None:
-        task = asyncio.get_running_loop().create_task(
-            self._sign_waiting()
-        )  # runs after all that is ready now
+        waiting, self._waiting = self._waiting, []
+        task = asyncio.create_task(self._sign(waiting))
         self._signing.add(task)
         task.add_done_callback(self._signing.discard)
 
-    async def _sign_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        self._busy = len(waiting) >= MANY
+    async def _sign(self, waiting: list[tuple[Claim, asyncio.Future[Signed]]]) -> None:
         try:
             algorithm = self._signer.algorithm  # before the wait: a rotation meanwhile may change it
             values = await self._signer.sign_all([claim for claim, _ in waiting])

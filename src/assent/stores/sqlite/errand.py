@@ -2,8 +2,8 @@
 
 The thread needs the interpreter to set out and to come back. A loop that waits for its sockets has let go of
 it; one that is never idle lets go for instants only, and left to chance the thread may wait for seconds. So
-the loop hands over by really waiting for a moment: when it sends the thread off, and now and then until it is
-back.
+the loop hands over by really waiting for a moment: when it sends the thread off, when it can expect the
+thread back, and now and then from there on.
 """
 
 import asyncio
@@ -14,6 +14,8 @@ from queue import SimpleQueue
 
 HANDOVER_S = 0.00005
 SPACING_S = 0.001  # how often a loop hands over that is never idle; event loops count in milliseconds
+EARLY = 0.75  # of the usual time: looking late would make it seem that errands take as long
+LATEST_S = 0.02
 
 Work = Callable[[], object]
 Then = Callable[[Exception | None], None]
@@ -22,9 +24,10 @@ Then = Callable[[Exception | None], None]
 class Errand:
     """One piece of work for the thread, and what the loop does afterwards."""
 
-    def __init__(self, work: Work, then: Then) -> None:
+    def __init__(self, work: Work, then: Then, sent_at: float) -> None:
         self.work = work
         self.then = then
+        self.sent_at = sent_at
         self.error: Exception | None = None
         self.begun = _held_lock()
         self.over = _held_lock()
@@ -36,16 +39,18 @@ class ErrandThread:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._usual_s = 0.0
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="assent-sqlite", daemon=True)
         self._thread.start()
 
     def run(self, work: Work, then: Then) -> None:
         """Have `work` done in the thread; `then` is never called before this returns."""
-        errand = Errand(work, then)
+        errand = Errand(work, then, self._loop.time())
         self._errands.put(errand)
         errand.begun.acquire(timeout=HANDOVER_S)
-        self._loop.call_later(SPACING_S, self._hand_over, errand)
+        expected = min(EARLY * self._usual_s, LATEST_S)
+        self._loop.call_later(max(expected, SPACING_S), self._hand_over, errand)
 
     def stop(self) -> None:
         """End the thread once it has nothing left to do."""
@@ -63,6 +68,7 @@ class ErrandThread:
     def _collect(self, errand: Errand) -> None:
         if not errand.collected:
             errand.collected = True
+            self._usual_s += (self._loop.time() - errand.sent_at - self._usual_s) / 8
             errand.then(errand.error)
 
     def _work(self) -> None:

@@ -19,6 +19,7 @@ from assent.stores.sqlite.queries import QUERIES
 from assent.stores.telling import Listener, tell
 
 MAX_BATCH = 256  # bounds how long the loop is kept from everything else
+FULL = 32  # writes: others can be taken in while they are committed
 DATA_VERSION = QUERIES["data_version"]
 
 Pending = tuple[Operation, "asyncio.Future[Rows]"]
@@ -35,6 +36,7 @@ class Writer:
         self._batch: list[Pending] = []
         self._outcomes: list[Outcome] = []
         self._alone = 0
+        self._seen = 0
         self._active = False
         self._closed = False
         self._curious = False
@@ -88,6 +90,11 @@ class Writer:
         self._connection.close()
 
     def _turn(self) -> None:
+        if self._seen < len(self._waiting) < FULL and not self._alone:
+            self._seen = len(self._waiting)  # a commit costs the same for few and for many: are there more?
+            self._loop.call_soon(self._turn)
+            return
+        self._seen = 0
         if self._curious:
             self._look()
         self._batch = self._next_batch()
