@@ -24,9 +24,11 @@ class Setting:
     """Closes what was opened here."""
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """An event loop of one's own."""
+        """An event loop of one's own, on which what does not await runs too."""
         made = asyncio.new_event_loop()
+        asyncio.set_event_loop(made)
         self.cleanup.callback(made.close)
+        self.cleanup.callback(asyncio.set_event_loop, None)
         return made
 
     def file(self, name: str) -> str:
