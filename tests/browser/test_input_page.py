@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from assent.reviews import BUILT_IN
-from tests.pages.checks import OVERFLOWS, RENDERED, violations
+from tests.pages.checks import OVERFLOWS, RENDERED, painted, violations
 from tests.server.running import RunningServer
 from tests.waiting import eventually
 
@@ -227,7 +227,7 @@ def test_a_problem_is_told_beside_the_field_once_it_is_left_and_goes_when_mended
     browser: Browser, server: RunningServer, agent: httpx.Client
 ) -> None:
     hitl = ask_journey(server, agent)
-    page = opened(browser, hitl)
+    page = painted(opened(browser, hitl))
     email = page.get_by_label("Where tickets should be sent")
     email.press_sequentially("nowhere")
     saved(page)
@@ -366,22 +366,22 @@ def test_counts_sliders_and_secrets_help(
     expect(page.locator("input[type=range]")).to_have_value("7")
     page.locator("input[type=range]").fill("3")
     expect(page.get_by_label("Share")).to_have_value("3")
-    page.get_by_label("Pin").fill("4711")
+    page.get_by_label("Pin").fill("47-11-63")
     page.get_by_role("button", name="Show Pin").click()
     expect(page.get_by_label("Pin")).to_have_attribute("type", "text")
     page.get_by_role("button", name="Hide Pin").click()
     expect(page.get_by_label("Pin")).to_have_attribute("type", "password")
-    eventually(lambda: draft(server, hitl).get("pin") == "4711")
+    eventually(lambda: draft(server, hitl).get("pin") == "47-11-63")
     page.get_by_label("Pin").fill("")
     eventually(lambda: not draft(server, hitl).get("pin"))  # typed here and taken back
-    page.get_by_label("Pin").fill("0815")
-    eventually(lambda: draft(server, hitl).get("pin") == "0815")
+    page.get_by_label("Pin").fill("08-15-27")
+    eventually(lambda: draft(server, hitl).get("pin") == "08-15-27")
     page.reload()
-    assert "0815" not in page.content()
+    assert "08-15-27" not in page.content()
     page.get_by_role("textbox", name="Pin").fill("")
     page.get_by_label("Name").fill("Ada")
     eventually(lambda: draft(server, hitl).get("name") == "Ada")
-    assert draft(server, hitl)["pin"] == "0815"  # an untouched box keeps it
+    assert draft(server, hitl)["pin"] == "08-15-27"  # an untouched box keeps it
     page.locator("#f-pin-emptied").check()
     eventually(lambda: not draft(server, hitl).get("pin"))
     page.context.close()
@@ -417,7 +417,7 @@ def test_the_browsers_own_back_finds_the_step_before(
 def test_the_whole_form_by_keyboard(browser: Browser, server: RunningServer, agent: httpx.Client) -> None:
     hitl = ask_journey(server, agent)
     page = opened(browser, hitl, device=DESK)
-    page.get_by_label("Name as in your passport").focus()
+    painted(page).get_by_label("Name as in your passport").focus()
     page.keyboard.type("Ada Lovelace")
     page.keyboard.press("Tab")
     page.keyboard.type("ada@example.org")

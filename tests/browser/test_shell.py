@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.visiting import press, visiting
-from tests.pages.checks import NARROW, PHONE, violations
+from tests.pages.checks import NARROW, PHONE, until, violations
 from tests.server.running import RunningServer
 from tests.waiting import eventually
 
@@ -291,9 +291,9 @@ def test_what_was_typed_survives_a_reload_and_secrets_are_not_kept(
         page.route("**/draft", lambda route: route.abort())  # the server cannot be told
         visit(page, hitl["review_url"])
         page.get_by_label("Your name").fill("Ada")
-        page.locator("[name='field.pin']").fill("4711")
-        page.wait_for_function("sessionStorage.length > 0")
-        assert "4711" not in page.evaluate("JSON.stringify(sessionStorage)")
+        page.locator("[name='field.pin']").fill("47-11-63")
+        until(page, "sessionStorage.length > 0")
+        assert "47-11-63" not in page.evaluate("JSON.stringify(sessionStorage)")
         page.reload()
         expect(page.get_by_label("Your name")).to_have_value("Ada")
         expect(page.locator("[name='field.pin']")).to_have_value("")

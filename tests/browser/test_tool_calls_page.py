@@ -76,7 +76,7 @@ def test_a_person_decides_each_call_and_the_agent_hears_of_each(
     expect(form_of(page, 1).get_by_label("Subject")).to_be_hidden()
     page.get_by_text("One more call runs with them").click()
     expect(page.get_by_text("search_orders")).to_be_visible()
-    assert "4711" not in page.content()
+    assert "47-11-63" not in page.content()
     assert_nothing_sticks_out(page)
 
     letter = decide(page, 1, "Approve with changes")
@@ -110,7 +110,7 @@ def test_a_person_decides_each_call_and_the_agent_hears_of_each(
         expect(page.locator("main")).to_contain_text(told)
     expect(page.locator("main")).not_to_contain_text("new question")
     expect(page.locator("ins").last).to_contain_text("high")
-    assert "4711" not in page.content()
+    assert "47-11-63" not in page.content()
     edited = {
         **LETTER,
         "to": ["accounts@pressworks.example", "office@pressworks.example"],
@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_told_where_it_stands_and_nothing_is_lost(
     page.goto(hitl["review_url"])
     money = decide(page, 2, "Approve with changes")
     money.get_by_label("Amount").fill("9000")
-    money.get_by_label("Pin").fill("0815")
+    money.get_by_label("Pin").fill("08-15-27")
     press(page, "Approve all")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("You chose something else here")
@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_told_where_it_stands_and_nothing_is_lost(
     expect(money.get_by_label("Amount")).to_have_value("9000")
     expect(money.get_by_label("Pin")).to_have_value("")
     expect(money).to_contain_text("Saved, and not shown again")
-    assert "0815" not in page.content()
+    assert "08-15-27" not in page.content()
     alert.get_by_role("link", name="amount").click()
     expect(money.get_by_label("Amount")).to_be_focused()
     assert answer_of(agent, hitl) == "in_progress"
@@ -183,9 +183,9 @@ def test_what_does_not_fit_is_told_where_it_stands_and_nothing_is_lost(
     assert decisions["call_transfer"]["arguments"] == {
         **CALLS[1]["arguments"],
         "amount": 900,
-        "pin": "0815",
+        "pin": "08-15-27",
     }
-    assert "0815" not in page.content()
+    assert "08-15-27" not in page.content()
 
 
 @BOTH

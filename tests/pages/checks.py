@@ -5,6 +5,8 @@ from typing import Any, Literal
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize
 
+from tests.waiting import eventually
+
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 NARROW: ViewportSize = {"width": 320, "height": 640}
@@ -94,6 +96,17 @@ class Findings:
     def of(self, kind: str) -> dict[str, Any]:
         """All that was found of this kind."""
         return self.found.get(kind, {})
+
+
+def painted(page: Page) -> Page:
+    """The page, once it is seen: what is typed on a page before its first picture, a browser drops."""
+    until(page, "performance.getEntriesByName('first-contentful-paint').length > 0")
+    return page
+
+
+def until(page: Page, expression: str) -> None:
+    """Wait for it; Playwright's `wait_for_function` fails at its second look where a page forbids `eval`."""
+    eventually(lambda: page.evaluate(expression))
 
 
 def violations(page: Page, options: dict[str, Any] = EVERYTHING) -> list[Any]:

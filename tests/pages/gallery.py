@@ -237,7 +237,7 @@ def tool_call_views() -> dict[str, View]:
     """Decisions half made, wrong, and all kinds of them."""
     offer = examples()["tool-calls"]
     wrong = [*FOUR_WAYS, ("edit.1.to", "nobody\n" * 21), ("edit.1.subject", ""), ("decision.2", "edit")]
-    wrong += [("edit.2.amount", "a lot"), ("edit.2.pin", "0815")]
+    wrong += [("edit.2.amount", "a lot"), ("edit.2.pin", "08-15-27")]
     answering = [("decision.1", "respond"), ("answer.1", "I have written to them myself.")]
     return {
         "calls-half-decided": turned(offer, "x-preview", FOUR_WAYS),

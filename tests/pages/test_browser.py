@@ -10,6 +10,7 @@ from assent.reviews import BUILT_IN
 from tests.pages.checks import (
     DESK,
     PHONE,
+    painted,
 )
 from tests.pages.gallery import every_page, offer_of
 from tests.pages.looking import opened
@@ -35,10 +36,10 @@ def test_enter_in_a_text_box_decides_nothing(browser: Browser, site: Site) -> No
     page = opened(browser)
     site.posts.clear()
     page.goto(f"{site.address}/open-confirmation")
-    page.locator("[name=confirm_word]").fill("delete")
+    painted(page).locator("[name=confirm_word]").fill("delete")
     page.keyboard.press("Enter")
     page.goto(f"{site.address}/open-escalation")
-    page.locator("[name='param.batch_size']").press("Enter")
+    painted(page).locator("[name='param.batch_size']").press("Enter")
     page.goto(f"{site.address}/home")
     page.context.close()
     assert site.answers == []
@@ -48,7 +49,7 @@ def test_enter_in_a_wizard_goes_on(browser: Browser, site: Site) -> None:
     page = opened(browser)
     page.goto(f"{site.address}/open-input")
     site.posts.clear()
-    page.locator("[name='field.traveller']").press("Enter")
+    painted(page).locator("[name='field.traveller']").press("Enter")
     expect(page).to_have_title("posted")
     page.context.close()
     assert ("action", "x-next") in parse_qsl(site.answers[-1][1])
@@ -89,6 +90,7 @@ def test_every_question_can_be_answered_by_keyboard_alone(browser: Browser, site
     page = opened(browser, viewport=DESK)
     page.goto(f"{site.address}/{name}")
     site.posts.clear()
+    painted(page)
     for place, keys in WALKS[name]:
         walk_to(page, place)
         if keys in ("Enter", "Space"):
@@ -113,6 +115,7 @@ def test_the_keyboard_meets_things_in_the_order_they_are_read(browser: Browser, 
     page = opened(browser, viewport=DESK)
     page.goto(f"{site.address}/open-approval")
     seen, stop_now = [], "document.activeElement.value || document.activeElement.textContent.trim()"
+    painted(page)
     for _ in range(30):
         page.keyboard.press("Tab")
         seen.append(page.evaluate(stop_now))

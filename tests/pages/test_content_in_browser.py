@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request
 
 from tests.pages.bodies import IMAGE
+from tests.pages.checks import painted, until
 from tests.pages.gallery import RENDERER, offer_of, review_view
 from tests.pages.site import Site, serving
 
@@ -67,23 +68,24 @@ def test_an_allowed_picture_is_drawn(page: Page, site: Site) -> None:
     page.goto(f"{site.address}/html")
     picture = page.get_by_role("img", name="Image", exact=True)
     picture.scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('.said img').naturalWidth === 1")
+    until(page, "document.querySelector('.said img').naturalWidth === 1")
 
 
 def test_code_scrolls_sideways_by_keyboard_while_the_page_does_not(page: Page, site: Site) -> None:
     page.goto(f"{site.address}/code")
     listing = page.get_by_role("group", name="Code").first
+    painted(page)
     listing.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('pre.code').scrollLeft > 0")
+    until(page, "document.querySelector('pre.code').scrollLeft > 0")
     assert page.evaluate("document.documentElement.scrollWidth === document.documentElement.clientWidth")
 
 
 def test_a_fold_opens_by_keyboard_and_goes_on_counting_lines(page: Page, site: Site) -> None:
     page.goto(f"{site.address}/code")
-    page.get_by_text("Show all 200 lines").focus()
+    painted(page).get_by_text("Show all 200 lines").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('.listing > details').open")
+    until(page, "document.querySelector('.listing > details').open")
     assert page.locator(".listing").get_by_text("step_199()").is_visible()
     page.goto(f"{site.address}/long")
     assert not page.locator(".lines").get_by_text("Line 299").is_visible()

@@ -43,7 +43,7 @@ SENT: dict[str, Any] = {
     "bike": {"kind": "city", "size": 56},
     "legs": [{"train": "ICE 1"}],
     "discount": None,
-    "pin": "4711",
+    "pin": "47-11-63",
     "extra": {"deep": {"deeper": 1}},
 }
 
@@ -112,7 +112,7 @@ def test_typed_texts_become_values_of_their_type() -> None:
         legs='[{"train": "RE 5"}]',
         discount="25",
         note="Quiet, please",
-        pin="0815",
+        pin="08-15-27",
     )
     assert changed == {
         **SENT,
@@ -126,7 +126,7 @@ def test_typed_texts_become_values_of_their_type() -> None:
         "legs": [{"train": "RE 5"}],
         "discount": 25,
         "note": "Quiet, please",
-        "pin": "0815",
+        "pin": "08-15-27",
     }
     assert list(changed) == [*SENT, "note"]
 

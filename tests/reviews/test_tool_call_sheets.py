@@ -74,21 +74,26 @@ def test_a_misfit_stands_at_its_box() -> None:
 
 def test_half_made_decisions_are_kept_and_shown_again() -> None:
     shown = calls({}, {"name": "pay", "allowed_decisions": ["reject", "respond"]})
-    typed = [("decision.1", "edit"), ("edit.1.seats", "many"), ("answer.2", "Done."), ("edit.1.pin", "0815")]
+    typed = [
+        ("decision.1", "edit"),
+        ("edit.1.seats", "many"),
+        ("answer.2", "Done."),
+        ("edit.1.pin", "08-15-27"),
+    ]
     kept = TOOL_CALLS.typing(shown, typed, {}).values
     first, second = TOOL_CALLS.substance(shown, kept)["calls"]
     assert (first["decision"], second["decision"], second["answer"]) == ("edit", None, "Done.")
     by_name = {box["name"]: box for box in first["fields"]}
     assert by_name["edit.1.seats"]["typed"] == "many"
     assert by_name["edit.1.pin"]["saved"]
-    assert "0815" not in str(first)
+    assert "08-15-27" not in str(first)
     again = TOOL_CALLS.turn(
         shown, "edit", [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject")], kept
     )
     assert again.ready
-    assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "0815"}
+    assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "08-15-27"}
     undone = TOOL_CALLS.typing(shown, [("edit.1.pin", ""), ("emptied", "1.pin")], kept).values
-    assert "0815" not in str(undone)
+    assert "08-15-27" not in str(undone)
 
 
 def test_hostile_schemas_and_many_calls_are_shown_in_good_time() -> None:

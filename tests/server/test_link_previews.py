@@ -18,6 +18,7 @@ from assent.reviews import BUILT_IN, CUSTOM
 from assent.server.page_language import LANGUAGE_COOKIE
 from assent.server.page_style import STYLE_COOKIE
 from assent.server.sessions import COOKIE
+from tests.pages.checks import until
 from tests.server.running import RunningServer, eventually, running
 from tests.server.scanners import SCANNERS, Scanner
 
@@ -181,7 +182,7 @@ def test_a_scanner_that_runs_scripts_behind_the_scenes_changes_nothing(
     renderer.on("request", lambda one: posted.append(one.url) if one.method != "GET" else None)
     for name in asked.waiting:
         renderer.goto(asked.links[name])
-        renderer.wait_for_function(SCRIPTS_LOADED)
+        until(renderer, SCRIPTS_LOADED)
     renderer.goto(f"{scanned.url}/healthz")
     assert posted == []
     assert everything(folder) == before

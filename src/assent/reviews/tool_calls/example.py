@@ -67,7 +67,7 @@ EXAMPLE: dict[str, Any] = {
                     "recipient": "Cooper & Daughters",
                     "amount": 1240.5,
                     "reference": "Invoice 77, barrels",
-                    "pin": "4711",
+                    "pin": "47-11-63",
                 },
                 "schema": _TRANSFER,
                 "allowed_decisions": ["approve", "edit", "reject"],
