@@ -19,6 +19,7 @@ from assent.errors import ChannelRefused, NotTold, StillWaiting
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE, STREAMING
 from tests.server.running import EXAMPLE, RunningServer, running
+from tests.waiting import PATIENCE_S
 
 Use = Callable[[Any], Any]
 TROUBLES = [ChannelRefused("The bot was blocked."), OSError("https://api.example/bot-secret")]
@@ -122,20 +123,27 @@ def _elsewhere(cases: PendingCases) -> Any:
 
 
 def test_a_callback_wakes_a_program_that_blocks(server: RunningServer) -> None:
-    heard = threading.Event()
+    asked = threading.Event()
+    woken: list[bool] = []
 
     def answer(notice: Notice) -> None:
+        assert asked.wait(PATIENCE_S)  # the first poll is over, and the next an hour away
         press(server, notice)
-        while not agent.nudge(notice.case.case_id):
-            heard.wait(0.01)
+        woken.append(agent.nudge(notice.case.case_id))
 
     def tell(notice: Notice) -> None:
         if notice.name == "told":
             threading.Thread(target=answer, args=(notice,)).start()
 
-    with Agent(tell=tell, clock=ticking(server), interval_s=3600, streams=False) as agent:
+    def came(response: httpx.Response) -> None:
+        if response.request.method == "GET":
+            asked.set()
+
+    http = httpx.Client(event_hooks={"response": [came]}, timeout=PATIENCE_S)
+    with http, Agent(tell=tell, http=http, clock=ticking(server), interval_s=3600, streams=False) as agent:
         assert isinstance(opened(server)(agent), Decided)
         assert agent.nudge("nobody follows this") is False
+    assert woken == [True]
 
 
 def test_a_wait_that_is_ended_just_when_something_happens_ends() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ import pytest
 from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
 from assent.errors import StillWaiting
 from assent.testing.channel import RecordingChannel
+from assent.testing.clock import FakeClock
 from tests.cli.strange_service import Call, Reply, StrangeService, json_reply, strange_service
+from tests.waiting import eventually
 
 EVIDENCE = {
     "mode": "step_up",
@@ -89,25 +91,30 @@ def pressed(
     service: StrangeService, cases: PendingCases, submit: Callable[[Call], Reply], **hitl: Any
 ) -> RecordingChannel:
     """What a messenger shows after a person pressed Confirm and then was reminded."""
+    clock = FakeClock()
     offer: dict[str, Any] = {
         "submit_url": f"{service.url}/submit",
         "submit_token": "t" * 43,
         "inline_actions": ["confirm"],
     }
-    soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
-    service.asks(**offer, reminder_at=soon, **hitl)
+    service.asks(**offer, reminder_at=(clock() + timedelta(minutes=1)).isoformat(), **hitl)
     service.stands(status="pending")
     service.replies["/submit"] = submit
 
     async def play() -> RecordingChannel:
         channel = RecordingChannel()
-        board = Switchboard(channel, cases, answerers=["7"])
-        async with AsyncAgent(tell=board.tell, pending=cases) as agent:
+        board = Switchboard(channel, cases, answerers=["7"], clock=clock)
+        async with AsyncAgent(tell=board.tell, pending=cases, clock=clock) as agent:
             following = asyncio.create_task(agent.request("POST", f"{service.url}/act"))
             listening = asyncio.create_task(board.listen())
             await channel.until(lambda: len(channel.sent) == 1)
             channel.press("confirm")
-            await channel.until(lambda: len(channel.sent) == 2 and len(channel.answers) == 1)
+            await channel.until(lambda: len(channel.answers) == 1)
+            # Followed only once the person has been told: a reminder that is due by then is none.
+            await asyncio.to_thread(eventually, lambda: agent.nudge("case-1"))
+            clock.advance(timedelta(minutes=1))
+            agent.nudge("case-1")
+            await channel.until(lambda: len(channel.sent) == 2)
             for task in (following, listening):
                 task.cancel()
             await asyncio.gather(following, listening, return_exceptions=True)

@@ -15,10 +15,12 @@ from assent.agent import Agent, AsyncAgent, Notice
 from assent.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
 from assent.agent.pace import retry_after
 from assent.errors import StillWaiting
+from assent.testing.clock import FakeClock
 from tests.agent.test_flow import NOW, flow
 from tests.cli.strange_service import Reply, StrangeService, strange_service
 
 SHORT_S = 0.3
+LONG_S = 60.0
 
 
 @pytest.fixture
@@ -45,6 +47,7 @@ def dripping() -> Iterator[str]:
     thread.start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}/poll"
     over.set()
+    listener.shutdown(socket.SHUT_RDWR)  # nobody may have come, and to close it would wake nobody
     listener.close()
     thread.join()
 
@@ -53,23 +56,23 @@ async def nobody(notice: Notice) -> None:
     """Nobody looks."""
 
 
-def awaited(url: str) -> Any:
+def awaited(url: str, within_s: float) -> Any:
     async def main() -> Any:
         async with AsyncAgent(tell=nobody) as agent:
-            return await agent._get(url, {}, within_s=SHORT_S)
+            return await agent._get(url, {}, within_s=within_s)
 
     return asyncio.run(main())
 
 
-def blocking(url: str) -> Any:
+def blocking(url: str, within_s: float) -> Any:
     with Agent(tell=lambda notice: None) as agent:
-        return agent._get(url, {}, within_s=SHORT_S)
+        return agent._get(url, {}, within_s=within_s)
 
 
 @pytest.mark.parametrize("get", [awaited, blocking])
 def test_headers_that_never_end_are_not_waited_for(get: Any, dripping: str) -> None:
     with pytest.raises(httpx.ReadTimeout, match="does not end"):
-        get(dripping)
+        get(dripping, SHORT_S)
 
 
 @pytest.mark.parametrize("get", [awaited, blocking])
@@ -78,7 +81,7 @@ def test_what_is_packed_in_a_way_that_could_hide_gigabytes_is_not_unpacked(
 ) -> None:
     service.replies["/poll"] = Reply(body=b"\x28\xb5\x2f\xfd", headers={"Content-Encoding": "zstd"})
     with pytest.raises(httpx.DecodingError, match="not asked for"):
-        get(f"{service.url}/poll")
+        get(f"{service.url}/poll", LONG_S)
     assert service.calls[0].headers["accept-encoding"] == "gzip, deflate"
 
 
@@ -127,8 +130,15 @@ def test_a_poll_that_says_nothing_sensible_is_never_a_decision(service: StrangeS
     service.asks()
     service.replies["/poll"] = reply
     heard: list[Notice] = []
+    clock = FakeClock()
+
+    def tell(notice: Notice) -> None:
+        heard.append(notice)
+        if notice.name == "trouble":
+            clock.advance(timedelta(seconds=1))
+
     with (
-        Agent(tell=heard.append, max_wait=timedelta(seconds=1)) as agent,
+        Agent(tell=tell, max_wait=timedelta(seconds=1), clock=clock) as agent,
         pytest.raises(StillWaiting),
     ):
         agent.request("POST", f"{service.url}/act")

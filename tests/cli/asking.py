@@ -69,10 +69,9 @@ class Asking:
         self.process.send_signal(how)
 
     def _lively(self) -> str:
+        code = self.process.poll()  # first: what it says in the end is there once it has ended
         said = self.said
-        assert self.process.poll() is None or said, (
-            f"it ended with {self.process.returncode} and said nothing"
-        )
+        assert code is None or said, f"it ended with {code} and said nothing"
         return said
 
 

@@ -133,7 +133,7 @@ def test_texts_and_objects_come_from_files(desk: Desk) -> None:
 
 
 def test_the_person_is_reminded_when_that_was_asked_for(desk: Desk) -> None:
-    asking = desk.start(*APPROVAL, "--remind-after", "1s")
+    asking = desk.start(*APPROVAL, "--remind-after", "5s")  # after the command has begun, however slowly
     asking.wait_for("Reminder: ")
     desk.answer(asking.link(), "approve")
     assert asking.end()["action"] == "approve"

@@ -56,7 +56,7 @@ async def over_stdio(setting: Setting, *arguments: str, **client: Any) -> AsyncI
     )
     with (setting.folder / "stderr").open("a") as log:
         async with Client(
-            stdio_client(command, errlog=log), read_timeout_seconds=PATIENCE_S * 4, **client
+            stdio_client(command, errlog=log), read_timeout_seconds=PATIENCE_S * 2, **client
         ) as connected:
             yield connected
 

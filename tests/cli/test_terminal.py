@@ -1,5 +1,6 @@
 """What a person sees in a terminal while a command waits: one live line, a QR code, and tidy ends."""
 
+import codecs
 import fcntl
 import io
 import os
@@ -62,20 +63,17 @@ class Terminal:
             start_new_session=True,
         )
         os.close(theirs)
-        self._seen = b""
+        self.seen = ""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
+        whole = codecs.getincrementaldecoder("utf-8")()  # a character may come in two pieces
         try:
             while chunk := os.read(self._ours, 65536):
-                self._seen += chunk
+                self.seen += whole.decode(chunk)
         except OSError:  # the other side has closed
             return
-
-    @property
-    def seen(self) -> str:
-        return self._seen.decode()
 
     def wait_for(self, words: str) -> None:
         eventually(lambda: words in self.seen)
@@ -104,8 +102,8 @@ def terminal(desk: Desk, columns: int, *arguments: str, **env: str) -> Iterator[
 
 
 def live_lines(seen: str) -> list[str]:
-    """Every state of the live line."""
-    return [line for line in re.findall(r"\r\x1b\[K([^\r\n]*)", seen) if line]
+    """Every state of the live line but one that is still being drawn."""
+    return [line for line in re.findall(r"\r\x1b\[K([^\r\n]*)(?=[\r\n])", seen) if line]
 
 
 @pytest.mark.parametrize("columns", [80, 40])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-PATIENCE_S = 10.0
+from tests.waiting import PATIENCE_S
 
 
 class Received(NamedTuple):

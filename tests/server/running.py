@@ -23,8 +23,8 @@ from assent.ports.verifier import EvidenceVerifier
 from assent.server.serving import bind, new_loop, server_for
 from assent.settings import Settings
 from assent.testing.clock import FakeClock
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 10.0
 EXAMPLE = {"type": "confirmation", "prompt": "Water the plants?"}
 PRESSED = {
     "submitted_via": "telegram_inline_button",
