@@ -13,6 +13,7 @@ from assent.cases.case import Case, Offer
 from assent.cases.events import Event
 from assent.cases.grant import Grant, GrantUse
 from assent.cases.machine import Step
+from assent.ports.inbox_store import InboxStore
 from assent.ports.relay_store import RelayStore
 from assent.protocol.poll import Status
 
@@ -283,7 +284,7 @@ class GrantStore(Protocol):
         ...
 
 
-class Store(CaseStore, OutboxStore, KeyStore, GrantStore, RelayStore, Protocol):
+class Store(CaseStore, InboxStore, OutboxStore, KeyStore, GrantStore, RelayStore, Protocol):
     """Everything a server keeps."""
 
     def on_change(self, listener: Callable[[str | None], None]) -> None:

@@ -14,11 +14,12 @@ from assent.cases.machine import Step
 from assent.errors import CaseConflict
 from assent.ports.store import KEEP_NOTICES_FOR, ApiKey, Commitment, Delivery, Draft, Endpoint, Filing, Replay
 from assent.protocol.poll import Status
+from assent.stores.memory_inbox import MemoryInboxStore
 from assent.stores.memory_relay import MemoryRelayStore
 from assent.stores.telling import Listener, tell
 
 
-class MemoryStore(MemoryRelayStore):
+class MemoryStore(MemoryRelayStore, MemoryInboxStore):
     """A Store of plain dictionaries. One event loop may use it; nothing survives it."""
 
     def __init__(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from assent.cases.case import Case
 from assent.cases.events import Event
 from assent.ports.store import Commitment, Delivery, Filing
 from assent.stores.sqlite import rows
@@ -48,7 +49,8 @@ class Operation(Struct, frozen=True):
 def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:
     """The write that opens a case; `state` and `offer` are the case and what it shows, encoded."""
     case, replay, link, endpoint = filing.case, filing.replay, filing.link, filing.endpoint
-    opening = (case.id, case.owner, case.status, case.version, micros(filing.due_at), state)
+    due_at, waits_until = micros(filing.due_at), micros(case.expires_at)
+    opening = (case.id, case.owner, case.status, case.version, due_at, state, waits_until)
     guards: list[Statement] = [(INSERT_CASE, opening)]
     statements = [(INSERT_OFFER, (case.id, offer)), *_appended(filing.events)]
     if replay is not None:
@@ -68,9 +70,8 @@ def commitment_operation(commitment: Commitment, state: bytes) -> Operation:
     """The write that moves a case on; `state` is the case, encoded."""
     step, case = commitment.step, commitment.step.case
     due_at = micros(commitment.due_at)
-    guards: list[Statement] = [
-        (UPDATE_CASE, (case.id, step.expected_version, case.status, case.version, due_at, state))
-    ]
+    version = (case.id, step.expected_version, case.status, case.version)
+    guards: list[Statement] = [(UPDATE_CASE, (*version, due_at, state, *_placed(case)))]
     for digest in commitment.spent_evidence:
         guards.append((INSERT_SPENT_EVIDENCE, (digest,)))
     if commitment.grant_use is not None:
@@ -113,6 +114,13 @@ def settlement_operation(delivery: Delivery, *, disable_endpoint: bool) -> Opera
 def single(sql: str, params: Params = (), *, guarded: bool = False) -> Operation:
     """The write that is one statement."""
     return Operation(((sql, params),)) if guarded else Operation((), ((sql, params),))
+
+
+def _placed(case: Case) -> tuple[int | None, int | None]:
+    """Until when a case waits and when it was closed, for lists of either; of an erased one neither."""
+    if case.live:
+        return micros(case.expires_at), None
+    return None, micros(case.closed_at) if case.erased_at is None else None
 
 
 def _appended(events: Iterable[Event]) -> list[Statement]:

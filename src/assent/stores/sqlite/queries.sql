@@ -26,7 +26,7 @@ PRAGMA data_version
 
 
 -- name: insert_case
-INSERT INTO cases (id, owner, status, version, due_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+INSERT INTO cases (id, owner, status, version, due_at, state, waits_until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (id) DO NOTHING
 
 -- name: insert_offer
@@ -37,7 +37,8 @@ INSERT INTO events (case_number, seq, type, at, actor, data, salt, data_digest, 
 SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM cases WHERE id = ?1
 
 -- name: update_case
-UPDATE cases SET status = ?3, version = ?4, due_at = ?5, state = ?6 WHERE id = ?1 AND version = ?2
+UPDATE cases SET status = ?3, version = ?4, due_at = ?5, state = ?6, waits_until = ?7, closed_at = ?8
+WHERE id = ?1 AND version = ?2
 
 -- name: link_case
 UPDATE cases SET status = ?3, version = ?4, state = ?5 WHERE id = ?1 AND version = ?2
@@ -85,6 +86,25 @@ SELECT state FROM newest JOIN cases USING (number) ORDER BY number DESC
 
 -- name: select_case_number
 SELECT number FROM cases WHERE id = ?1
+
+-- name: select_nobodys_case
+SELECT number FROM cases WHERE owner IS NULL LIMIT 1
+
+-- name: select_next_owner
+SELECT min(owner) FROM cases WHERE owner > ?1
+
+-- name: select_waiting
+SELECT waits_until, number FROM cases
+WHERE owner IS ?1 AND waits_until >= ?2 AND (waits_until, number) > (?2, ?3)
+ORDER BY waits_until, number LIMIT ?4
+
+-- name: select_closed
+SELECT closed_at, number FROM cases
+WHERE owner IS ?1 AND closed_at <= ?2 AND (closed_at, number) < (?2, ?3)
+ORDER BY closed_at DESC, number DESC LIMIT ?4
+
+-- name: select_numbered_case_and_offer
+SELECT state, offer FROM cases JOIN offers ON case_number = number WHERE number = ?1
 
 -- name: select_due
 SELECT state FROM cases WHERE due_at IS NOT NULL AND due_at <= ?1 ORDER BY due_at LIMIT ?2

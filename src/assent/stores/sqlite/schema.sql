@@ -9,10 +9,13 @@ CREATE TABLE cases (
   version  INTEGER NOT NULL,
   due_at   INTEGER,
   state    BLOB    NOT NULL
-) STRICT;
+, waits_until INTEGER, closed_at INTEGER) STRICT;
 
 CREATE INDEX cases_of_owner ON cases (owner, status);
 CREATE INDEX cases_due ON cases (due_at) WHERE due_at IS NOT NULL;
+-- A case is in the first while it waits, in the second once it is closed, in neither after its content is erased.
+CREATE INDEX cases_waiting ON cases (owner, waits_until) WHERE waits_until IS NOT NULL;
+CREATE INDEX cases_closed ON cases (owner, closed_at) WHERE closed_at IS NOT NULL;
 
 -- Apart from its case, because it never changes while the case does; the row goes when content is erased.
 CREATE TABLE offers (

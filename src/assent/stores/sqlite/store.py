@@ -10,6 +10,7 @@ from assent.ports.store import KEEP_NOTICES_FOR
 from assent.stores.sqlite.cases import SqliteCaseStore
 from assent.stores.sqlite.connection import connect_writer
 from assent.stores.sqlite.grants import SqliteGrantStore
+from assent.stores.sqlite.inbox import SqliteInboxStore
 from assent.stores.sqlite.keys import SqliteKeyStore
 from assent.stores.sqlite.migrate import prepare
 from assent.stores.sqlite.operation import Operation
@@ -29,7 +30,14 @@ DELETE_NOTICES = QUERIES["delete_notices"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
 
-class SqliteStore(SqliteCaseStore, SqliteOutboxStore, SqliteKeyStore, SqliteGrantStore, SqliteRelayStore):
+class SqliteStore(
+    SqliteCaseStore,
+    SqliteInboxStore,
+    SqliteOutboxStore,
+    SqliteKeyStore,
+    SqliteGrantStore,
+    SqliteRelayStore,
+):
     """Everything a server keeps, in one file; other processes may read and write it at the same time."""
 
     def __init__(self, reader: Reader, writer: Writer, pages: PageReader) -> None:

@@ -10,6 +10,7 @@ from assent.ports.store import Store
 from assent.testing.contracts.case_store import CaseStoreContract, opened
 from assent.testing.contracts.erasure import ErasureContract, answered, erasure
 from assent.testing.contracts.grant_store import GrantStoreContract
+from assent.testing.contracts.inbox_store import InboxStoreContract
 from assent.testing.contracts.key_store import KeyStoreContract
 from assent.testing.contracts.outbox_store import OutboxStoreContract
 from assent.testing.contracts.relay_store import RelayStoreContract
@@ -19,6 +20,7 @@ from assent.testing.samples import approval, linking, sample_commitment, sample_
 @pytest.mark.anyio
 class StoreContract(
     CaseStoreContract,
+    InboxStoreContract,
     ErasureContract,
     OutboxStoreContract,
     KeyStoreContract,

@@ -1,0 +1,96 @@
+"""Lists of what waits: filled in for older files, and as quick with a hundred thousand cases as with ten."""
+
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import apsw
+import pytest
+
+from assent.cases.case import Case
+from assent.cases.commands import Expire
+from assent.ports.inbox_store import Place
+from assent.stores.sqlite.migrate import MIGRATIONS, migrate
+from assent.stores.sqlite.rows import encode, micros
+from assent.stores.sqlite.store import SqliteStore
+from assent.testing.clock import DAYBREAK
+from assent.testing.samples import approval, sample_filing, sample_offer, sample_step
+
+pytestmark = pytest.mark.anyio
+
+MANY = 100_000
+OLD_CASE = "INSERT INTO cases (id, owner, status, version, due_at, state) VALUES (?, ?, ?, ?, ?, ?)"
+NEW_CASE = (
+    "INSERT INTO cases (id, owner, status, version, due_at, state, waits_until) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+OFFER = "INSERT INTO offers (case_number, offer) VALUES (?, ?)"
+
+
+def write_old(connection: apsw.Connection, case: Case, *, erased: bool = False) -> None:
+    """A case as it was written before there were lists."""
+    row = (case.id, case.owner, case.status, case.version, 1, encode(case))
+    connection.execute(OLD_CASE, row)
+    if not erased:
+        connection.execute(OFFER, (connection.last_insert_rowid(), encode(sample_offer())))
+
+
+async def test_an_older_file_lists_what_it_holds_once_it_is_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "assent.db"
+    migrate(path, scripts={number: sql for number, sql in MIGRATIONS.items() if number < 6})
+    odd = DAYBREAK + timedelta(hours=3, microseconds=1_204)
+    soon, late = sample_filing(expires_at=odd).case, sample_filing(expires_at=odd + timedelta(hours=1)).case
+    done = sample_step(sample_filing().case, approval(), now=odd).case
+    over = sample_step(sample_filing().case, Expire(actor="system"), now=DAYBREAK + timedelta(days=2)).case
+    erased = sample_step(sample_filing().case, approval(), now=odd).case
+    connection = apsw.Connection(str(path))
+    for case in (late, done, soon, over):
+        write_old(connection, case)
+    write_old(connection, erased, erased=True)
+    connection.close()
+    migrate(path)
+    store = await SqliteStore.open(path)
+    try:
+        assert [case for case, _ in await store.waiting(["acme"], now=DAYBREAK)] == [soon, late]
+        assert [case for case, _ in await store.waiting(["acme"], now=odd)] == [late]
+        assert [case for case, _ in await store.closed(["acme"])] == [over, done]
+    finally:
+        await store.aclose()
+
+
+async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
+    path = tmp_path / "assent.db"
+    migrate(path)
+    connection = apsw.Connection(str(path))
+    soonest = micros(DAYBREAK) + 1
+    state, offer = encode(sample_filing().case), encode(sample_offer())
+    connection.execute("BEGIN")
+    connection.executemany(
+        NEW_CASE,
+        (
+            (
+                f"review_{n}",
+                f"owner {n % 40}",
+                "pending",
+                1,
+                1,
+                state,
+                micros(DAYBREAK) + 1 + n * 7_919 % MANY,
+            )
+            for n in range(MANY)
+        ),
+    )
+    connection.execute("INSERT INTO offers (case_number, offer) SELECT number, ? FROM cases", (offer,))
+    connection.execute("COMMIT")
+    connection.close()
+    store = await SqliteStore.open(path)
+    try:
+        owners = await store.owners()
+        assert len(owners) == 40
+        middle = Place(at=DAYBREAK + timedelta(microseconds=MANY // 2), case_id="review_5")
+        await store.waiting(owners, now=DAYBREAK, limit=1)
+        began = time.perf_counter()
+        for after in (None, middle):
+            assert len(await store.waiting(owners, now=DAYBREAK, after=after, limit=50)) == 50
+        assert time.perf_counter() - began < 2.0  # some milliseconds, if nobody else is at work
+    finally:
+        await store.aclose()
