@@ -74,7 +74,7 @@ async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
                 1,
                 1,
                 state,
-                micros(DAYBREAK) + 1 + n * 7_919 % MANY,
+                soonest + n * 7_919 % MANY,
             )
             for n in range(MANY)
         ),
