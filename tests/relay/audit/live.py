@@ -59,8 +59,11 @@ async def repeat(agent: RawAgent, reader: asyncio.StreamReader, writer: asyncio.
 class Live:
     """What a test may do: speak as the caller, and read as the auditor."""
 
-    def __init__(self, server: RunningServer, caller: httpx.Client, auditor: httpx.Client) -> None:
+    def __init__(
+        self, server: RunningServer, agent: RawAgent, caller: httpx.Client, auditor: httpx.Client
+    ) -> None:
         self.server = server
+        self.agent = agent
         self.caller = caller
         self.auditor = auditor
         self._sent = 0
@@ -103,4 +106,4 @@ def live(
         with running(folder, relay=relay) as server:
             caller, auditor = (server.create_key(name) for name in ("trip-planner", "ada"))
             with server.client(caller) as speaks, server.client(auditor) as reads:
-                yield Live(server, speaks, reads)
+                yield Live(server, agent, speaks, reads)

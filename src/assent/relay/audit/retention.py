@@ -46,14 +46,16 @@ class Retention:
         done = 0
         for tenant in await self._store.audited_tenants():
             keeping, now = self._keeping.of(tenant), self._now()
-            done += await self._forget(tenant, now - keeping.events_for)
+            done += await self._forget(tenant, now - keeping.events_for, now)
             none = keeping.payloads == "none"
             done += await self._redact(tenant, now if none else now - keeping.payloads_for)
             done += await self._holds.redact(tenant, before=now - keeping.payloads_for)
         return done
 
-    async def _forget(self, tenant: str, before: datetime) -> int:
-        forgotten = 0
+    async def _forget(self, tenant: str, before: datetime, now: datetime) -> int:
+        # What a person let go on must not be lost because its agent is away for longer than events are kept.
+        under_way = await self._holds.under_way_since(tenant, before=before, now=now)
+        before, forgotten = under_way or before, 0
         while count := await self._store.forget(tenant, before=before):
             forgotten += count
             await asyncio.sleep(0)  # others come first
