@@ -103,6 +103,7 @@ def test_the_content_of_a_hold_that_is_done_with_is_forgotten_in_time(relay: Liv
     relay.auditor.post(f"{first}/resolve", json={"action": "REJECTED"})
     eventually(lambda: relay.auditor.get(first).json()["completedAt"])
     assert relay.auditor.get(first).json()["matchedContent"] == "rose"
+    assert relay.events(correlationId=other, auditType="COMMUNICATION_AUDIT")  # written a moment behind
     retention = relay.server.parts.relay.retention  # type: ignore[union-attr]
     relay.server.clock.advance(timedelta(hours=12))
     relay.server.run(retention.once())
