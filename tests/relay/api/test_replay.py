@@ -144,6 +144,15 @@ async def test_time_and_parties_narrow_it_down(desk: PolicyDesk):
         await replayed(desk, since=middle.isoformat(), until=middle.isoformat())
 
 
+@pytest.mark.parametrize("asked", ["since", "until"])
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00"])
+async def test_a_year_of_which_nothing_can_be_kept_is_refused_by_name(
+    desk: PolicyDesk, asked: str, moment: str
+):
+    with pytest.raises(ValidationFailed, match=f"{asked}: must be between the years"):
+        await replayed(desk, **{asked: moment})
+
+
 async def test_it_ends_at_its_limits_and_says_where_to_go_on(desk: PolicyDesk):
     for number in range(60):
         await passed(desk, f"secret-{number}")

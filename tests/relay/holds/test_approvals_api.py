@@ -178,6 +178,9 @@ def test_lists_are_filtered_and_cut_into_pages(server: RunningServer, rita: http
     everything = rita.get(PATH, params={"status": "ALL", "policyName": "No violet"}).json()
     assert everything["totalElements"] == 3
     assert rita.get(PATH, params={"status": "MAYBE"}).status_code == 400
+    backwards = {"startTime": "2026-02-01T00:00:00Z", "endTime": "2026-01-01T00:00:00Z"}
+    refused = rita.get(PATH, params=backwards)
+    assert (refused.status_code, refused.json()["message"]) == (400, "startTime: must be before endTime.")
     by_three = rita.get(PATH, params={"status": "ALL", "policyName": "No violet", "size": "3"}).json()
     by_fifty = rita.get(PATH, params={"status": "ALL", "policyName": "No violet", "size": "50"}).json()
     assert by_three["content"] == by_fifty["content"] == everything["content"]

@@ -11,7 +11,7 @@ from assent.errors import AlreadyClosed, CaseExpired, CaseNotFound
 from assent.ports.relay_store import HoldFilter, HoldRow, RelayStore
 from assent.protocol.moment import Moment
 from assent.protocol.poll import RespondedBy
-from assent.relay.api.moments import check_years
+from assent.relay.api.moments import check_period
 from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
@@ -89,8 +89,8 @@ class ApprovalQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid
     end_time: Annotated[Moment | None, Meta(description="Held before this moment.")] = None
 
     def filter(self) -> HoldFilter:
-        """The same for the store; raises ValidationFailed for a year that no store keeps."""
-        check_years(startTime=self.start_time, endTime=self.end_time)
+        """The same for the store; raises ValidationFailed for a time in which nothing can be held."""
+        check_period(self.start_time, self.end_time)
         return HoldFilter(
             status=None if self.status == "ALL" else self.status,
             source=self.source_id,

@@ -14,7 +14,7 @@ from assent.errors import CaseNotFound, ValidationFailed
 from assent.ports.relay_store import AuditFilter, RelayStore, Trace
 from assent.protocol.moment import Moment
 from assent.protocol.shape import quote
-from assent.relay.api.moments import check_years
+from assent.relay.api.moments import check_period
 from assent.relay.api.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
 from assent.relay.api.route import ApiRequest, ApiStream, read_query
 from assent.relay.api.topic import Api, Topic
@@ -57,9 +57,7 @@ class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
     def filter(self) -> AuditFilter:
         """The same for the store; raises ValidationFailed for what there is not."""
-        check_years(startTime=self.start_time, endTime=self.end_time)
-        if self.start_time and self.end_time and self.start_time >= self.end_time:
-            raise ValidationFailed("startTime: must be before endTime.")
+        check_period(self.start_time, self.end_time)
         if self.audit_action is not None and self.audit_action not in AUDIT_ACTIONS:
             raise _unknown("auditAction", self.audit_action, AUDIT_ACTIONS)
         return AuditFilter(

@@ -12,3 +12,10 @@ def check_years(**moments: datetime | None) -> None:
     for name, moment in moments.items():
         if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
             raise ValidationFailed(f"{name}: must be between the years {FIRST_YEAR} and {LAST_YEAR}.")
+
+
+def check_period(start: datetime | None, end: datetime | None) -> None:
+    """Raise ValidationFailed for a query's `startTime` and `endTime` between which nothing can be."""
+    check_years(startTime=start, endTime=end)
+    if start and end and start >= end:
+        raise ValidationFailed("startTime: must be before endTime.")

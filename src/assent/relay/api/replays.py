@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from assent.errors import CaseNotFound, RateLimited
 from assent.ports.relay_store import AuditFilter, RelayStore
 from assent.protocol.moment import Moment
+from assent.relay.api.moments import check_years
 from assent.relay.api.policies import PATH, policies
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api
@@ -69,6 +70,7 @@ class ReplayApi(Api):
     async def replay(self, request: ApiRequest) -> Replayed:
         """Run a policy over stored messages, and say what would have been held, blocked or masked."""
         asked = read_json(request, ReplayRequest)
+        check_years(since=asked.since, until=asked.until)
         if self._one.locked():
             raise RateLimited("Another replay is under way; wait for its end.", retry_after=5)
         async with self._one:
