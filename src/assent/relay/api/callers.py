@@ -1,6 +1,7 @@
 """`/relay/v1/registry/callers` and `…/subscriptions`: who may call which agents."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -16,6 +17,7 @@ from assent.relay.api.registry_records import (
     RegistryKind,
     RegistryRecords,
     Rev,
+    shown,
 )
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api
@@ -100,7 +102,7 @@ class CallersApi(Api):
     @agents.get(PATH, "listCallers", query=PageQuery, gives=Page[CallerView])
     async def listed(self, request: ApiRequest) -> Page[CallerView]:
         """List the callers of a tenant."""
-        return await self._records.page(request, _view)
+        return await self._records.page(request, partial(shown, CallerView))
 
     @agents.create(
         PATH,
@@ -119,12 +121,12 @@ class CallersApi(Api):
             check_brings(member, everyone, draft.name)
             check_agents(caller, member.tenant, everyone)
 
-        return _view(await self._records.create(request, draft.name, caller, check))
+        return shown(CallerView, await self._records.create(request, draft.name, caller, check))
 
     @agents.get(ONE, "getCaller", gives=CallerView, errors=(CaseNotFound,))
     async def one(self, request: ApiRequest) -> CallerView:
         """Look at a caller."""
-        return _view(await self._records.one(request, request.path["name"]))
+        return shown(CallerView, await self._records.one(request, request.path["name"]))
 
     @agents.put(ONE, "changeCaller", takes=CallerDraft, gives=CallerView, errors=UNCHANGEABLE)
     async def update(self, request: ApiRequest) -> CallerView:
@@ -134,7 +136,7 @@ class CallersApi(Api):
         made = await self._records.replace(
             request, request.path["name"], caller, lambda everyone, _: check_agents(caller, tenant, everyone)
         )
-        return _view(made)
+        return shown(CallerView, made)
 
     @agents.delete(ONE, "removeCaller", errors=UNCHANGEABLE)
     async def remove(self, request: ApiRequest) -> None:
@@ -184,17 +186,6 @@ class CallersApi(Api):
             return caller
 
         return await self._records.amend(request, name, plan)
-
-
-def _view(entry: Entry[CallerSettings]) -> CallerView:
-    return CallerView(
-        name=entry.name,
-        tenant_id=entry.tenant,
-        kind=entry.value.kind,
-        agents=entry.value.agents,
-        origin=entry.origin,
-        rev=entry.rev,
-    )
 
 
 def _subscription(caller: Entry[CallerSettings], sink: str) -> SubscriptionView:

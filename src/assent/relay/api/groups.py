@@ -1,5 +1,6 @@
 """`/relay/v1/groups`: which principals of a tenant may do what."""
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -10,11 +11,11 @@ from assent.relay.api.callers import Name
 from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.registry_records import (
     BRINGS_KEYS,
-    Entry,
     Origin,
     RegistryKind,
     RegistryRecords,
     Rev,
+    shown,
 )
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api, Topic
@@ -87,7 +88,7 @@ class GroupsApi(Api):
     @groups.get(PATH, "listGroups", query=PageQuery, gives=Page[MemberGroupView])
     async def listed(self, request: ApiRequest) -> Page[MemberGroupView]:
         """List the groups of a tenant."""
-        return await self._records.page(request, _view)
+        return await self._records.page(request, partial(shown, MemberGroupView))
 
     @groups.create(
         PATH,
@@ -104,12 +105,12 @@ class GroupsApi(Api):
         made = await self._records.create(
             request, draft.name, group, lambda everyone: check_brings(member, everyone, *group.members)
         )
-        return _view(made)
+        return shown(MemberGroupView, made)
 
     @groups.get(ONE, "getGroup", gives=MemberGroupView, errors=(CaseNotFound,))
     async def one(self, request: ApiRequest) -> MemberGroupView:
         """Look at a group."""
-        return _view(await self._records.one(request, request.path["name"]))
+        return shown(MemberGroupView, await self._records.one(request, request.path["name"]))
 
     @groups.put(
         ONE,
@@ -126,20 +127,11 @@ class GroupsApi(Api):
         def check(everyone: Roster, before: GroupSettings) -> None:
             check_brings(member, everyone, *(one for one in group.members if one not in before.members))
 
-        return _view(await self._records.replace(request, request.path["name"], group, check))
+        return shown(
+            MemberGroupView, await self._records.replace(request, request.path["name"], group, check)
+        )
 
     @groups.delete(ONE, "removeGroup", errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: ApiRequest) -> None:
         """Remove a group: its members may no longer do what only it allowed them."""
         await self._records.remove(request, request.path["name"])
-
-
-def _view(entry: Entry[GroupSettings]) -> MemberGroupView:
-    return MemberGroupView(
-        name=entry.name,
-        tenant_id=entry.tenant,
-        members=entry.value.members,
-        permissions=entry.value.permissions,
-        origin=entry.origin,
-        rev=entry.rev,
-    )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from assent.errors import CaseNotFound, RelayConflict
 from assent.ports.relay_store import Record, RecordKind
@@ -26,6 +27,7 @@ Origin = Annotated[
 Rev = Annotated[int | None, Meta(description="How often it changed, for If-Match.")]
 S = TypeVar("S", AgentSettings, CallerSettings, GroupSettings)
 V = TypeVar("V")
+M = TypeVar("M", bound=Struct)
 
 
 class Entry(Struct, Generic[S], frozen=True, kw_only=True):
@@ -37,6 +39,14 @@ class Entry(Struct, Generic[S], frozen=True, kw_only=True):
     origin: Literal["settings", "store"]
     rev: int | None
     everyone: Roster
+
+
+def shown(model: type[M], entry: Entry[S]) -> M:
+    """Somebody as the API shows them: who they are, where they stand, and what `model` asks of the rest."""
+    asked = set(model.__struct_fields__)
+    settings = {name: value for name, value in asdict(entry.value).items() if name in asked}
+    place = {"name": entry.name, "tenant_id": entry.tenant, "origin": entry.origin, "rev": entry.rev}
+    return model(**settings, **place)
 
 
 class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
