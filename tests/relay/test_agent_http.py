@@ -180,6 +180,64 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(answer: by
             await whole(response)
 
 
+@pytest.mark.parametrize("before", [b"0\r\nx: ", b"1;x="], ids=["trailer", "chunk extension"])
+async def test_an_agent_cannot_fill_memory_with_what_is_no_body(before: bytes) -> None:
+    endless = before + b"y" * (4 * agent_http.MOST_BUFFERED)
+    peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n" + endless)
+    async with asking(peer) as ask:
+        response = await ask()
+        with pytest.raises(BadHttp):
+            await whole(response)
+        assert await whole(await ask()) == b"ok"
+    assert peer.connections == 2
+
+
+async def test_a_stream_of_many_small_chunks_is_not_taken_for_an_endless_head() -> None:
+    peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    async with asking(peer) as ask:
+        response = await ask()
+        for _ in range(3):
+            peer.say(b"6;x=" + b"y" * 30_000)
+            peer.say(b"\r\npieces\r\n")
+            assert await response.read_some() == b"pieces"
+        peer.say(b"0\r\n\r\n")
+        assert await whole(response) == b""
+
+
+async def test_an_answer_without_a_length_that_the_relay_itself_cuts_off_is_not_whole() -> None:
+    peer = Peer(b"HTTP/1.1 200 OK\r\n\r\nhalf of it")
+    async with client_of(peer) as client:
+        response = await client.request("GET", peer.url, {}, b"")
+        assert await response.read_some() == b"half of it"
+        await client.aclose()
+        with pytest.raises(BrokenOff):
+            await response.read_some()
+
+
+async def test_an_agent_that_answers_without_reading_its_requests_does_not_have_them_pile_up() -> None:
+    peer = Peer()
+
+    async def answer_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer.connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        await peer.left.wait()
+        writer.close()
+
+    server = await asyncio.start_server(answer_at_once, "127.0.0.1", 0, limit=1024)
+    client = AgentHttp(GuardedResolver(nowhere, allow_loopback=True))
+    url = URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    large = b"x" * (32 * 2**20)  # more than sockets hold
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            assert await whole(await client.request("POST", url, {}, large)) == b"ok"
+    peer.left.set()
+    await client.aclose()
+    server.close()
+    await server.wait_closed()
+    assert peer.connections == 2
+
+
 async def test_a_connection_that_ends_before_an_answer_is_an_error_of_the_network() -> None:
     async with asking(Peer(b"", hang_up=True)) as ask:
         with pytest.raises(ConnectionResetError):

@@ -15,6 +15,7 @@ from assent.relay.deadlines import Deadlines
 
 MOST_FIELD_BYTES = 8 * 1024
 MOST_HEAD_BYTES = 64 * 1024
+"""So much may come that is no body: the parser keeps a field of a head or a trailer until it ends."""
 MOST_BUFFERED = 128 * 1024
 """With more than this unread, no more is taken from the agent."""
 
@@ -202,7 +203,9 @@ class Connection(asyncio.Protocol):
         self._response: Response | None = None
         self._headers: dict[str, str] = {}
         self._pieces: list[bytes] = []
-        self._head_bytes = 0
+        self._field_bytes = 0
+        self._bodiless_bytes = 0
+        """How much has come since the last piece of a body, or the beginning."""
         self._paused = False
         self._expected = False
         """Whether an answer is due, or under way."""
@@ -217,7 +220,8 @@ class Connection(asyncio.Protocol):
     def send(self, request: bytes, bound: Deadlines[Asked] | None, over: Callable[[], None]) -> Asked:
         """Send a request over a connection that is usable."""
         asked = Asked(self, bound, over)
-        self._asked, self._response, self._expected, self._head_bytes = asked, None, True, 0
+        self._asked, self._response, self._expected = asked, None, True
+        self._field_bytes = self._bodiless_bytes = 0
         if self._transport is not None:
             self._transport.write(request)
         return asked
@@ -232,6 +236,10 @@ class Connection(asyncio.Protocol):
         if self._asked is asked:
             asked.fail(failure)
             self.abort()
+
+    def _is_sending(self) -> bool:
+        """Whether the agent has answered without having taken all of the request, and may never do."""
+        return self._transport is None or self._transport.get_write_buffer_size() > 0
 
     def abort(self) -> None:
         """Close, whatever is under way."""
@@ -268,9 +276,7 @@ class Connection(asyncio.Protocol):
             try:
                 self._parser.feed_data(data)
             finally:
-                self._hand_on()
-            if self._response is None:
-                self._count(len(data))
+                self._hand_on(len(data))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, BadHttp) as error:
             failure = BadHttp("the agent does not speak HTTP")
             failure.__cause__ = error
@@ -281,6 +287,7 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def connection_lost(self, error: Exception | None) -> None:
+        by_the_agent = error is None and not self._spoiled
         self._spoiled = True
         self._keeper.lost(self)
         asked, self._asked = self._asked, None
@@ -291,7 +298,7 @@ class Connection(asyncio.Protocol):
             asked.fail(HungUp("the agent hung up"))
         else:
             unbounded = not {"content-length", "transfer-encoding"} & response.headers.keys()
-            response.end(None if unbounded and error is None else BrokenOff("the answer broke off"))
+            response.end(None if unbounded and by_the_agent else BrokenOff("the answer broke off"))
         asked.end()
 
     # What the parser calls
@@ -303,9 +310,9 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         size = len(name) + len(value)
-        if size > MOST_FIELD_BYTES:
+        self._field_bytes += size
+        if size > MOST_FIELD_BYTES or self._field_bytes > MOST_HEAD_BYTES:
             raise BadHttp("a header of the answer is too large")
-        self._count(size)
         if self._response is None:
             self._headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
 
@@ -313,7 +320,7 @@ class Connection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if self._spoiled or 100 <= status < 200:
             return  # the answer itself comes after it
-        self._head_bytes = 0
+        self._field_bytes = 0
         self._keep_alive = self._parser.should_keep_alive()
         self._response = Response(self, status, self._headers)
         if self._asked is not None:
@@ -327,15 +334,16 @@ class Connection(asyncio.Protocol):
         if self._response is not None:
             self._expected = False
 
-    def _hand_on(self) -> None:
+    def _hand_on(self, size: int) -> None:
+        """Give the pieces of a body to whoever reads it; what comes without any must not go on for ever."""
         pieces, self._pieces = self._pieces, []
         if pieces and self._response is not None:
+            self._bodiless_bytes = 0
             self._response.feed(pieces)
-
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > MOST_HEAD_BYTES:
-            raise BadHttp("the head of the answer is too large")
+            return
+        self._bodiless_bytes += size
+        if self._bodiless_bytes > MOST_HEAD_BYTES:
+            raise BadHttp("the answer has too much that is no body")
 
     def _finish(self) -> None:
         asked, self._asked = self._asked, None
@@ -343,7 +351,7 @@ class Connection(asyncio.Protocol):
             self._response.end()
         if asked is not None:
             asked.end()
-        if self._spoiled or not self._keep_alive:
+        if self._spoiled or not self._keep_alive or self._is_sending():
             self.abort()
         else:
             self.resume()
