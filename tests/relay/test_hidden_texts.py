@@ -38,7 +38,7 @@ class Line:
         self.agent = agent
         self.trail = relay.trail
         self.holder = relay.holder
-        self._client = client
+        self.client = client
 
     def call(
         self,
@@ -49,7 +49,7 @@ class Line:
     ) -> httpx.Response:
         self.agent.requests.clear()
         sent = {"Authorization": f"Bearer {caller}", "A2A-Version": "1.0", **(headers or {})}
-        return self._client.post(path, json=document, headers=sent)
+        return self.client.post(path, json=document, headers=sent)
 
     @property
     def reached(self) -> str:
@@ -159,6 +159,31 @@ def test_what_travels_beside_a_message_is_looked_at(line: Line, path: str, heade
     line.agent.behave = answering(200, encoded({"task": task("asks")}))
     assert line.call("asks", {"message": message()}, path, headers).status_code == 403
     assert line.reached == "[]"
+
+
+@pytest.mark.parametrize("charset", ["utf-7", "utf-16", "shift_jis"])
+def test_an_agent_cannot_be_told_to_read_other_letters_than_were_looked_at(line: Line, charset: str):
+    line.agent.behave = answering(200, encoded({"task": task("asks")}))
+    coded = {
+        "message": message(parts=[{"text": "+AHQAdQBsAGkAcA-"}])
+    }  # the word that is looked for, in UTF-7
+    kind = {"Content-Type": f"application/json; charset={charset}"}
+    assert line.call("asks", coded, "/message:send", kind).status_code == 200
+    [(head_of_request, _)] = line.agent.requests
+    assert "\r\ncontent-type: application/json\r\n" in head_of_request
+
+
+def test_a_header_that_agents_read_in_different_ways_does_not_reach_them(line: Line):
+    line.agent.behave = answering(200, encoded({"task": task("asks")}))
+    headers = [
+        (b"Authorization", b"Bearer asks"),
+        (b"A2A-Version", b"1.0"),
+        (b"Accept-Language", b"t\xc3\xbc"),
+    ]
+    line.agent.requests.clear()
+    answer = line.client.post("/message:send", json={"message": message()}, headers=headers)
+    assert answer.status_code == 200
+    assert "accept-language" not in line.reached
 
 
 def test_the_audit_has_no_id_in_which_something_was_found(line: Line):

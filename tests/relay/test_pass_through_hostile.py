@@ -106,6 +106,16 @@ def test_an_answer_that_is_none_is_refused_in_clear_words(
     assert words in error["message"]
 
 
+@pytest.mark.parametrize("status", [600, 999])
+def test_a_status_that_http_does_not_have_is_an_error_like_any_other(
+    agent: RawAgent, client: httpx.Client, status: int
+) -> None:
+    agent.behave = answering(status, json.dumps({"task": TASK}).encode())
+    response = client.post("/message:send", json=SEND["params"])
+    assert response.status_code == 502
+    assert "proper HTTP" in response.json()["error"]["message"]
+
+
 def test_over_http_json_the_same_is_a_status_and_a_reason(agent: RawAgent, client: httpx.Client) -> None:
     agent.behave = answering(200, b"<html>", "text/html")
     response = client.post("/message:send", json=SEND["params"])

@@ -330,9 +330,12 @@ def _way(
     headers, told = {}, {}
     for name, value in sent.items():
         if name in FORWARDED or (agent.forward_headers and name.decode("latin-1") in agent.forward_headers):
-            said = headers[name.decode("latin-1")] = value.decode("latin-1")
-            if said not in USUAL and name.decode("latin-1") in SPOKEN:
-                told[name.decode("latin-1")] = said
+            called, said = name.decode("latin-1"), value.decode("latin-1")
+            if said not in USUAL and called in SPOKEN:
+                if not value.isascii():
+                    continue  # agents disagree on how to read it, so nobody could say what it tells them
+                told[called] = said
+            headers[called] = said
     call = recognise(
         method=scope["method"],
         path=path,
@@ -341,6 +344,9 @@ def _way(
         content_type=headers.get("content-type"),
         body=body,
     )
+    kind = headers.get("content-type", "")
+    if kind and kind not in USUAL:  # what was read is written anew, in UTF-8, whatever its sender said of it
+        headers["content-type"] = kind.partition(";")[0].strip().lower()
     headers["x-correlation-id"] = correlation_id
     if b"x-correlation-id" in sent:
         told["x-correlation-id"] = correlation_id

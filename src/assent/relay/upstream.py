@@ -21,6 +21,7 @@ EVENTS_TYPE = "text/event-stream"
 UNREACHABLE = "The agent could not be reached."
 BROKEN_OFF = "The agent's answer broke off."
 LATE = "The agent did not answer in time."
+NO_HTTP = "The agent did not answer in proper HTTP."
 
 
 class Upstream:
@@ -120,6 +121,8 @@ def check_head(response: Response) -> None:
         raise A2AProblem("unreachable", "The agent does not accept the relay's credentials.")
     if 300 <= response.status < 400:
         raise A2AProblem("agent_response", "The agent answered with a redirect.")
+    if response.status >= 600:
+        raise A2AProblem("agent_response", NO_HTTP)
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise A2AProblem("agent_response", "The agent's answer is compressed, which was not asked for.")
 
@@ -140,7 +143,7 @@ def explained(failure: Exception) -> A2AProblem:
     if isinstance(failure, AddressRefused):
         return A2AProblem("unreachable", "The agent's address may not be called.")
     if isinstance(failure, BadHttp):
-        return A2AProblem("agent_response", "The agent did not answer in proper HTTP.")
+        return A2AProblem("agent_response", NO_HTTP)
     return A2AProblem("unreachable", BROKEN_OFF if isinstance(failure, BrokenOff) else UNREACHABLE)
 
 
