@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from assent.cli.main import cli
 from assent.desk import clock
-from assent.errors import AssentError, SettingsError, Unavailable
+from assent.errors import AssentError, CaseNotFound, SettingsError, Unavailable
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.registered import GroupSettings, RelaySettings
 from assent.stores.sqlite import SqliteStore
@@ -109,6 +109,28 @@ def test_all_of_it_is_exported(where, tmp_path):
     ]
     run(where, "export", "--type", "REGEX_DETECTION", "--output", str(tmp_path / "found.jsonl"))
     assert len((tmp_path / "found.jsonl").read_text().splitlines()) == 3
+
+
+def test_an_earlier_export_outlasts_one_that_is_refused(where, tmp_path):
+    earlier = tmp_path / "events.jsonl"
+    earlier.write_text("what happened before\n")
+    assert invoked(where, "export", "--type", "NOTHING", "--output", str(earlier)).exit_code == 1
+    assert earlier.read_text() == "what happened before\n"
+    run(where, "export", "--until", "2020-01-01T00:00:00Z", "--output", str(earlier))
+    assert earlier.read_text() == ""
+
+
+def test_a_place_where_no_file_can_be_is_said_in_a_sentence(where, tmp_path):
+    refusal = invoked(where, "export", "--output", str(tmp_path / "nowhere" / "events.jsonl")).exception
+    assert isinstance(refusal, AssentError)
+    assert refusal.message.endswith("events.jsonl cannot be written: No such file or directory.")
+
+
+def test_the_trace_of_an_id_with_a_slash_is_not_said_to_be_a_server_without_a_relay(server: RunningServer):
+    there = {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("ada")}
+    refusal = invoked(there, "trace", "call/1").exception
+    assert isinstance(refusal, CaseNotFound)
+    assert refusal.__notes__ == ["`assent audit list --correlation-id` finds its events."]
 
 
 @pytest.mark.parametrize(

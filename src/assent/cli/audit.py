@@ -2,23 +2,27 @@
 
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
 from assent.channels.texts import visible
-from assent.cli.audit_source import AuditSource, Query, Whereabouts, reading, whereabouts_options
+from assent.cli.audit_calls import at, where_options
 from assent.cli.options import json_option, print_table
+from assent.cli.relay_calls import RelayCalls, quoted
 from assent.cli.results import escaped, print_bytes, print_result
 from assent.desk import clock
-from assent.errors import ValidationFailed
+from assent.errors import AssentError, CaseNotFound, ValidationFailed
 from assent.protocol.duration import parse_duration
 from assent.relay.api.paging import MAX_SIZE
 from assent.relay.audit.event import AUDIT_ACTIONS, TRANSPORTS
 
 LONGEST_SHOWN = 60
+Query = dict[str, str]
 _NAMES = {
     "types": "auditType",
     "action": "auditAction",
@@ -60,12 +64,12 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
 @audit.command("list")
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@whereabouts_options
+@where_options
 @json_option
 def list_events(limit: int, as_json: bool, **given: Any) -> None:
     """List events, newest first."""
     query = _query(given)
-    found = reading(_where(given), lambda source: _listed(source, query, limit))
+    found = at(given, lambda calls: _listed(calls, query, limit))
     if as_json:
         print_result(found)
         return
@@ -86,11 +90,11 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
 
 @audit.command()
 @click.argument("correlation_id", metavar="CORRELATION_ID")
-@whereabouts_options
+@where_options
 @json_option
 def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
     """Follow one call step by step."""
-    found = reading(_where(given), lambda source: source.trace(correlation_id))
+    found = at(given, lambda calls: _traced(calls, correlation_id))
     if as_json:
         print_result(found)
         return
@@ -115,20 +119,30 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: standard output."
 )
-@whereabouts_options
+@where_options
 def export(output: Path | None, **given: Any) -> None:
     """Export events as JSON Lines, in the order they were written."""
     query = _query(given)
 
-    async def write(source: AuditSource) -> int:
-        if output is None:
-            return await _pass_on(source.export(query), _print_lines)
-        with output.open("wb") as file:
-            return await _pass_on(source.export(query), file.write)
+    async def write(calls: RelayCalls) -> int:
+        pieces = calls.pieces("/export", **query)
+        return await (_pass_on(pieces, _print_lines) if output is None else _written(pieces, output))
 
-    count = reading(_where(given), write)
+    count = at(given, write)
     if output is not None:
         click.echo(f"Wrote {count} events to {output}.", err=True)
+
+
+async def _written(pieces: AsyncIterator[bytes], output: Path) -> int:
+    """What was there stays if nothing is to be had, such as with a wrong key."""
+    try:
+        with ExitStack() as closing:
+            opened = cache(lambda: closing.enter_context(output.open("wb")))
+            count = await _pass_on(pieces, lambda lines: opened().write(lines))
+            opened()
+            return count
+    except OSError as error:
+        raise AssentError(f"{output} cannot be written: {error.strerror}.") from error
 
 
 async def _pass_on(pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> int:
@@ -146,19 +160,25 @@ def _print_lines(lines: bytes) -> None:
     print_bytes(escaped(lines.decode("utf-8", "replace")).encode() if sys.stdout.isatty() else lines)
 
 
-async def _listed(source: AuditSource, query: Query, limit: int) -> list[dict[str, Any]]:
+async def _listed(calls: RelayCalls, query: Query, limit: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     size = min(limit, MAX_SIZE)
     while len(found) < limit:
-        page = await source.events({**query, "page": str(len(found) // size), "size": str(size)})
+        page = await calls.ask("GET", "/events", **query, page=str(len(found) // size), size=str(size))
         found += page["content"]
         if page["last"]:
             break
     return found[:limit]
 
 
-def _where(given: dict[str, Any]) -> Whereabouts:
-    return Whereabouts(**{name: given[name] for name in Whereabouts.__struct_fields__})
+async def _traced(calls: RelayCalls, correlation_id: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = await calls.ask("GET", f"/traces/{quoted(correlation_id)}")
+    except CaseNotFound as refusal:
+        if "/" in correlation_id:
+            refusal.add_note("`assent audit list --correlation-id` finds its events.")
+        raise
+    return found
 
 
 def _query(given: dict[str, Any]) -> Query:

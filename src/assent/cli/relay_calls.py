@@ -1,7 +1,7 @@
-"""The relay's API as commands ask it: on a server, or in the file that a server keeps."""
+"""The relay's API and its audit as commands ask them: on a server, or in the file that a server keeps."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
@@ -15,7 +15,7 @@ from assent.errors import CaseNotFound, SettingsError, Unavailable, ValidationFa
 from assent.ports.identity import Principal
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.relay.api.paging import MAX_SIZE
-from assent.relay.api.route import ApiRequest, ApiRoute
+from assent.relay.api.route import ApiRequest, ApiRoute, ApiStream
 from assent.relay.registered import TENANT
 from assent.relay.registry import DEFAULT_TENANT
 from assent.relay.roster import ADMIN
@@ -36,10 +36,18 @@ Decorator = Callable[[Command], Command]
 
 
 class RelayCalls(Protocol):
-    """The relay's API, wherever it is."""
+    """One of the relay's APIs, wherever it is; paths are those below its own."""
 
     async def ask(self, method: str, path: str, body: Any = None, **query: str | None) -> Any:
         """The answer; raises what the API refuses."""
+        ...
+
+    async def put(self, path: str, body: Any, *, rev: int | None) -> Any:
+        """The same with PUT, in the place of what has this `rev`; refused if somebody changed it since."""
+        ...
+
+    def pieces(self, path: str, **query: str | None) -> AsyncIterator[bytes]:
+        """What is read there, of whatever length, some at a time; raises what the API refuses."""
         ...
 
 
@@ -90,7 +98,7 @@ async def every(calls: RelayCalls, path: str, **query: str | None) -> list[dict[
             return found
 
 
-async def on_server(server: str, key: str | None, tenant: str | None, work: Work[T]) -> T:
+async def on_server(server: str, key: str | None, tenant: str | None, work: Work[T], *, api: str = API) -> T:
     """Do the work on a server; raises SettingsError for an address or a key that cannot be used."""
     if not is_secure_or_loopback(server):
         raise SettingsError("The server's address must be https://… or on loopback: a key travels with it.")
@@ -98,7 +106,7 @@ async def on_server(server: str, key: str | None, tenant: str | None, work: Work
         raise SettingsError("Name a key of the server in ASSENT_KEY or with --key.")
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(headers=headers, timeout=WITHIN_S, follow_redirects=False) as http:
-        return await work(_OnServer(http, server.rstrip("/"), tenant))
+        return await work(_OnServer(http, server.rstrip("/"), tenant, api))
 
 
 def operator_of(tenant: str | None) -> Membership:
@@ -112,22 +120,38 @@ def operator_of(tenant: str | None) -> Membership:
 class InFile:
     """`RelayCalls` without a server: the same routes, the same checks and the same audit."""
 
-    def __init__(self, routes: Sequence[ApiRoute], member: Membership) -> None:
+    def __init__(self, routes: Sequence[ApiRoute], member: Membership, *, api: str = API) -> None:
         self._routes = sorted(routes, key=lambda route: "{" in route.path)
         self._member = member
+        self._api = api
 
     async def ask(self, method: str, path: str, body: Any = None, **query: str | None) -> Any:
         """See `RelayCalls`."""
-        route, found = self._route(method, f"{API}{path}")
-        answer = await route.handle(
+        return _plain(await self._answer(method, path, body, query))
+
+    async def put(self, path: str, body: Any, *, rev: int | None) -> Any:
+        """See `RelayCalls`."""
+        return _plain(await self._answer("PUT", path, body, {}, rev))
+
+    async def pieces(self, path: str, **query: str | None) -> AsyncIterator[bytes]:
+        """See `RelayCalls`."""
+        answer: ApiStream = await self._answer("GET", path, None, query)
+        async for piece in answer.pieces:
+            yield piece
+
+    async def _answer(
+        self, method: str, path: str, body: Any, query: dict[str, str | None], rev: int | None = None
+    ) -> Any:
+        route, found = self._route(method, f"{self._api}{path}")
+        return await route.handle(
             ApiRequest(
                 member=self._member,
                 path=found,
-                query={name: value for name, value in query.items() if value is not None},
+                query=_given(query),
                 body=b"" if body is None else msgspec.json.encode(body),
+                if_match=None if rev is None else str(rev),
             )
         )
-        return None if answer is None else msgspec.to_builtins(answer)
 
     def _route(self, method: str, path: str) -> tuple[ApiRoute, dict[str, str]]:
         for route in self._routes:
@@ -138,23 +162,44 @@ class InFile:
 
 
 class _OnServer:
-    def __init__(self, http: httpx.AsyncClient, server: str, tenant: str | None) -> None:
+    def __init__(self, http: httpx.AsyncClient, server: str, tenant: str | None, api: str) -> None:
         self._http = http
         self._server = server
         self._tenant = tenant
+        self._api = api
 
     async def ask(self, method: str, path: str, body: Any = None, **query: str | None) -> Any:
-        params = {"tenantId": self._tenant, **query}
-        url = httpx.URL(
-            f"{self._server}{API}{path}",
-            params={name: value for name, value in params.items() if value is not None},
-        )
+        return await self._answer(method, self._url(path, query), body)
+
+    async def put(self, path: str, body: Any, *, rev: int | None) -> Any:
+        return await self._answer("PUT", self._url(path, {}), body, rev)
+
+    async def _answer(self, method: str, url: httpx.URL, body: Any, rev: int | None = None) -> Any:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if rev is None else {"If-Match": f'"{rev}"'}
         try:
-            content = None if body is None else msgspec.json.encode(body)
-            answer = await self._http.request(method, url, content=content)
+            answer = await self._http.request(method, url, content=content, headers=headers)
         except httpx.HTTPError as error:
-            raise Unavailable(f"The server at {self._server} cannot be reached: {error}.") from error
+            raise self._gone(error) from error
         return None if answer.status_code == 204 else self._told(answer)
+
+    async def pieces(self, path: str, **query: str | None) -> AsyncIterator[bytes]:
+        try:
+            async with self._http.stream("GET", self._url(path, query)) as answer:
+                if answer.status_code != 200:
+                    await answer.aread()
+                    self._told(answer)
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except httpx.HTTPError as error:
+            raise self._gone(error) from error
+
+    def _url(self, path: str, query: dict[str, str | None]) -> httpx.URL:
+        steps = [unquote(step) for step in path.split("/")[1:]]
+        if any(step in ("", ".", "..") or "/" in step for step in steps):
+            raise CaseNotFound("A server has no address for an empty name, or one with a slash in it.")
+        params = _given({"tenantId": self._tenant, **query})
+        return httpx.URL(f"{self._server}{self._api}{path}", params=params)
 
     def _told(self, answer: httpx.Response) -> dict[str, Any]:
         try:
@@ -165,6 +210,17 @@ class _OnServer:
             raise ServerRefused(answer.status_code, {})
         if answer.status_code == 404 and told.get("message") == NOTHING_HERE:
             raise SettingsError(RELAYS_NOTHING.format(server=self._server))
-        if answer.status_code >= 400:
+        if answer.status_code >= 300:
             raise ServerRefused(answer.status_code, told)
         return told
+
+    def _gone(self, error: httpx.HTTPError) -> Unavailable:
+        return Unavailable(f"The server at {self._server} cannot be reached: {error}.")
+
+
+def _plain(answer: Any) -> Any:
+    return None if answer is None else msgspec.json.decode(msgspec.json.encode(answer))
+
+
+def _given(query: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value is not None}
