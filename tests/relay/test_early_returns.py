@@ -11,11 +11,13 @@ import pytest
 from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
 from assent.ports.identity import Principal
+from assent.relay.a2a.problems import A2AProblem
 from assent.relay.proxy import RelayApp
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
 from assent.relay.wiring import relay_app
 from assent.server.wire import Whole, read_body
 from assent.stores.memory import MemoryStore
@@ -84,7 +86,7 @@ async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
 
 
 @asynccontextmanager
-async def relayed(agent: SlowAgent, **settings: Any) -> AsyncIterator[RelayApp]:
+async def relayed(agent: SlowAgent, book: TaskBook | None = None, **settings: Any) -> AsyncIterator[RelayApp]:
     server = await asyncio.start_server(agent, "127.0.0.1", 0)
     agent.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     webhooks = Webhooks(MemoryStore(), Seal("s"), public_url="http://relay.example", now=clock.now)
@@ -103,6 +105,7 @@ async def relayed(agent: SlowAgent, **settings: Any) -> AsyncIterator[RelayApp]:
         pushes=Pushes(webhooks, check=anywhere),
         now=clock.now,
         monotonic=clock.monotonic,
+        book=book,
     )
     try:
         async with asyncio.timeout(10):
@@ -185,4 +188,25 @@ async def test_a_caller_that_leaves_takes_its_call_along(what: str) -> None:
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaving
+        await admitted(app)
+
+
+class FullBook(MemoryTaskBook):
+    """A book with no room for tasks that the relay would have to name itself."""
+
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
+        if entry.upstream_id is None:
+            raise A2AProblem("busy", "There is no room.")
+        await super().write(tenant, agent, kind, entry, at_once=at_once)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "new"])
+async def test_a_call_that_nobody_can_come_back_to_does_not_go_on(kept: bool) -> None:
+    agent = SlowAgent()
+    async with relayed(agent, book=FullBook(), max_calls=1) as app:
+        if kept:
+            assert (await sent(app, "soon"))["id"] == "t"
+        assert (await sent(app, "late head"))["message"] == "There is no room."
         await admitted(app)

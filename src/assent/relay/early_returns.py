@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -47,25 +46,18 @@ class EarlyReturns:
         asked: Asked | None = None,
     ) -> Answer:
         """The answer, if it is there by then; after that the call goes on without its caller."""
-        loop = asyncio.get_running_loop()
-        job = loop.create_task(answer())
-        over = loop.create_future()
-        timer = loop.call_at(early, _end, over)
-        job.add_done_callback(partial(_end, over))
+        job = asyncio.create_task(answer())
         try:
-            await over
-        except asyncio.CancelledError:
+            left_s = early - asyncio.get_running_loop().time()
+            await asyncio.wait({job}, timeout=max(left_s, 0))
+            while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
+                await asyncio.wait({job}, timeout=SOON_S)
+            return job.result() if job.done() else await self.answer(way, job)
+        except BaseException:  # nobody will come back for an answer
             job.cancel()
             if asked is not None:
                 asked.give_up()
             raise
-        finally:
-            timer.cancel()
-        while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
-            await asyncio.wait({job}, timeout=SOON_S)
-        if job.done():
-            return job.result()
-        return await self.answer(way, job)
 
     async def answer(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
         """A task to come back to, for a call that goes on."""
@@ -117,8 +109,3 @@ class EarlyReturns:
 
 async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
     return (await job).reply
-
-
-def _end(over: "asyncio.Future[None]", *_: object) -> None:
-    if not over.done():
-        over.set_result(None)
