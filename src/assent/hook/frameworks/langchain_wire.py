@@ -99,15 +99,15 @@ def goes_on(snapshot: Any) -> bool:
     """Whether the thread has work left; raises NothingToResume if it was never begun, or waits for others."""
     if snapshot.created_at is None or (snapshot.interrupts and not interrupts_in(snapshot)):
         raise NothingToResume
-    return bool(snapshot.next)
+    return bool(snapshot.tasks)  # `next` leaves out what has run, also if it was cut off before it went on
 
 
 def input_for(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
     """What to invoke the agent with: the answers, each addressed to the interrupt that asked for them."""
     feedback = answers_in(feedback)
     pending = {each.id: decoded(each.value) for each in interrupts_in(snapshot)}
-    if not pending:  # it was cut off: at a tool there is nothing to answer, elsewhere it may be about to ask
-        return None if "tools" in snapshot.next else Command(resume=encoded_answer(feedback))
+    if not pending:  # it was cut off
+        return Command(resume=encoded_answer(feedback)) if _may_be_asked(snapshot) else None
     if len(pending) == 1 or feedback is None:
         return Command(resume=dict.fromkeys(pending, encoded_answer(feedback)))
     return Command(resume=_shared_out(pending, feedback))
@@ -126,6 +126,12 @@ def strict(where: Mapping[str, Any]) -> dict[str, Any]:
     A LangGraph that does not know of this shows what waits instead.
     """
     return {**where, "configurable": {**where["configurable"], STRICT: True}}
+
+
+def _may_be_asked(snapshot: Any) -> bool:
+    """Whether calls may be before a person: at a tool all is decided, else the model is to make them yet."""
+    messages = snapshot.values.get("messages", ()) if isinstance(snapshot.values, Mapping) else ()
+    return "tools" not in snapshot.next and since_turn(messages)[0] is not None
 
 
 def _shared_out(pending: Mapping[str, InterruptionMetadata], feedback: Feedback) -> dict[str, Any]:
