@@ -1,6 +1,6 @@
 """`assent relay caller` and `assent relay group`: who may call agents, and who may see and decide what."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -9,10 +9,11 @@ from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
 from assent.cli.results import print_result
-from assent.errors import AssentError
+from assent.errors import AssentError, CaseNotFound, RelayConflict
 from assent.relay.tenancy import PERMISSIONS
 
-NOT_FOUND = 404
+NOT_FOUND, CONFLICT = 404, 409
+ATTEMPTS = 10
 KINDS = click.Choice(["agent", "user"])
 MAY = click.Choice(sorted(PERMISSIONS))
 
@@ -30,14 +31,11 @@ def caller() -> None:
 def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> None:
     """Let the keys of this NAME call agents, besides those they may call already."""
 
-    async def subscribe(calls: RelayCalls) -> dict[str, Any]:
-        known = await _known(calls, CALLERS, name)
-        if known is None:
-            return await _made(calls, CALLERS, {"name": name, "agents": agents, "kind": kind or "agent"})
-        changed = {"agents": _with(known["agents"], agents), "kind": kind or known["kind"]}
-        return await _changed(calls, CALLERS, name, changed)
+    def change(known: dict[str, Any]) -> dict[str, Any]:
+        return {"agents": _with(known["agents"], agents), "kind": kind or known["kind"]}
 
-    made = in_registry(where, subscribe, create=True)
+    draft = {"name": name, "agents": agents, "kind": kind or "agent"}
+    made = in_registry(where, lambda calls: amended(calls, CALLERS, name, change, draft), create=True)
     click.echo(f"{name} may call {', '.join(made['agents'])}. Its key: assent key create {name}", err=True)
 
 
@@ -84,18 +82,14 @@ def group() -> None:
 def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
     """Make a group, or add members and permissions to one."""
 
-    async def enlarge(calls: RelayCalls) -> dict[str, Any]:
-        known = await _known(calls, GROUPS, name)
-        if known is None:
-            draft = {"name": name, "members": members, "permissions": permissions}
-            return await _made(calls, GROUPS, draft)
-        changed = {
+    def change(known: dict[str, Any]) -> dict[str, Any]:
+        return {
             "members": _with(known["members"], members),
             "permissions": _with(known["permissions"], permissions),
         }
-        return await _changed(calls, GROUPS, name, changed)
 
-    made = in_registry(where, enlarge, create=True)
+    draft = {"name": name, "members": members, "permissions": permissions}
+    made = in_registry(where, lambda calls: amended(calls, GROUPS, name, change, draft), create=True)
     who, what = ", ".join(made["members"]) or "nobody", ", ".join(made["permissions"]) or "nothing"
     click.echo(f"{name}: {who}; may {what}.", err=True)
 
@@ -124,19 +118,47 @@ def list_groups(as_json: bool, **where: Any) -> None:
 def remove_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
     """Remove a group, or only some members or permissions of it."""
 
-    async def lessen(calls: RelayCalls) -> None:
-        if not (members or permissions):
-            await calls.ask("DELETE", f"{GROUPS}/{quoted(name)}")
-            return
-        known = await calls.ask("GET", f"{GROUPS}/{quoted(name)}")
-        changed = {
+    def change(known: dict[str, Any]) -> dict[str, Any]:
+        return {
             "members": _without(known["members"], members),
             "permissions": _without(known["permissions"], permissions),
         }
-        await _changed(calls, GROUPS, name, changed)
+
+    async def lessen(calls: RelayCalls) -> None:
+        if members or permissions:
+            await amended(calls, GROUPS, name, change)
+        else:
+            await calls.ask("DELETE", f"{GROUPS}/{quoted(name)}")
 
     in_registry(where, lessen)
     click.echo(f"Removed {', '.join((*members, *permissions)) or name}.", err=True)
+
+
+async def amended(
+    calls: RelayCalls,
+    path: str,
+    name: str,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    draft: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put what `change` makes of somebody in their place; make the `draft`, if there is one, of nobody.
+
+    What others change at the same moment stays: whoever was removed meanwhile must not come back with this.
+    """
+    known = await _known(calls, path, name)
+    for _ in range(ATTEMPTS):
+        try:
+            if known is not None:
+                return await _put(calls, f"{path}/{quoted(name)}", change(known), known["rev"])
+            if draft is not None:
+                return await _made(calls, path, draft)
+            raise CaseNotFound(f"There is no {name}.")
+        except AssentError as refusal:
+            present = await _known(calls, path, name) if refusal.status == CONFLICT else known
+            if _rev(present) == _rev(known):
+                raise
+            known = present
+    raise RelayConflict(f"Others keep changing {name}; try again.")
 
 
 async def _known(calls: RelayCalls, path: str, name: str) -> dict[str, Any] | None:
@@ -154,9 +176,13 @@ async def _made(calls: RelayCalls, path: str, draft: dict[str, Any]) -> dict[str
     return made
 
 
-async def _changed(calls: RelayCalls, path: str, name: str, draft: dict[str, Any]) -> dict[str, Any]:
-    changed: dict[str, Any] = await calls.ask("PUT", f"{path}/{quoted(name)}", draft)
-    return changed
+async def _put(calls: RelayCalls, path: str, draft: dict[str, Any], rev: int | None) -> dict[str, Any]:
+    put: dict[str, Any] = await calls.put(path, draft, rev=rev)
+    return put
+
+
+def _rev(known: dict[str, Any] | None) -> int | None:
+    return None if known is None else known["rev"]
 
 
 def _with(known: Iterable[str], more: Iterable[str]) -> list[str]:
