@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from assent.cli.main import cli
-from assent.errors import AssentError
+from assent.errors import AssentError, CaseNotFound
 from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.things import HELD, Things
@@ -60,6 +60,33 @@ def test_it_is_decided_once(server: RunningServer, admin: str, held: str) -> Non
     assert isinstance(second.exception, AssentError)
     ended = approval(server, admin, "list", "--status", "REJECTED", "--json").stdout
     assert held in [one["id"] for one in msgspec.json.decode(ended)]
+
+
+def test_a_list_of_all_of_them_says_what_became_of_each(server: RunningServer, admin: str, held: str) -> None:
+    approval(server, admin, "reject", held)
+    header, *lines = approval(server, admin, "list", "--status", "ALL").stdout.splitlines()
+    assert header.split()[:3] == ["ID", "SINCE", "STATUS"]
+    assert [line.split()[3] for line in lines if line.startswith(held)] == ["REJECTED"]
+    assert approval(server, admin, "list", "--status", "EXPIRED").stderr == "There are no such approvals.\n"
+
+
+def test_an_id_that_cannot_be_is_not_said_to_be_a_server_without_a_relay(
+    server: RunningServer, admin: str
+) -> None:
+    for name in ("a/b", "..", ""):
+        assert isinstance(approval(server, admin, "show", name).exception, CaseNotFound)
+
+
+def test_a_key_of_two_lines_is_refused_without_showing_it(server: RunningServer) -> None:
+    refused = approval(server, "assent_key_one\nassent_key_two", "list").exception
+    assert isinstance(refused, AssentError)
+    assert "assent_key" not in refused.message
+
+
+def test_what_is_no_text_is_said_in_a_sentence(server: RunningServer, admin: str, held: str) -> None:
+    refused = approval(server, admin, "reject", held, "--message", "\udce9").exception
+    assert isinstance(refused, AssentError)
+    assert refused.message == "What you wrote is no text in UTF-8."
 
 
 def test_whoever_may_only_look_decides_nothing(server: RunningServer, held: str) -> None:

@@ -157,7 +157,7 @@ def _print(views: list[dict[str, Any]]) -> None:
             place = f"{one['start']}-{one['end']}"
             click.echo(f"  {visible(one['policyName'])}: {what} at {place}: {visible(one['text'][:60])}")
         for one in view["unchecked"]:
-            click.echo(f"  {visible(one['policy'])}: could not be checked, {one['reason']}")
+            click.echo(f"  {visible(one['policy'])}: could not be checked, {visible(one['reason'])}")
         for name in view["notReached"]:
             click.echo(f"  {visible(name)}: not reached")
         if view["outcome"] == Outcome.MASK:

@@ -41,7 +41,8 @@ def add(file: Path, update: str | None, bind: bool, as_json: bool, **where: Any)
         saved = await _saved(calls, policies, as_json=as_json)
         if bind:
             ids = [one["policyId"] for one in saved]
-            await _bind(calls, ids, name=file.stem, level={"bindingLevel": "TENANT"})
+            made = await _bind(calls, ids, name=file.stem, level={"bindingLevel": "TENANT"})
+            click.echo(f"Bound to every message, by {made['id']}.", err=True)
         return saved
 
     saved = at(where, work, create=True)
@@ -94,7 +95,7 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
         return
     for name, value in found.items():
         if name == "bound":
-            click.echo(f"{name:<12} {_where(found)}")
+            click.echo(f"{name:<12} {_where(found, ids=True)}")
         elif value not in (None, ""):
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             click.echo(f"{name:<12} {visible(text)}")
@@ -324,10 +325,13 @@ def _action(policy: dict[str, Any]) -> str:
     return f"{within.get('action', '-')}{state}"
 
 
-def _where(policy: dict[str, Any]) -> str:
+def _where(policy: dict[str, Any], *, ids: bool = False) -> str:
+    """To what it is bound, with the ids by which it is unbound if those are wanted."""
     if policy["origin"] == "settings":
         return "every message, by the settings"
-    return ", ".join(_scope(one) for one in policy["bound"]) or "nothing"
+    return (
+        ", ".join(_scope(one) + (f" by {one['id']}" if ids else "") for one in policy["bound"]) or "nothing"
+    )
 
 
 def _scope(binding: dict[str, Any]) -> str:

@@ -64,17 +64,21 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
     if as_json:
         print_result(page["content"])
         return
+    mixed = status == "ALL"
     rows = [
         (
             one["id"],
             datetime.fromisoformat(one["createdAt"]),
+            *([one["status"]] if mixed else []),
             *map(_cell, _ends(one)),
             _cell(one["policyName"] or one["detectionSource"]),
             _cell(one["agentMessageText"]),
         )
         for one in page["content"]
     ]
-    print_table(("id", "since", "from", "to", "why", "message"), rows, empty="Nothing waits.")
+    header = ("id", "since", *(["status"] if mixed else []), "from", "to", "why", "message")
+    waits = status == "PENDING"
+    print_table(header, rows, empty="Nothing waits." if waits else "There are no such approvals.")
     if not page["last"]:
         click.echo(f"{page['totalElements']} in all; --size shows more.", err=True)
 
@@ -97,8 +101,9 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
             click.echo(f"{label:<12} {visible(str(value))}")
     if found["resolution"] is not None:
         said = found["resolution"]["message"]
-        who = found["resolution"]["resolvedBy"]
+        who = found["resolution"]["resolvedBy"] or "nobody"
         click.echo(visible(f"{'resolved by':<12} {who}" + (f": {said}" if said else "")))
+        click.echo(f"{'resolved at':<12} {found['resolution']['createdAt']}")
     click.echo()
     click.echo(visible(found["agentMessageText"]))
 

@@ -30,6 +30,8 @@ WITHIN_S = 150.0
 RELAYS_NOTHING = (
     "The server at {server} relays nothing yet: set relay.enabled there, or register its first agent there."
 )
+NO_TEXT = "What you wrote is no text in UTF-8."
+KEY = re.compile(r"[\x21-\x7e]+")
 T = TypeVar("T")
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -84,7 +86,7 @@ def place_options(whose: str, server: Decorator = server_option) -> Decorator:
 
 def quoted(name: str) -> str:
     """A stranger's name as one step of a path."""
-    return quote(name, safe="")
+    return quote(name, safe="", errors="replace")
 
 
 async def every(calls: RelayCalls, path: str, **query: str | None) -> list[dict[str, Any]]:
@@ -104,6 +106,8 @@ async def on_server(server: str, key: str | None, tenant: str | None, work: Work
         raise SettingsError("The server's address must be https://… or on loopback: a key travels with it.")
     if not key:
         raise SettingsError("Name a key of the server in ASSENT_KEY or with --key.")
+    if not KEY.fullmatch(key):
+        raise SettingsError("This is no API key: a key is one line of letters, digits and signs.")
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(headers=headers, timeout=WITHIN_S, follow_redirects=False) as http:
         return await work(_OnServer(http, server.rstrip("/"), tenant, api))
@@ -148,7 +152,7 @@ class InFile:
                 member=self._member,
                 path=found,
                 query=_given(query),
-                body=b"" if body is None else msgspec.json.encode(body),
+                body=_encoded(body),
                 if_match=None if rev is None else str(rev),
             )
         )
@@ -175,7 +179,7 @@ class _OnServer:
         return await self._answer("PUT", self._url(path, {}), body, rev)
 
     async def _answer(self, method: str, url: httpx.URL, body: Any, rev: int | None = None) -> Any:
-        content = None if body is None else msgspec.json.encode(body)
+        content = _encoded(body)
         headers = {} if rev is None else {"If-Match": f'"{rev}"'}
         try:
             answer = await self._http.request(method, url, content=content, headers=headers)
@@ -222,5 +226,15 @@ def _plain(answer: Any) -> Any:
     return None if answer is None else msgspec.json.decode(msgspec.json.encode(answer))
 
 
+def _encoded(body: Any) -> bytes:
+    try:
+        return b"" if body is None else msgspec.json.encode(body)
+    except UnicodeEncodeError as error:
+        raise ValidationFailed(NO_TEXT) from error
+
+
 def _given(query: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in query.items() if value is not None}
+    given = {name: value for name, value in query.items() if value is not None}
+    if any("\ud800" <= letter <= "\udfff" for value in given.values() for letter in value):
+        raise ValidationFailed(NO_TEXT)
+    return given

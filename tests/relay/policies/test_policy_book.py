@@ -104,6 +104,14 @@ def test_a_file_is_added_and_bound_in_one_step_and_updated(book: Book):
         book.run("retire", added)
 
 
+def test_whoever_wants_to_unbind_a_policy_is_told_by_what_it_is_bound(book: Book):
+    added = book.run("add", "one.json", "--bind")
+    (told,) = re.findall(r"^Bound to every message, by (binding_\w+)\.$", added.stderr, re.MULTILINE)
+    assert f"bound        every message by {told}\n" in book.run("show", added.stdout.strip()).stdout
+    book.run("unbind", told)
+    assert "bound        nothing\n" in book.run("show", added.stdout.strip()).stdout
+
+
 def test_pairs_are_bound_and_half_pairs_refused(book: Book):
     (added,) = book.run("add", "one.json").stdout.split()
     window = ("--from", "2026-01-01T00:00:00Z", "--to", "2099-01-01T00:00:00Z")
