@@ -1,8 +1,10 @@
 """What every test may ask for: one event loop backend, and a real browser."""
 
 import gc
+import os
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,6 +20,10 @@ settings.load_profile("repeat")
 # A shell ignores Ctrl-C for what it starts in the background, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No test calls anyone whom the world's authorities vouch for, and to read them all takes a client as long as
+# twenty calls: clients here, and in the programs that tests start, trust by default one that nobody is.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
 
 # The address bar of every window loads pages of its own, which cost more than ours. A browser heeds only the
 # last list of features, so those that Playwright turns off stand here too.
