@@ -189,13 +189,13 @@ def test_what_is_logged_carries_no_token_and_no_answer(tmp_path, caplog):
     with running(tmp_path, log_requests=True) as server, server.client(server.api_key) as client:
         hitl = server.open(client, type="input", context={"form": {"fields": [field]}})
         with server.page(hitl) as page:
-            page.post("respond", {"field.pin": "4711-kqzw", "asked": "pin", "action": "submit"})
-            page.post("respond", {"field.pin": "kqzw", "asked": "pin", "action": "submit"})
+            page.post("respond", {"field.pin": "4711-k!zw", "asked": "pin", "action": "submit"})
+            page.post("respond", {"field.pin": "k!zw", "asked": "pin", "action": "submit"})
         assert client.get(hitl["poll_url"]).json()["status"] == "completed"
     ours = [record for record in caplog.records if record.name.startswith("assent")]
     lines = "\n".join(JsonFormatter().format(record) for record in ours)
     assert f"/review/{hitl['case_id']}" in lines
-    for secret in (token_of(hitl), server.api_key, "4711-kqzw", "kqzw"):
+    for secret in (token_of(hitl), server.api_key, "4711-k!zw", "k!zw"):
         assert secret not in lines
 
 

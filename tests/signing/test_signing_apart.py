@@ -25,6 +25,7 @@ IDS = [f"case_{number}" for number in range(MANY)]
 SAYS_READY = r"import sys; sys.stdin.buffer.read(4); print('\0\0\0\1\x90', end='', flush=True)"
 DIES = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read(1000)")
 HANGS = (sys.executable, "-c", f"{SAYS_READY}; sys.stdin.buffer.read()")
+PATIENT = {"patience_s": WITHIN_S}  # a real one may be slow beside busy neighbours
 CANNOT_START = ("/nowhere/python",)
 
 
@@ -44,7 +45,7 @@ def proved(values: Sequence[str], algorithm: str = "ES256") -> list[str]:
 
 @asynccontextmanager
 async def apart(algorithm: str = "ES256", **options: Any) -> AsyncIterator[SigningProcess]:
-    process = SigningProcess(ring(algorithm).current, **options)
+    process = SigningProcess(ring(algorithm).current, **(options or PATIENT))
     try:
         async with asyncio.timeout(WITHIN_S):
             yield process
@@ -101,8 +102,8 @@ class Starts:
         self.processes: list[SigningProcess] = []
 
     def __call__(self, key: SigningKey) -> SigningProcess:
-        options: dict[str, Any] = {"command": self._command} if self._command else {}
-        self.processes.append(SigningProcess(key, patience_s=0.2, **options))
+        options: dict[str, Any] = {"command": self._command, "patience_s": 0.2} if self._command else PATIENT
+        self.processes.append(SigningProcess(key, **options))
         return self.processes[-1]
 
 
