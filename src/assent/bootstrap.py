@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from starlette.routing import Router
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from assent.cases.case import Subject
@@ -35,6 +35,8 @@ from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
 from assent.server.clockwork import Clockwork
 from assent.server.demo import DemoDoor
+from assent.server.inbox_door import InboxDoor
+from assent.server.inbox_pages import InboxPages
 from assent.server.keyring import ApiKeyDoor
 from assent.server.member_api import MemberRoutes
 from assent.server.metrics import Meter
@@ -106,6 +108,11 @@ class Parts:
             observe=self._observe,
         )
         self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=self._now)
+        self._inbox_door: InboxDoor | None = None
+        if authenticate is None:  # whoever brings people of their own has no use for keys of ours
+            self._inbox_door = InboxDoor(
+                keys=self.store, secret=self._secret, clock=self._now, holds=self._reviewed_by
+            )
         self.couriers: dict[str, Courier] = {"webhook": WebhookCourier(self.http)}
         self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
         self.streams = EventStreams(self.desk)
@@ -226,12 +233,26 @@ class Parts:
             replies=self.replies,
             streams=self.streams,
             identify=self._identify,
+            inbox=self._inbox_door,
         )
         static = StaticFiles(look.files)
-        self.router = Router(
-            routes=[*public.routes, *api.routes, *pages.routes, *static.routes], redirect_slashes=False
-        )
+        served = [*public.routes, *api.routes, *pages.routes, *self._inbox_routes(), *static.routes]
+        self.router = Router(routes=served, redirect_slashes=False)
         return self.router
+
+    def _inbox_routes(self) -> list[Route]:
+        if self._inbox_door is None:
+            return []
+        return InboxPages(
+            desk=self.desk,
+            door=self._inbox_door,
+            renderer=self.renderer,
+            replies=self.replies,
+            monotonic=clock.monotonic,
+        ).routes
+
+    async def _reviewed_by(self, principal: Principal) -> str | None:
+        return await self.relay.reviewed_by(principal) if self.relay is not None else None
 
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""

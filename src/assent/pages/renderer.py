@@ -24,7 +24,15 @@ from assent.pages.content import Values, looks
 from assent.pages.diffs import Comparison, compare
 from assent.pages.language import ENGLISH, Language
 from assent.pages.look import Look, plain_look
-from assent.pages.view import ClosedView, HomeView, MessageView, PassOnView, ReviewView
+from assent.pages.view import (
+    ClosedView,
+    HomeView,
+    InboxView,
+    MessageView,
+    PassOnView,
+    ReviewView,
+    SignInView,
+)
 from assent.pages.visible import is_plain, visible
 from assent.protocol.wording import Message, Title
 
@@ -73,6 +81,14 @@ class PageRenderer:
     def home(self, view: HomeView) -> str:
         """The landing page with cases to try."""
         return self._render("home.html", view=view)
+
+    def sign_in(self, view: SignInView) -> str:
+        """Where a person shows their key."""
+        return self._render("sign_in.html", view=view)
+
+    def inbox(self, view: InboxView) -> str:
+        """What waits, or was decided last."""
+        return self._render("inbox.html", view=view)
 
     def docs(self, openapi: dict[str, Any], *, static_url: str) -> str:
         """The HTTP API for people, from its OpenAPI document."""

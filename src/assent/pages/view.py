@@ -77,6 +77,7 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     page_url: str | None = None
     events_url: str | None = None
     undo: Undo | None = None
+    inbox_url: str | None = None
 
 
 class GivenGrant(Struct, frozen=True, kw_only=True):
@@ -105,6 +106,7 @@ class ClosedView(Struct, frozen=True, kw_only=True):
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH
     page_url: str | None = None
+    inbox_url: str | None = None
 
 
 class PassOnView(Struct, frozen=True, kw_only=True):
@@ -127,6 +129,60 @@ class MessageView(Struct, frozen=True, kw_only=True):
     review_url: str | None = None
     language: Language = ENGLISH
     page_url: str | None = None
+    inbox_url: str | None = None
+
+
+class SignInView(Struct, frozen=True, kw_only=True):
+    """Where a person shows the key that opens the inbox."""
+
+    static_url: str
+    sign_in_url: str
+    problem: str | None = None
+    """What was wrong with the key, by its name in the table of problems."""
+    look_again: bool = False
+    language: Language = ENGLISH
+    page_url: str | None = None
+
+
+class InboxRow(Struct, frozen=True, kw_only=True):
+    """One case in the inbox."""
+
+    case_id: str
+    kind: str
+    prompt: str
+    status: str
+    expires_at: datetime
+    service: str | None = None
+    agent: str | None = None
+    closed_at: datetime | None = None
+    outcome: str | None = None
+    person: str | None = None
+
+
+class InboxView(Struct, frozen=True, kw_only=True):
+    """What waits for a person, or what was decided last."""
+
+    static_url: str
+    name: str
+    rows: tuple[InboxRow, ...]
+    kinds: tuple[str, ...]
+    waiting_url: str
+    decided_url: str
+    open_url: str
+    sign_out_url: str
+    first_url: str
+    csrf: str
+    now: datetime
+    decided: bool = False
+    kind: str = ""
+    words: str = ""
+    later: bool = False
+    """Whether this is a page after the first."""
+    next_url: str | None = None
+    state: str = ""
+    """Changes when the list does."""
+    language: Language = ENGLISH
+    page_url: str | None = None
 
 
 class DemoLink(Struct, frozen=True, kw_only=True):
@@ -143,5 +199,6 @@ class HomeView(Struct, frozen=True, kw_only=True):
     static_url: str
     links: tuple[DemoLink, ...] = ()
     docs_url: str | None = None
+    inbox_url: str | None = None
     language: Language = ENGLISH
     page_url: str | None = None

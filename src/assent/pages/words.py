@@ -96,6 +96,25 @@ TYPES: Mapping[str, str] = {
     "held_message": phrase("Held message"),
 }
 
+OTHER_TYPES = phrase("Other questions")
+
+STATES: Mapping[str, str] = {
+    "pending": phrase("new"),
+    "opened": phrase("opened"),
+    "in_progress": phrase("begun"),
+    "completed": phrase("Answered"),
+    "expired": phrase("Nobody answered in time"),
+    "cancelled": phrase("Withdrawn"),
+}
+
+MAKE_A_KEY = "assent key create NAME --scope inbox:all"
+
+SIGN_IN_PROBLEMS: Mapping[str, str] = {
+    "no_key": phrase("Enter your key."),
+    "wrong_key": phrase("This key is not known here, or it has ended. Check that all of it was copied."),
+    "other_key": phrase("This key is for a program and does not open the inbox. Use the one made for you."),
+}
+
 # Why somebody may not want to decide, by the name that the form sends.
 DECLINED: Mapping[str, str] = {
     "not_mine": phrase("This is not mine to decide."),
@@ -130,6 +149,11 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
             "Nothing was recorded."
         ),
         phrase("Open the link from the message you received; what you saved is still there."),
+    ),
+    "signed_out": (
+        phrase("Please sign in again"),
+        phrase("You are no longer signed in, or this page had been open for too long. Nothing was recorded."),
+        phrase("Go to the inbox and do it once more."),
     ),
     "not_found": (
         phrase("There is nothing here"),

@@ -4,7 +4,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-ALL_SCOPES = ("cases:write", "cases:read", "admin")
+INBOX = "inbox"
+"""Lets a person decide what the key's own principal asks."""
+INBOX_ALL = "inbox:all"
+"""Lets a person decide what anyone asks here."""
+ALL_SCOPES = ("cases:write", "cases:read", INBOX, INBOX_ALL, "admin")
 
 
 class Principal(Struct, frozen=True, kw_only=True):

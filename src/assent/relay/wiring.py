@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from assent.desk.owed import RELAY
 from assent.desk.review_desk import ReviewDesk
-from assent.errors import SettingsError
+from assent.errors import NotPermitted, SettingsError
 from assent.ports.courier import Courier
+from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.relay.access import Access
 from assent.relay.api.agents import AgentsApi
-from assent.relay.api.approvals import ApprovalApi
+from assent.relay.api.approvals import ApprovalApi, approvals
 from assent.relay.api.audit import AuditApi
 from assent.relay.api.bindings import BindingApi
 from assent.relay.api.callers import CallersApi
@@ -37,7 +38,7 @@ from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.directory import Directory
 from assent.relay.enrolment import Enrolment
 from assent.relay.holds.holding import Holding
-from assent.relay.holds.holds import Holds
+from assent.relay.holds.holds import Holds, owner_of
 from assent.relay.inspection import Inspector, PassEverything
 from assent.relay.judging import Judge
 from assent.relay.limits import limits_from
@@ -195,6 +196,15 @@ class Relay:
             *AuditApi(world.store, self.trail, now=world.now).routes(),
             *TenantApi(self.keeping, self.trail).routes(),
         ]
+
+    async def reviewed_by(self, principal: Principal) -> str | None:
+        """Whose cases a principal may read and decide through the approvals API; None: nobody's."""
+        try:
+            member = await self.members.membership(principal)
+        except NotPermitted:
+            return None
+        may = {approvals.read, approvals.write} <= member.permissions
+        return owner_of(member.tenant).name if may else None
 
     def concerns(self) -> list[str]:
         """What an operator should look at, without any tenant's name: whoever asks may be anyone."""

@@ -46,6 +46,7 @@ TOPS = frozenset(
         "audit",
         "docs",
         "healthz",
+        "inbox",
         "metrics",
         "openapi.json",
         "readyz",

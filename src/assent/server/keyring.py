@@ -35,12 +35,18 @@ class ApiKeyDoor:
         return self._remember(digest, await self._store.api_key(digest), now)
 
     def _remember(self, digest: str, key: ApiKey | None, now: datetime) -> Principal:
-        if key is None or not key.valid(now):
-            self._known.pop(digest, None)
-            raise InvalidToken("This API key is not known, has expired or was revoked.")
-        principal = Principal(name=key.name, scopes=frozenset(key.scopes))
+        self._known.pop(digest, None)
+        principal = principal_of(key, now)
         until = now + TRUST_FOR
         if len(self._known) >= CACHE_SIZE:
             self._known.clear()
-        self._known[digest] = (principal, min(until, key.expires_at or until))
+        ends_at = key.expires_at if key is not None else None
+        self._known[digest] = (principal, min(until, ends_at or until))
         return principal
+
+
+def principal_of(key: ApiKey | None, now: datetime) -> Principal:
+    """The principal of a key that holds at this moment; raises InvalidToken for any other."""
+    if key is None or not key.valid(now):
+        raise InvalidToken("This API key is not known, has expired or was revoked.")
+    return Principal(name=key.name, scopes=frozenset(key.scopes))

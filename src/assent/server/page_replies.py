@@ -42,8 +42,9 @@ class PageReplies:
     def __init__(self, addresses: Addresses, look: Look | None = None) -> None:
         base = urlsplit(addresses.base)
         worn = look or plain_look()
-        self._secure = base.scheme == "https"
+        self.secure = base.scheme == "https"
         self.prefix = base.path
+        self.inbox_address = f"{self.prefix}/inbox"
         self.static_url = f"{self.prefix}/static/{fingerprint(worn.files)}"
         self.languages = PageLanguages(worn.languages)
         self._style = FirstStyle(self.static_url, worn.files)
@@ -89,7 +90,7 @@ class PageReplies:
             value,
             max_age=REMEMBER_S,
             path=f"{self.prefix}/",
-            secure=self._secure,
+            secure=self.secure,
             httponly=True,
             samesite="lax",
         )
@@ -107,7 +108,7 @@ class PageReplies:
             cookie,
             max_age=int(LAST_FOR.total_seconds()),
             path=self.address(case_id),
-            secure=self._secure,
+            secure=self.secure,
             httponly=True,
             samesite="lax",
         )

@@ -96,6 +96,7 @@ class PageViews:
             page_url=page,
             events_url=f"{page}/events",
             undo=undo_of(offer.context),
+            inbox_url=self._replies.inbox_address if session.key_name else None,
         )
         return await self._replies.drawn(self._renderer.review_parts(view), status=status, language=language)
 
@@ -139,6 +140,7 @@ class PageViews:
             rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
             language=language,
             page_url=page,
+            inbox_url=self._replies.inbox_address if session and session.key_name else None,
         )
         return await self._replies.drawn(self._renderer.closed_parts(view), status=status, language=language)
 
@@ -174,7 +176,9 @@ class PageViews:
         )
         return self._replies.page(self._renderer.pass_on(view), language=language)
 
-    def message(self, name: str, status: int, case_id: str, language: Language) -> Response:
+    def message(
+        self, name: str, status: int, case_id: str, language: Language, *, from_inbox: bool = False
+    ) -> Response:
         """One thing to say, and where to go next."""
         view = MessageView(
             name=name,
@@ -182,5 +186,6 @@ class PageViews:
             review_url=self._replies.address(case_id),
             language=language,
             page_url=self._replies.address(case_id),
+            inbox_url=self._replies.inbox_address if from_inbox else None,
         )
         return self._replies.page(self._renderer.message(view), status=status, language=language)

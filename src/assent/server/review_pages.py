@@ -38,13 +38,14 @@ from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
 from assent.reviews.turn import Turn
 from assent.server.drafts import Drafts
+from assent.server.inbox_door import InboxDoor
 from assent.server.page_replies import PageReplies
 from assent.server.page_views import Filled, PageViews
 from assent.server.prefill import Prefill
 from assent.server.public import json_response
-from assent.server.sessions import CaseSessions
+from assent.server.sessions import CaseSession, CaseSessions
 from assent.server.streams import EventStreams, StreamResponse
-from assent.server.visits import Visit, Visits
+from assent.server.visits import Visit, Visits, came_from_inbox
 from assent.server.wire import Disconnected, bearer_token, decode, describe_error, read_body
 
 LONGEST_NOTE = 2000
@@ -79,11 +80,12 @@ class ReviewPages:
         replies: PageReplies,
         streams: EventStreams,
         identify: Identify | None = None,
+        inbox: InboxDoor | None = None,
     ) -> None:
         self._desk = desk
         self._streams = streams
         self._identify = identify
-        self._visits = Visits(desk, sessions)
+        self._visits = Visits(desk, sessions, inbox)
         self._kind = kind
         self._prefill = prefill
         self._replies = replies
@@ -128,7 +130,7 @@ class ReviewPages:
             case, link = await self._desk.admit(case_id, token)
             return self._replies.enter(case.id, self._visits.begin(case, link), await self._resumed(case))
         case, offer = await self._desk.shown(case_id)
-        session = self._visits.session(request, case)
+        session = await self._visits.session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
             return await self._views.closed(case, offer, language, session=session)
         saved, step = await self._saved(case, offer)
@@ -147,7 +149,7 @@ class ReviewPages:
     async def events(self, request: Request) -> Response:
         """What becomes of the question, for the page that has it open: that it closed and how, no more."""
         case, _ = await self._desk.shown(request.path_params["case_id"])
-        self._visits.session(request, case)
+        await self._visits.session(request, case)
         return StreamResponse(self._streams, case)
 
     async def opened(self, request: Request) -> Response:
@@ -233,7 +235,8 @@ class ReviewPages:
             data=turn.values if turn.data is None else turn.data,
             path="browser_submit",
             actor=visit.session.actor,
-            responded_by=await self._person(request),
+            submitted_via="inbox" if visit.session.key_name else None,
+            responded_by=await self._person(request, visit.session),
             replay_digest=replays.digest(visit.case.id, key) if key else None,
         )
         try:
@@ -269,9 +272,12 @@ class ReviewPages:
             return Response(flat, status, {"cache-control": "no-store", **headers}, "application/json")
         return json_response(poll_response(case))
 
-    async def _person(self, request: Request) -> RespondedBy | None:
-        """Who answers, where the service knows its people; a link alone tells nobody's name."""
-        return await self._identify(request) if self._identify else None
+    async def _person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
+        """Who answers, where the service knows its people, or the inbox does; a link tells nobody's name."""
+        known = await self._identify(request) if self._identify else None
+        if known is None and session is not None and session.key_name is not None:
+            return RespondedBy(name=session.key_name)
+        return known
 
     async def _saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
         """What the form starts from: fetched defaults under what the person saved."""
@@ -328,7 +334,8 @@ class ReviewPages:
 
     def _message(self, request: Request, name: str, status: int) -> Response:
         case_id = request.path_params.get("case_id", "")
-        return self._views.message(name, status, case_id, self._language(request))
+        from_inbox = came_from_inbox(request)
+        return self._views.message(name, status, case_id, self._language(request), from_inbox=from_inbox)
 
 
 # The first match names the page; what is not here is ours to answer for and is logged.

@@ -22,11 +22,13 @@ class CaseSession(Struct, frozen=True, kw_only=True):
     case_id: str
     link: str
     csrf: str
+    key_name: str | None = None
+    """Whose key opened the case from the inbox; then there is no link."""
 
     @property
     def actor(self) -> str:
-        """How the log names whoever holds this link."""
-        return f"link:{self.link[:8]}"
+        """How the log names whoever holds this link, or the key."""
+        return f"link:{self.link[:8]}" if self.key_name is None else f"key:{self.key_name}"
 
 
 class CaseSessions:
@@ -46,7 +48,7 @@ class CaseSessions:
         if len(parts) != 3 or not (parts[1].isascii() and parts[1].isdigit() and len(parts[1]) < 13):
             return None
         link, ends, mac = parts
-        if not _same(mac, self._mac("session", case.id, link, ends)):
+        if not same(mac, self._mac("session", case.id, link, ends)):
             return None
         held = next((digest for digest in case.review_digests if digest[:32] == link), None)
         if held is None or now >= datetime.fromtimestamp(int(ends), UTC):
@@ -55,13 +57,19 @@ class CaseSessions:
 
     def csrf_holds(self, session: CaseSession, presented: str) -> bool:
         """Whether a form came from a page we showed in this session."""
-        return _same(presented, session.csrf)
+        return same(presented, session.csrf)
 
     def _mac(self, *parts: str) -> str:
-        return hmac.new(self._key, _bytes("\n".join(parts)), hashlib.sha256).hexdigest()
+        return seal(self._key, *parts)
 
 
-def _same(presented: str, expected: str) -> bool:
+def seal(key: bytes, *parts: str) -> str:
+    """A mark on these parts that only this server can make."""
+    return hmac.new(key, _bytes("\n".join(parts)), hashlib.sha256).hexdigest()
+
+
+def same(presented: str, expected: str) -> bool:
+    """Whether two marks are equal, told in constant time."""
     return hmac.compare_digest(_bytes(presented), _bytes(expected))
 
 

@@ -9,6 +9,8 @@ from assent.cases.case import Case, Offer
 from assent.desk.access import require_review_token
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import InvalidSubmission, InvalidToken, SessionEnded
+from assent.server import inbox_door
+from assent.server.inbox_door import FROM_INBOX, InboxDoor
 from assent.server.sessions import COOKIE, CaseSession, CaseSessions
 from assent.server.wire import read_body
 
@@ -36,19 +38,25 @@ class Visit(Struct, frozen=True, kw_only=True):
 
 
 class Visits:
-    """Lets in whoever came by a link."""
+    """Lets in whoever came by a link, or from the inbox."""
 
-    def __init__(self, desk: ReviewDesk, sessions: CaseSessions) -> None:
+    def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxDoor | None = None) -> None:
         self._desk = desk
         self._sessions = sessions
+        self._inbox = inbox
 
     def begin(self, case: Case, link: str) -> str:
         """The cookie that stands for this link from now on."""
         return self._sessions.begin(case.id, link, self._desk.now())
 
-    def session(self, request: Request, case: Case) -> CaseSession:
+    async def session(self, request: Request, case: Case) -> CaseSession:
         """The session at this case; raises SessionEnded when there is none."""
-        session = self._sessions.read(case, request.cookies.get(COOKIE), self._desk.now())
+        cookie = request.cookies.get(COOKIE)
+        if came_from_inbox(request) and self._inbox is not None:
+            signed_in = request.cookies.get(inbox_door.COOKIE)
+            session = await self._inbox.case_session(case, cookie or "", signed_in)
+        else:
+            session = self._sessions.read(case, cookie, self._desk.now())
         if session is None:
             raise SessionEnded()
         return session
@@ -62,7 +70,7 @@ class Visits:
             if token is not None:
                 require_review_token(case, token)
             else:
-                self.session(request, case)
+                await self.session(request, case)
         except InvalidToken:
             return None
         return case
@@ -70,12 +78,17 @@ class Visits:
     async def visit(self, request: Request) -> Visit:
         """What a page of ours posted; raises SessionEnded for any other sender."""
         case, offer = await self._desk.shown(request.path_params["case_id"])
-        session = self.session(request, case)
+        session = await self.session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
         visit = Visit(case=case, offer=offer, session=session, pairs=read_form(body))
         if not self._sessions.csrf_holds(session, visit.value("csrf") or ""):
             raise SessionEnded()
         return visit
+
+
+def came_from_inbox(request: Request) -> bool:
+    """Whether this page was opened from the inbox, as its cookie claims."""
+    return (request.cookies.get(COOKIE) or "").startswith(FROM_INBOX)
 
 
 def read_form(body: bytes) -> Pairs:

@@ -17,6 +17,7 @@ const MODULES = {
   "[data-keep]": "./keep.js",
   "[data-send]": "./send.js",
   "[data-handover]": "./handover.js",
+  "[data-inbox]": "./inbox.js",
 };
 
 export async function enhance(page) {

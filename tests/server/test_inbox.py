@@ -1,0 +1,454 @@
+"""The inbox: signing in and out, the list, and the way to a case and back."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import chain
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.routing import Route
+
+from assent.desk.api_keys import create_key, revoke_key
+from assent.embed import Assent
+from assent.server import inbox_door, sessions
+from assent.server.inbox_pages import SIGN_INS_PER_MINUTE
+from tests.server.inboxes import INBOX, InboxPerson, cases_on, closing, link_named, person
+from tests.server.running import RunningServer, running
+
+
+@pytest.fixture
+def key(server: RunningServer) -> str:
+    return server.create_key("ada", "inbox:all")
+
+
+@pytest.fixture
+def ada(server: RunningServer, key: str) -> Iterator[InboxPerson]:
+    with person(server, key) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("inbox")) as server:
+        yield server
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Iterator[RunningServer]:
+    """A server of this test's own."""
+    with running(tmp_path) as server:
+        yield server
+
+
+def key_id(server: RunningServer, name: str) -> str:
+    return next(one.id for one in server.run(server.parts.store.api_keys()) if one.name == name)
+
+
+# Signing in
+
+
+def test_whoever_has_not_signed_in_sees_nothing_but_the_place_to_do_so(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    hitl = server.open(client, prompt="Is this a secret?")
+    with person(server) as stranger:
+        text = stranger.look()
+    assert 'name="key"' in text
+    assert "Is this a secret?" not in text
+    assert hitl["case_id"] not in text
+
+
+def test_a_key_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_get(
+    server: RunningServer, key: str
+) -> None:
+    with server.client() as client:
+        response = client.post(f"{INBOX}/sign-in", data={"key": f"  {key}\n"})
+    assert (response.status_code, response.headers["location"]) == (303, INBOX)
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith(f"{inbox_door.COOKIE}=")
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert key not in str(response.headers)
+    assert response.headers["cache-control"] == "no-store"
+
+
+def test_a_key_that_is_wrong_or_missing_opens_nothing_and_says_so(server: RunningServer) -> None:
+    for presented, words in {
+        "assent_wrong": "not known here",
+        "": "Enter your key",
+        "é" * 50: "not known",
+    }.items():
+        with person(server) as stranger:
+            response = stranger.sign_in(presented)
+            assert response.status_code == 401
+            assert words in response.text
+            assert (
+                "set-cookie" not in response.headers
+                or inbox_door.COOKIE not in response.headers["set-cookie"]
+            )
+            assert not stranger.signed_in
+            if presented:
+                assert presented not in response.text
+
+
+@pytest.mark.parametrize("scopes", [("cases:write", "cases:read"), ("admin",), ("cases:read",)])
+def test_a_key_for_programs_does_not_open_the_inbox_not_even_an_administrators(
+    server: RunningServer, scopes: tuple[str, ...]
+) -> None:
+    with person(server) as program:
+        response = program.sign_in(server.create_key("program", *scopes))
+        assert response.status_code == 403
+        assert "does not open the inbox" in response.text
+        assert not program.signed_in
+
+
+def test_a_revoked_key_signs_nobody_in_and_ends_its_sessions_at_once(lone: RunningServer) -> None:
+    key = lone.create_key("ada", "inbox:all")
+    with lone.client(lone.api_key) as agent, person(lone, key) as ada:
+        hitl = lone.open(agent)
+        page = ada.page(hitl["case_id"])
+        assert ada.signed_in
+        csrf = ada.csrf()
+        lone.run(revoke_key(lone.parts.store, key_id(lone, "ada"), lone.clock()))
+        assert not ada.signed_in
+        assert ada.sign_in(key).status_code == 401
+        for path in ("open", "sign-out"):
+            refused = ada.client.post(f"{INBOX}/{path}", data={"csrf": csrf, "case": hitl["case_id"]})
+            assert refused.status_code == 401
+            assert "Please sign in again" in refused.text
+        # What was opened before is closed too: the page, and the answer on it.
+        assert ada.client.get(page.response.url).status_code == 401
+        late = page.post("respond", {"action": "confirm"}).response
+        assert late.status_code == 401
+        assert link_named(late.text, "Back to the inbox") == INBOX
+        assert agent.get(hitl["poll_url"]).json()["status"] == "opened"
+
+
+def test_a_key_that_ends_takes_its_sessions_along(lone: RunningServer) -> None:
+    made = create_key(
+        lone.parts.store, "ada", now=lone.clock(), scopes=("inbox",), expires_for=timedelta(hours=1)
+    )
+    key = lone.run(made)
+    with person(lone, key) as ada:
+        lone.advance(minutes=59)
+        assert ada.signed_in
+        lone.advance(minutes=1)
+        assert not ada.signed_in
+        assert ada.sign_in(key).status_code == 401
+
+
+def test_a_session_ends_after_half_a_day(lone: RunningServer) -> None:
+    with person(lone, lone.create_key("ada", "inbox")) as ada:
+        lone.clock.advance(sessions.LAST_FOR - timedelta(seconds=2))
+        assert ada.signed_in
+        lone.advance(seconds=2)
+        assert not ada.signed_in
+
+
+def test_no_part_of_a_cookie_can_be_changed(server: RunningServer, key: str, ada: InboxPerson) -> None:
+    cookie = ada.client.cookies[inbox_door.COOKIE]
+    assert key not in cookie
+    forged = [
+        cookie[:place] + ("0" if cookie[place] != "0" else "1") + cookie[place + 1 :]
+        for place in range(0, 140, 7)
+    ]
+    for one in [*forged, "", "..", "x.1.y", cookie.upper(), f"{cookie}0"]:
+        with server.client(cookies={inbox_door.COOKIE: one}) as stranger:
+            assert "sign-out" not in stranger.get(INBOX).text, one
+
+
+def test_signing_out_closes_the_inbox_and_the_pages_that_were_opened_from_it(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    page = ada.page(server.open(client)["case_id"])
+    left = ada.client.post(f"{INBOX}/sign-out", data={"csrf": ada.csrf()})
+    assert 'name="key"' in left.text
+    assert not ada.signed_in
+    assert ada.client.get(page.response.url).status_code == 401
+    assert page.post("respond", {"action": "confirm"}).response.status_code == 401
+
+
+def test_too_many_attempts_from_one_place_are_refused_for_a_while(lone: RunningServer) -> None:
+    key = lone.create_key("ada", "inbox")
+    with person(lone) as guesser:
+        answers = [guesser.sign_in(f"assent_{n}") for n in range(SIGN_INS_PER_MINUTE)]
+        assert {answer.status_code for answer in answers} == {401}
+        tries = (guesser.sign_in(key if n % 2 else "assent_x") for n in range(100 * SIGN_INS_PER_MINUTE))
+        refused = next(answer for answer in tries if answer.status_code == 429)
+        assert "Too many requests came at once" in refused.text
+        assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_the_key_is_in_no_log(
+    server: RunningServer, key: str, ada: InboxPerson, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    ada.sign_in(key)
+    ada.sign_in(f"{key}x")
+    assert key not in caplog.text
+
+
+# Forms of other sites
+
+
+def test_a_form_without_the_right_token_does_nothing(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    hitl = server.open(client)
+    with person(server, server.create_key("ben", "inbox:all")) as ben:
+        foreign = ben.csrf()
+    good = ada.csrf()
+    assert len({foreign, good, ""}) == 3
+    for csrf in ("", "x", foreign, good[:-1], good.upper()):
+        for path in ("open", "sign-out"):
+            refused = ada.client.post(f"{INBOX}/{path}", data={"csrf": csrf, "case": hitl["case_id"]})
+            assert refused.status_code == 401
+    assert ada.signed_in
+    assert client.get(hitl["poll_url"]).json()["status"] == "pending"
+
+
+@pytest.mark.parametrize("path", ["sign-in", "open", "sign-out"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_a_form_on_another_site_does_nothing(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson, key: str, path: str, site: str
+) -> None:
+    hitl = server.open(client)
+    data = {"csrf": ada.csrf(), "case": hitl["case_id"], "key": key}
+    refused = ada.client.post(f"{INBOX}/{path}", data=data, headers={"sec-fetch-site": site})
+    assert refused.status_code == 401
+    assert ada.signed_in
+    assert client.get(hitl["poll_url"]).json()["status"] == "pending"
+
+
+def test_a_page_from_the_inbox_takes_no_answer_without_its_own_token(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    hitl = server.open(client)
+    page = ada.page(hitl["case_id"])
+    inboxes = ada.csrf()
+    for csrf in ("", "x", inboxes):
+        assert page.post("respond", {"action": "confirm", "csrf": csrf}).response.status_code == 401
+    assert client.get(hitl["poll_url"]).json()["status"] == "opened"
+
+
+def test_the_inbox_is_asked_for_once_more_when_another_site_led_here(server: RunningServer) -> None:
+    with server.client() as client:
+        led = client.get(INBOX, headers={"sec-fetch-site": "cross-site"}).text
+        own = client.get(INBOX, headers={"sec-fetch-site": "same-origin"}).text
+    assert f'http-equiv="refresh" content="0; url={INBOX}"' in led
+    assert "http-equiv" not in own
+
+
+# The list
+
+
+def test_looking_changes_nothing(server: RunningServer, client: httpx.Client, ada: InboxPerson) -> None:
+    hitl = server.open(client)
+    for path in (INBOX, f"{INBOX}?show=decided", f"{INBOX}/open", f"{INBOX}/sign-out", f"{INBOX}/sign-in"):
+        assert ada.client.get(path, params={"case": hitl["case_id"]}).status_code == 200
+        assert ada.client.head(path).status_code == 200
+    assert ada.signed_in
+    assert client.get(hitl["poll_url"]).json()["status"] == "pending"
+
+
+def test_the_most_urgent_comes_first_and_tells_what_it_is(lone: RunningServer) -> None:
+    with lone.client(lone.api_key) as agent, person(lone, lone.create_key("ada", "inbox:all")) as ada:
+        later = lone.open(
+            agent, prompt="Water the <b>plants</b>?", timeout="3h", service="Garden", agent="Hose"
+        )
+        sooner = lone.open(agent, prompt="Feed the cat?", timeout="1h")
+        assert ada.listed() == [sooner["case_id"], later["case_id"]]
+        text = ada.look()
+    assert "Water the &lt;b&gt;plants&lt;/b&gt;?" in text
+    for words in ("Confirmation · new", "from <bdi>Garden</bdi>", "through <bdi>Hose</bdi>", "in 3 hours"):
+        assert words in text
+    assert later["review_url"].partition("token=")[2] not in text
+
+
+def test_what_is_answered_overdue_or_withdrawn_waits_no_more_and_is_found_among_the_decided(
+    lone: RunningServer,
+) -> None:
+    with lone.client(lone.api_key) as agent, person(lone, lone.create_key("ada", "inbox:all")) as ada:
+        assert "Nothing waits for you" in ada.look()
+        assert "Nothing was decided lately" in ada.look(show="decided")
+        answered, withdrawn, overdue, open_still = (
+            lone.open(agent, timeout=time) for time in ("9h", "9h", "1h", "9h")
+        )
+        ada.page(answered["case_id"]).post("respond", {"action": "confirm"})
+        lone.advance(minutes=5)
+        agent.post(
+            withdrawn["cancel_url"]
+            if "cancel_url" in withdrawn
+            else f"/v1/reviews/{withdrawn['case_id']}/cancel"
+        )
+        lone.advance(hours=1)
+        assert ada.listed() == [open_still["case_id"]]
+        lone.sweep()
+        assert ada.listed() == [open_still["case_id"]]
+        assert ada.listed(show="decided") == [one["case_id"] for one in (overdue, withdrawn, answered)]
+        text = ada.look(show="decided")
+    for words in ("<b>Confirmed</b>", "<b>Withdrawn</b>", "<b>Nobody answered in time</b>", "<bdi>ada</bdi>"):
+        assert words in text
+
+
+def test_pages_follow_each_other_without_gaps(lone: RunningServer) -> None:
+    with lone.client(lone.api_key) as agent, person(lone, lone.create_key("ada", "inbox:all")) as ada:
+        asked = [lone.open(agent, timeout=f"{60 + n % 7}m")["case_id"] for n in range(60)]
+        seen, address = [], INBOX
+        while True:
+            text = ada.client.get(address).text
+            seen.append(cases_on(text))
+            found = link_named(text, "Show more")
+            if found is None:
+                break
+            address = found
+        assert [len(page) for page in seen] == [25, 25, 10]
+        assert sorted(chain.from_iterable(seen)) == sorted(asked)
+        assert link_named(text, "Back to the beginning") == INBOX
+
+
+def test_questions_are_found_by_kind_and_by_words(lone: RunningServer) -> None:
+    with lone.client(lone.api_key) as agent, person(lone, lone.create_key("ada", "inbox:all")) as ada:
+        cat = lone.open(agent, prompt="Feed the cat?", service="Animals")
+        own = lone.open(agent, type="x-stroke", prompt="Stroke the Cat?", actions=["purr", "flee"])
+        gate = lone.open(agent, type="approval", prompt="Close the gate?", context={"artifact": "A gate"})
+        every = {one["case_id"] for one in (cat, own, gate)}
+        assert set(ada.listed()) == every
+        assert set(ada.listed(kind="approval")) == {gate["case_id"]}
+        assert set(ada.listed(kind="other")) == {own["case_id"]}
+        assert set(ada.listed(words="CAT the")) == {cat["case_id"], own["case_id"]}
+        assert set(ada.listed(words="animals")) == {cat["case_id"]}
+        assert set(ada.listed(words="cat", kind="confirmation")) == {cat["case_id"]}
+        assert "Nothing here fits what you look for." in ada.look(words='"><script>')
+        for strange in (
+            {"kind": "nonsense"},
+            {"after": "x"},
+            {"after": "9" * 40},
+            {"after": "-1.x"},
+            {"show": "?"},
+        ):
+            assert set(ada.listed(**strange)) == every
+
+
+def test_a_list_that_did_not_change_is_not_sent_again(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    first = ada.client.get(INBOX)
+    again = ada.client.get(INBOX, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    server.open(client)
+    changed = ada.client.get(INBOX, headers={"if-none-match": first.headers["etag"]})
+    assert changed.status_code == 200
+
+
+def test_pages_of_the_inbox_are_private(server: RunningServer, ada: InboxPerson) -> None:
+    with server.client() as stranger:
+        pages = [ada.client.get(INBOX), stranger.get(INBOX), stranger.post(f"{INBOX}/open")]
+    for page in pages:
+        assert page.headers["cache-control"] == "no-store"
+        assert page.headers["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        assert page.headers["x-robots-tag"] == "noindex, nofollow"
+
+
+# To a case and back
+
+
+def test_a_case_is_opened_without_a_token_in_any_address_and_the_log_says_by_whom(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    hitl = server.open(client)
+    page = ada.page(hitl["case_id"])
+    assert [step.headers["location"] for step in page.response.history] == [f"/review/{hitl['case_id']}"]
+    assert page.response.url.query == b""
+    event = closing(server, hitl["case_id"])
+    assert (event.type, event.actor) == ("review.opened", "key:ada")
+    assert link_named(page.text, "Back to the inbox") == INBOX
+
+
+def test_an_answer_from_the_inbox_names_the_key_that_gave_it(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    hitl = server.open(client)
+    done = ada.page(hitl["case_id"]).post("respond", {"action": "confirm"})
+    assert "Answered by <bdi>ada</bdi>." in done.text
+    assert link_named(done.text, "Back to the inbox") == INBOX
+    poll = client.get(hitl["poll_url"]).json()
+    assert poll["responded_by"] == {"name": "ada"}
+    assert poll["submission_context"]["submitted_via"] == "inbox"
+    event = closing(server, hitl["case_id"])
+    assert (event.type, event.actor) == ("review.completed", "key:ada")
+
+
+def test_whoever_came_by_a_link_learns_nothing_of_the_inbox(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    hitl = server.open(client)
+    with server.page(hitl) as page:
+        assert INBOX not in page.text
+        done = page.post("respond", {"action": "confirm"})
+        assert INBOX not in done.text
+    assert "responded_by" not in client.get(hitl["poll_url"]).json()
+
+
+def test_a_page_is_opened_by_its_button_alone_and_not_by_its_address(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    first, second = server.open(client), server.open(client)
+    ada.page(first["case_id"])
+    assert ada.client.get(f"/review/{second['case_id']}").status_code == 401
+    admitted = next(c for c in ada.client.cookies.jar if c.name == sessions.COOKIE)
+    crossed = {
+        inbox_door.COOKIE: ada.client.cookies[inbox_door.COOKIE],
+        sessions.COOKIE: admitted.value or "",
+    }
+    with server.client(cookies=crossed) as thief:
+        assert thief.get(f"/review/{first['case_id']}").status_code == 200
+        assert thief.get(f"/review/{second['case_id']}").status_code == 401
+
+
+def test_two_people_who_answer_are_told_who_was_first(server: RunningServer, client: httpx.Client) -> None:
+    hitl = server.open(client)
+    with (
+        person(server, server.create_key("ben", "inbox:all")) as ben,
+        person(server, server.create_key("cleo", "inbox:all")) as cleo,
+    ):
+        pages = ben.page(hitl["case_id"]), cleo.page(hitl["case_id"])
+        pages[0].post("respond", {"action": "confirm"})
+        beaten = pages[1].post("respond", {"action": "cancel"})
+    assert beaten.response.status_code == 409
+    assert link_named(beaten.text, "Back to the inbox") == INBOX
+    assert client.get(hitl["poll_url"]).json()["responded_by"] == {"name": "ben"}
+
+
+def test_a_closed_case_can_be_looked_at_again(
+    server: RunningServer, client: httpx.Client, ada: InboxPerson
+) -> None:
+    hitl = server.open(client)
+    with server.page(hitl) as page:
+        page.post("respond", {"action": "confirm"})
+    assert "Answered by someone with the link to it." in ada.page(hitl["case_id"]).text
+
+
+def test_a_server_with_people_of_its_own_has_no_inbox(tmp_path: Path) -> None:
+    async def served() -> list[str]:
+        app = Assent(base_url="http://127.0.0.1:1", db=str(tmp_path / "a.db"), authenticate=lambda _: "acme")
+        async with app.lifespan():
+            return [route.path for route in (await app.parts()).router.routes if isinstance(route, Route)]
+
+    paths = asyncio.run(served())
+    assert "/review/{case_id}" in paths
+    assert not [path for path in paths if path.startswith(INBOX)]
+
+
+def test_the_words_of_every_language_are_there(server: RunningServer, key: str) -> None:
+    titles = set()
+    for code in ("en", "de", "es", "fr", "zh", "ar"):
+        with person(server, key) as somebody:
+            text = somebody.look(lang=code)
+            assert f'lang="{code}"' in text
+            titles.update(re.findall(r"<h1>([^<]+)</h1>", text))
+    assert len(titles) == 6
