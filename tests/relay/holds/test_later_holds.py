@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from a2a.types.a2a_pb2 import Task, TaskState
 
 from assent.ports.relay_store import HoldFilter
 from tests.relay.a2a.sdk_agent import SdkAgent
@@ -20,9 +21,11 @@ from tests.relay.holds.holding import (
 )
 from tests.relay.holds.test_held_streams import PATIENCE_S
 from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.relay.things import message_of
 from tests.server.running import RunningServer
 
 TIMEOUT = {"relay_reason": "TIMEOUT"}
+ASKED = TaskState.TASK_STATE_INPUT_REQUIRED
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +130,23 @@ def test_a_refused_reply_cancels_the_task_that_it_was_for(agent: SdkAgent, hasty
             assert agent.executor.canceled == before + 1
 
     asyncio.run(run())
+
+
+def test_what_was_approved_in_one_task_is_held_in_another_that_only_refers_to_it(
+    agent: SdkAgent, hasty: RunningServer
+) -> None:
+    async def run() -> Task:
+        async with errand(hasty, agent="frank") as made:
+            [sent] = await made.send("ask for a tulip")
+            settled(hasty, decide(hasty, sent.task.id))
+            return await task_of(made, sent.task.id)
+
+    approved = asyncio.run(run())
+    assert approved.status.state == ASKED
+    call = message_of("ask for a tulip", "m-again")
+    call["params"]["message"]["referenceTaskIds"] = [approved.id]
+    with hasty.client(hasty.api_key, verify=False) as client:
+        answer = client.post("/relay/v1/agents/frank", json=call, headers={"A2A-Version": "1.0"}).json()
+    task = answer["result"]["task"]
+    assert task.get("metadata", {}).get("policy_name") == "No tulip"
+    assert task["id"] != approved.id

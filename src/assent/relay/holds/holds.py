@@ -35,7 +35,7 @@ from assent.relay.holds.asking import (
 from assent.relay.holds.backlog import Backlog, BacklogFull
 from assent.relay.holds.body import DetectionSource
 from assent.relay.holds.envelope import freeze_call, freeze_reply
-from assent.relay.holds.places import Places
+from assent.relay.holds.places import Places, task_of
 from assent.relay.holds.taking import Taking
 from assent.relay.inspection import Answered, Exchange, Refused
 from assent.relay.policies.evaluation import Evaluation
@@ -89,10 +89,9 @@ class Holds:
 
     async def approved(self, exchange: Exchange) -> frozenset[str]:
         """See `Holder`."""
-        named = [exchange.task_id]
-        named += exchange.call.task_ids if exchange.reply is None else [exchange.reply.task_id]
+        about = task_of(exchange.call) if exchange.reply is None else exchange.reply.task_id
         found: set[str] = set()
-        for task_id in named:
+        for task_id in (exchange.task_id, about):
             entry = None if task_id is None else await self.places.named(exchange.subscription, task_id)
             if entry is not None and entry.owner == exchange.subscription.source.name:
                 found.update(entry.approved)

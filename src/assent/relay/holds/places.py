@@ -35,7 +35,7 @@ class Places:
         if exchange.task_id is not None:
             given = await self._given(exchange, exchange.task_id, call.context_id)
             return Place(entry=given, context_id=given.context_id)
-        target = target_of(call)
+        target = task_of(call)
         if target is None:
             if call.context_id is not None:
                 await self._access.conversation(subscription, call.context_id)
@@ -72,6 +72,8 @@ class Places:
         return await self._book.find(tenant, agent, "task", entry.shown_as)
 
 
-def target_of(call: A2ACall) -> str | None:
-    """The task that a message is sent to; those it only refers to are others."""
+def task_of(call: A2ACall) -> str | None:
+    """The task that a call is about, or that its message is sent to; those it only refers to are others."""
+    if call.message is None:
+        return call.task_id
     return text_of(call.message, TASK_ID) or call.path_task or text_of(call.params, TASK_ID)
