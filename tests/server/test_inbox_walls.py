@@ -1,0 +1,207 @@
+"""Walls of the inbox: every key against every case, held messages of the relay included."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from a2a.types.a2a_pb2 import Task
+
+from assent.cases.case import Subject
+from assent.cases.tokens import token_digest
+from assent.desk.draft import draft_from
+from assent.desk.sight import Sight
+from assent.errors import Unavailable
+from assent.ports.identity import Principal
+from assent.ports.relay_store import HoldRow
+from assent.relay.holds.holds import owner_of
+from assent.server.inbox_door import InboxDoor
+from assent.stores.memory import MemoryStore
+from assent.testing.clock import FakeClock
+from assent.testing.samples import sample_api_key, sample_filing
+from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
+from tests.relay.holds.holding import DONE, errand, holding_server, pending, settled, task_of, texts
+from tests.server.inboxes import closing, person
+from tests.server.running import EXAMPLE, RunningServer
+
+APPROVALS = "/relay/v1/approvals"
+OWNERS: dict[str, Principal] = {
+    "acme's": Principal(name="acme"),
+    "other's": Principal(name="other"),
+    "nobody's": Principal(name=None),
+    "held in default": owner_of("default"),
+    "held elsewhere": owner_of("elsewhere"),
+}
+SERVICES = {"acme's", "other's", "nobody's"}
+# A name, the scopes of its key, and what it may see and decide. The relay's reviewers are in its settings.
+KEYS: dict[str, tuple[str, tuple[str, ...], set[str]]] = {
+    "a service's own": ("acme", ("inbox",), {"acme's"}),
+    "another service's own": ("other", ("inbox", "cases:read"), {"other's"}),
+    "of someone without cases": ("eve", ("inbox",), set()),
+    "for all": ("ada", ("inbox:all",), SERVICES),
+    "for all, of a caller of the relay": ("other", ("inbox:all",), SERVICES),
+    "of a reviewer": ("rita", ("inbox",), {"held in default"}),
+    "of a reviewer, for all": ("rita", ("inbox:all",), SERVICES | {"held in default"}),
+    "of one who may only read": ("ravi", ("inbox",), set()),
+    "of one who may only read, for all": ("ravi", ("inbox:all",), SERVICES),
+    "of a reviewer elsewhere": ("stan", ("inbox",), {"held elsewhere"}),
+    "of a reviewer elsewhere, for all": ("stan", ("inbox:all",), SERVICES | {"held elsewhere"}),
+    "of an administrator": ("boss", ("inbox", "admin"), {"held in default"}),
+    "of an administrator, for all": ("boss", ("inbox:all", "admin"), SERVICES | {"held in default"}),
+}
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[SdkAgent]:
+    with running_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with holding_server(tmp_path_factory.mktemp("walls"), {"errands": agent.url}) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def cases(server: RunningServer) -> dict[str, str]:
+    """One case of every owner, by whose it is."""
+    return {whose: _opened(server, owner) for whose, owner in OWNERS.items()}
+
+
+@pytest.fixture(scope="module")
+def held(server: RunningServer) -> HoldRow:
+    """A message that the relay holds in the tenant `default`."""
+    return _held(server)
+
+
+def _held(server: RunningServer) -> HoldRow:
+    async def sent() -> str:
+        async with errand(server) as made:
+            [answer] = await made.send("echo my tulip")
+            return str(answer.task.id)
+
+    return pending(server, asyncio.run(sent()))
+
+
+def _opened(server: RunningServer, owner: Principal) -> str:
+    held = (owner.name or "").startswith("relay:")
+    work = server.parts.desk.open(
+        draft_from({**EXAMPLE, "prompt": f"Of {owner.name}?"}),
+        owner,
+        subject=Subject(door="relay") if held else None,
+    )
+    return server.run(work).case_id
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_lists_and_opens_what_it_may_decide_and_nothing_else(
+    server: RunningServer, cases: dict[str, str], key: str
+) -> None:
+    name, scopes, allowed = KEYS[key]
+    with person(server, server.create_key(name, *scopes)) as somebody:
+        listed = somebody.listed()
+        assert {whose for whose, case_id in cases.items() if case_id in listed} == allowed
+        text = somebody.look() + somebody.look(words="of") + somebody.look(show="decided")
+        for whose, case_id in cases.items():
+            status = somebody.open(case_id).status_code
+            assert (whose, status) == (whose, 200 if whose in allowed else 404)
+            assert (f"Of {OWNERS[whose].name}?" in text) == (whose in allowed)
+        missing, hidden = (
+            somebody.open("review_unknown"),
+            [id for one, id in cases.items() if one not in allowed],
+        )
+        assert all(somebody.open(id).text == missing.text for id in hidden)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_held_message_is_in_sight_of_those_who_may_decide_it_through_the_approvals_api(
+    server: RunningServer, held: HoldRow, key: str
+) -> None:
+    name, scopes, _ = KEYS[key]
+    presented = server.create_key(name, *scopes)
+    with server.client(presented) as client, person(server, presented) as somebody:
+        shown = client.get(f"{APPROVALS}/{held.id}").status_code == 200
+        linked = client.post(f"{APPROVALS}/{held.id}/link").status_code == 200
+        assert (held.case_id in somebody.listed()) == (shown and linked)
+
+
+def test_a_held_message_goes_on_once_a_reviewer_lets_it_pass_in_the_inbox(
+    server: RunningServer, agent: SdkAgent
+) -> None:
+    async def seen() -> Task:
+        async with errand(server) as made:
+            return await task_of(made, hold.task_id)
+
+    hold = _held(server)
+    with person(server, server.create_key("rita", "inbox")) as rita:
+        assert "Held message · new" in rita.look(kind="held_message")
+        page = rita.page(hold.case_id)
+        assert "echo my" in page.text
+        done = page.post("respond", {"action": "approve"})
+        assert done.response.status_code == 200, done.text
+        assert hold.case_id not in rita.listed()
+    settled(server, hold)
+    task = asyncio.run(seen())
+    assert task.status.state == DONE
+    assert any("my tulip" in text for text in texts(task))
+    assert closing(server, hold.case_id).actor == "key:rita"
+    with server.client(server.create_key("rita")) as client:
+        assert client.get(f"{APPROVALS}/{hold.id}").json()["resolution"]["resolvedBy"] == "rita"
+
+
+def test_whoever_loses_the_right_to_decide_loses_the_page_that_is_open() -> None:
+    async def run() -> list[bool]:
+        rights = Rights("relay:default")
+        door = await _door(rights)
+        case = sample_filing(owner="relay:default").case
+        cookie = await door.sign_in("secret")
+        visitor = await door.visitor(cookie)
+        assert visitor is not None
+        admitted, found = door.admit(visitor, case.id), []
+        for rights.holds in ("relay:default", None, "relay:elsewhere", "relay:default"):
+            found.append(await door.case_session(case, admitted, cookie) is not None)
+        return found
+
+    assert asyncio.run(run()) == [True, False, False, True]
+
+
+def test_whoever_cannot_be_looked_up_is_not_let_in() -> None:
+    async def run() -> None:
+        rights = Rights("relay:default")
+        door = await _door(rights)
+        cookie = await door.sign_in("secret")
+        rights.error = Unavailable()
+        with pytest.raises(Unavailable):
+            await door.visitor(cookie)
+
+    asyncio.run(run())
+
+
+class Rights:
+    """Whose held messages a principal may decide, as the relay would say."""
+
+    def __init__(self, holds: str | None) -> None:
+        self.holds = holds
+        self.error: Exception | None = None
+
+    async def __call__(self, principal: Principal) -> str | None:
+        if self.error is not None:
+            raise self.error
+        return self.holds
+
+
+async def _door(rights: Rights) -> InboxDoor:
+    store = MemoryStore()
+    await store.save_api_key(sample_api_key("rita", digest=token_digest("secret"), scopes=("inbox",)))
+    return InboxDoor(keys=store, secret="5a" * 32, clock=FakeClock(), holds=rights)
+
+
+@pytest.mark.parametrize("everyone", [False, True])
+@pytest.mark.parametrize("holds", [None, "relay:a"])
+def test_no_sight_crosses_a_tenants_wall(everyone: bool, holds: str | None) -> None:
+    sight = Sight(own="acme", everyone=everyone, holds=holds)
+    assert sight.sees("relay:a") == (holds is not None)
+    for owner in ("relay:b", "relay:", "relay:ab", "relay:a:b"):
+        assert not sight.sees(owner)
+    assert sight.sees("acme")
+    assert sight.sees("other") == sight.sees(None) == sight.sees("") == sight.sees("relay") == everyone
