@@ -151,9 +151,9 @@ HOSTILE: dict[str, Callable[[], tuple[Any, Any]]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_largest_and_most_hostile_values_are_compared_in_bounded_time(name: str) -> None:
     before, after = HOSTILE[name]()
-    start = time.perf_counter()
+    start = time.thread_time()
     comparison = compare(before, after)
-    assert time.perf_counter() - start < PATIENCE_S
+    assert time.thread_time() - start < PATIENCE_S
     assert 0 < len(comparison.changes) <= MOST_CHANGES
     shown = sum(len(str(piece.value)) for change in comparison.changes for piece in change.pieces)
     assert shown <= MOST_SHOWN + 500 * MOST_CHANGES

@@ -1,12 +1,19 @@
 """One timer for many waits: each that is not over in time is told, once, and no other."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from assent.relay.deadlines import Deadlines
+from tests.quick_loop import QuickLoop
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"loop_factory": QuickLoop}
 
 
 class Late:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, silent, writing
 from tests.server.running import RunningServer, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 LIMIT = 64 * 1024
 SEND = {
@@ -31,9 +32,8 @@ def agent() -> Iterator[RawAgent]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    relay = RelaySettings(
+def relaying(agent: RawAgent, **patience: Any) -> RelaySettings:
+    return RelaySettings(
         agents={"raw": AgentSettings(url=agent.url)}
         | {
             f"lost-{number}": AgentSettings(url=agent.url, card_url=f"{agent.url}/.well-known/lost-{number}")
@@ -44,19 +44,35 @@ def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             "other": CallerSettings(agents=("raw",)),
         },
         max_message_bytes=LIMIT,
-        early_return="1s",
-        call_timeout="2s",
-        stream_idle="1s",
+        **patience,
     )
-    with running(tmp_path_factory.mktemp("relay"), relay=relay) as found:
+
+
+@contextmanager
+def calling(server: RunningServer) -> Iterator[httpx.Client]:
+    with server.client(server.api_key, verify=False) as found:
+        found.base_url = httpx.URL(f"{server.url}/relay/v1/agents/raw")
+        found.headers["A2A-Version"] = "1.0"
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running(tmp_path_factory.mktemp("relay"), relay=relaying(agent)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def client(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client(server.api_key, verify=False) as found:
-        found.base_url = httpx.URL(f"{server.url}/relay/v1/agents/raw")
-        found.headers["A2A-Version"] = "1.0"
+    with calling(server) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hurried(agent: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A caller of a relay that waits for no agent longer than a second or two."""
+    relay = relaying(agent, early_return="1s", call_timeout="2s", stream_idle="1s")
+    with running(tmp_path_factory.mktemp("hurried"), relay=relay) as server, calling(server) as found:
         yield found
 
 
@@ -123,28 +139,28 @@ def test_over_http_json_the_same_is_a_status_and_a_reason(agent: RawAgent, clien
     assert response.json()["error"]["details"][0]["reason"] == "INVALID_AGENT_RESPONSE"
 
 
-def test_an_agent_that_never_answers_leaves_a_task_that_fails(agent: RawAgent, client: httpx.Client) -> None:
+def test_an_agent_that_never_answers_leaves_a_task_that_fails(agent: RawAgent, hurried: httpx.Client) -> None:
     agent.behave = silent()
     agent.hung_up.clear()
-    task = client.post("", json=SEND).json()["result"]["task"]
+    task = hurried.post("", json=SEND).json()["result"]["task"]
     assert task["metadata"] == {"relay_reason": "TIMEOUT"}
     get = {"jsonrpc": "2.0", "id": 8, "method": "GetTask", "params": {"id": task["id"]}}
 
     def failed() -> Any:
-        found = client.post("", json=get).json()["result"]
+        found = hurried.post("", json=get).json()["result"]
         return found if found["status"]["state"] == "TASK_STATE_FAILED" else None
 
     ended = eventually(failed)
     assert "in time" in ended["status"]["message"]["parts"][0]["text"]
     assert "metadata" not in ended
-    assert agent.hung_up.wait(5)
+    assert agent.hung_up.wait(PATIENCE_S)
 
 
-def test_a_slow_answer_to_anything_else_is_not_waited_for(agent: RawAgent, client: httpx.Client) -> None:
+def test_a_slow_answer_to_anything_else_is_not_waited_for(agent: RawAgent, hurried: httpx.Client) -> None:
     agent.behave = answering(200, GOOD)
-    assert client.post("", json=SEND).json()["result"]["task"]["id"] == "t-1"
+    assert hurried.post("", json=SEND).json()["result"]["task"]["id"] == "t-1"
     agent.behave = silent(head(200, content_type="application/json") + b"{")
-    response = client.get("/tasks/t-1")
+    response = hurried.get("/tasks/t-1")
     assert response.status_code == 504
     assert response.json()["error"]["status"] == "DEADLINE_EXCEEDED"
 
@@ -161,10 +177,9 @@ def events_of(response: httpx.Response) -> list[Any]:
     [
         (writing(EVENTS + b"data: " + GOOD + b"\n\ndata: ", b"x" * 4096), -32006),
         (writing(EVENTS + b"data: " + GOOD + b"\n\n" + b":" * 100, b"x" * 4096), -32006),
-        (silent(EVENTS + b"data: " + GOOD + b"\n\n"), -32082),
         (writing(EVENTS + b"data: " + GOOD + b"\n\ndata: {"), None),
     ],
-    ids=["an endless event", "an endless comment", "silence", "an event without an end"],
+    ids=["an endless event", "an endless comment", "an event without an end"],
 )
 def test_a_stream_that_goes_wrong_ends_with_words(
     agent: RawAgent, client: httpx.Client, behaviour: Behaviour, code: int | None
@@ -173,6 +188,13 @@ def test_a_stream_that_goes_wrong_ends_with_words(
     events = events_of(client.post("", json=STREAM))
     assert events[0]["result"]["task"]["id"] == "t-1"
     assert [event["error"]["code"] for event in events[1:]] == ([code] if code else [])
+
+
+def test_a_stream_that_falls_silent_ends_with_words(agent: RawAgent, hurried: httpx.Client) -> None:
+    agent.behave = silent(EVENTS + b"data: " + GOOD + b"\n\n")
+    first, last = events_of(hurried.post("", json=STREAM))
+    assert first["result"]["task"]["id"] == "t-1"
+    assert last["error"]["code"] == -32082
 
 
 @pytest.mark.parametrize("first", [b"data: nonsense\n\n", b"data: []\n\n"])
@@ -187,7 +209,7 @@ def test_a_caller_that_leaves_ends_the_stream_at_the_agent(agent: RawAgent, clie
     agent.behave = writing(EVENTS + b"data: " + GOOD + b"\n\n", b": still here\n\n" * 100)
     with client.stream("POST", "", json=STREAM) as response:
         assert next(response.iter_lines()).startswith("data: ")
-    assert agent.hung_up.wait(5)
+    assert agent.hung_up.wait(PATIENCE_S)
 
 
 def test_an_agent_cannot_answer_with_somebody_elses_task(

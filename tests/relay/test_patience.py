@@ -1,12 +1,19 @@
 """One timer for many waits: each has its time, and only its own."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from assent.relay.patience import Patience
+from tests.quick_loop import QuickLoop
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"loop_factory": QuickLoop}
 
 
 async def test_what_comes_in_time_is_given_and_what_does_not_is_a_timeout() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -17,9 +18,8 @@ from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, writing
 from tests.relay.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
-PATIENCE_S = 10.0
 LEGS = {"responseFromSink": True}
 DRAFTS = {
     "masked": regex_draft("SECRET", "MASK", legs=LEGS),
@@ -89,31 +89,60 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture(scope="module")
-def parts(store: MemoryStore) -> Iterator[tuple[Judged, RawAgent]]:
+def raw() -> Iterator[RawAgent]:
     with raw_agent() as agent:
-        settings = RelaySettings(
-            agents={"raw": AgentSettings(url=agent.url)},
-            callers={name: CallerSettings(agents=("raw",)) for name in (*DRAFTS, "later")},
-        )
-        limits = {
-            "early_return_for": timedelta(seconds=0.4),
-            "heartbeat_for": timedelta(seconds=0.1),
-            "max_message_bytes": 20_000,
-        }
-        with judged_relay(settings, store, Detectors([RegexDetector()]), **limits) as relay:
-            yield relay, agent
+        yield agent
 
 
-@pytest.fixture
-def agent(parts: tuple[Judged, RawAgent]) -> RawAgent:
-    parts[1].hung_up.clear()
-    return parts[1]
+@contextmanager
+def relaying(agent: RawAgent, store: MemoryStore, early_return_s: float) -> Iterator[Judged]:
+    settings = RelaySettings(
+        agents={"raw": AgentSettings(url=agent.url)},
+        callers={name: CallerSettings(agents=("raw",)) for name in (*DRAFTS, "later")},
+    )
+    limits = {
+        "early_return_for": timedelta(seconds=early_return_s),
+        "heartbeat_for": timedelta(seconds=0.1),
+        "max_message_bytes": 20_000,
+    }
+    with judged_relay(settings, store, Detectors([RegexDetector()]), **limits) as relay:
+        yield relay
 
 
 @pytest.fixture(scope="module")
-def client(parts: tuple[Judged, RawAgent]) -> Iterator[httpx.Client]:
-    url = f"{parts[0].url}/relay/v1/agents/raw"
-    with httpx.Client(base_url=url, headers={"A2A-Version": "1.0"}, timeout=PATIENCE_S) as found:
+def relay(raw: RawAgent, store: MemoryStore) -> Iterator[Judged]:
+    """One that waits for all of a stream, however slow the machine."""
+    with relaying(raw, store, early_return_s=6 * PATIENCE_S) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hasty(raw: RawAgent, store: MemoryStore) -> Iterator[Judged]:
+    """One that answers before the stream is over."""
+    with relaying(raw, store, early_return_s=0.4) as found:
+        yield found
+
+
+@pytest.fixture
+def agent(raw: RawAgent) -> RawAgent:
+    raw.hung_up.clear()
+    return raw
+
+
+def calling(relay: Judged) -> httpx.Client:
+    url = f"{relay.url}/relay/v1/agents/raw"
+    return httpx.Client(base_url=url, headers={"A2A-Version": "1.0"}, timeout=PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def client(relay: Judged) -> Iterator[httpx.Client]:
+    with calling(relay) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hasty_client(hasty: Judged) -> Iterator[httpx.Client]:
+    with calling(hasty) as found:
         yield found
 
 
@@ -183,7 +212,7 @@ def test_a_stream_that_is_only_logged_passes_as_it_comes(agent: RawAgent, client
 
 
 def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
-    parts: tuple[Judged, RawAgent], store: MemoryStore, agent: RawAgent, client: httpx.Client
+    relay: Judged, store: MemoryStore, agent: RawAgent, client: httpx.Client
 ) -> None:
     first = framed(begun("t13"), chunk("t13", "first SECRET", append=False))
     gate = Gate(first, framed(chunk("t13", "then SECRET"), status("t13", "COMPLETED")))
@@ -191,14 +220,14 @@ def test_a_policy_that_comes_into_force_looks_at_the_rest_of_a_stream(
 
     async def change() -> None:
         await put_in_force(store, {"later": DRAFTS["masked"]}, "raw", rev=2)
-        await parts[0].shelf.reload("default")
+        await relay.shelf.reload("default")
 
     lines = []
     with client.stream("POST", "", json=CALL, headers={"Authorization": "Bearer later"}) as response:
         for line in response.iter_lines():
             lines.append(line)
             if "first" in line:
-                parts[0].in_loop(change())
+                relay.in_loop(change())
                 gate.open.set()
     assert any("first SECRET" in line for line in lines)
     assert any("then [MASKED:REGEX]" in line for line in lines)
@@ -224,12 +253,12 @@ def test_a_caller_hears_of_its_task_at_once_and_of_the_waiting_after_a_while(
 
 
 def test_after_the_early_return_the_caller_has_a_task_to_come_back_to(
-    parts: tuple[Judged, RawAgent], agent: RawAgent, client: httpx.Client
+    hasty: Judged, agent: RawAgent, hasty_client: httpx.Client
 ) -> None:
     then = framed(chunk("t7", "RET"), status("t7", "COMPLETED"))
     gate = Gate(framed(begun("t7"), chunk("t7", "SEC", append=False)), then)
     agent.behave = gate
-    response = client.post(
+    response = hasty_client.post(
         "", json=CALL, headers={"Authorization": "Bearer held", "X-Correlation-Id": "early-known"}
     )
     *_, last = events_of(response.text)
@@ -237,24 +266,24 @@ def test_after_the_early_return_the_caller_has_a_task_to_come_back_to(
     assert (last["task"]["id"], last["task"]["status"]["state"]) == ("t7", "TASK_STATE_WORKING")
     assert last["task"]["metadata"] == {"relay_reason": "TIMEOUT"}
     gate.open.set()
-    held = eventually(lambda: parts[0].holder.held.get("early-known"))
+    held = eventually(lambda: hasty.holder.held.get("early-known"))
     assert held[1].reply is not None
     assert held[1].reply.final
 
 
 def test_a_task_that_the_agent_has_not_named_yet_gets_a_name_of_the_relays(
-    agent: RawAgent, client: httpx.Client
+    agent: RawAgent, hasty_client: httpx.Client
 ) -> None:
     message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "a SECRET b"}]}
     gate = Gate(b": nothing yet\n\n", framed(result(message=message)))
     agent.behave = gate
-    [last] = events_of(call(client, "masked"))
+    [last] = events_of(call(hasty_client, "masked"))
     assert last["task"]["metadata"] == {"relay_reason": "TIMEOUT"}
     gate.open.set()
     get = {"jsonrpc": "2.0", "id": 8, "method": "GetTask", "params": {"id": last["task"]["id"]}}
 
     def ended() -> str | None:
-        text = client.post("", json=get, headers={"Authorization": "Bearer masked"}).text
+        text = hasty_client.post("", json=get, headers={"Authorization": "Bearer masked"}).text
         return text if "COMPLETED" in text else None
 
     assert "a [MASKED:REGEX] b" in eventually(ended)

@@ -1,6 +1,6 @@
 """What a person fills in beside each call, and the decisions that it comes to."""
 
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 from assent.reviews import TOOL_CALLS
@@ -106,9 +106,9 @@ def test_hostile_schemas_and_many_calls_are_shown_in_good_time() -> None:
     shown = calls(
         *({"schema": one, "arguments": {"a": {"a": [n]}}} for n, one in enumerate([wide, circle, branching]))
     )
-    started = perf_counter()
+    started = thread_time()
     assert len(TOOL_CALLS.substance(shown, {})["calls"]) == 3
     many = calls(*({"arguments": {**SENT, "seats": n}} for n in range(200)))
     page = TOOL_CALLS.substance(many, {})
     assert sum(len(call["fields"]) for call in page["calls"]) < 1_200
-    assert perf_counter() - started < 3
+    assert thread_time() - started < 3

@@ -209,6 +209,12 @@ async def test_messages_of_other_tenants_are_not_read(desk: PolicyDesk):
     assert found["read"] == 0
 
 
+async def answered_within(desk: PolicyDesk) -> float:
+    began = asyncio.get_running_loop().time()
+    await desk.ask("GET", "/policies")
+    return asyncio.get_running_loop().time() - began
+
+
 async def test_one_replay_at_a_time_and_others_are_served_meanwhile(desk: PolicyDesk):
     for _ in range(10):
         await passed(desk, "a" * 3_000 + "b")
@@ -216,9 +222,8 @@ async def test_one_replay_at_a_time_and_others_are_served_meanwhile(desk: Policy
     await asyncio.wait({running}, timeout=0.05)
     with pytest.raises(RateLimited):
         await replayed(desk)
-    began = asyncio.get_running_loop().time()
-    await desk.ask("GET", "/policies")
-    assert asyncio.get_running_loop().time() - began < 0.2
+    assert min([await answered_within(desk) for _ in range(3)]) < 0.2
+    assert not running.done()
     assert (await running)["stoppedBy"] == "seconds"
     assert (await replayed(desk))["complete"]
 

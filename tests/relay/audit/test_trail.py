@@ -21,10 +21,16 @@ from assent.relay.tenancy import Membership
 from assent.relay.way import Way
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
+from tests.quick_loop import QuickLoop
 from tests.relay.audit.samples import call, reply, subscription
 
 pytestmark = pytest.mark.anyio
 ALL = AuditFilter()
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"loop_factory": QuickLoop}
 
 
 class Flaky(MemoryStore):
