@@ -116,6 +116,7 @@ class Streams:
                         await _written(write, ready, taking_in)
                     pass_on.check()
         except Taken as taken:
+            response.close()  # whatever comes of it, nobody reads on
             await self._until_decided(way, await calls.taken(way, taken), write, watch)
         except (A2AProblem, TimeoutError) as failure:
             if not watch.done():
@@ -145,6 +146,7 @@ class Streams:
                 goes_on = True
                 await write(_event((await self._go_on_without(way, stream, job, response)).body))
         except Taken as taken:
+            response.close()
             await self._until_decided(way, await self._calls.taken(way, taken), write, watch)
         except A2AProblem as problem:
             await write(_last_words(problem, way.call))

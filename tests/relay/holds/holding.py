@@ -81,8 +81,7 @@ def holding_server(folder: Path, agents: dict[str, str], **relay: Any) -> Iterat
                 "readers": GroupSettings(members=("ravi",), permissions=(READ,)),
                 "strangers": GroupSettings(members=("stan",), permissions=(READ, WRITE), tenant="elsewhere"),
             },
-            policies=policies_file(folder),
-            **relay,
+            **{"policies": policies_file(folder), **relay},
         )
         with running(folder, relay=settings) as found:
             yield found

@@ -1,12 +1,15 @@
 """A held message that was streamed: told as waiting, kept open, and ended with what a person decided."""
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from a2a.helpers.proto_helpers import new_text_message
 from a2a.types.a2a_pb2 import Role, SendMessageRequest, SubscribeToTaskRequest, Task
 
+from tests.relay.a2a.raw_agent import head, raw_agent, silent
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,
@@ -21,6 +24,7 @@ from tests.relay.holds.holding import (
     texts,
 )
 from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.relay.things import message_of
 from tests.server.running import RunningServer
 
 PATIENCE_S = 15
@@ -122,3 +126,23 @@ def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(
                 assert (await task_of(made, task_id)).status.state == DONE
 
         asyncio.run(run())
+
+
+@pytest.mark.parametrize("policies", [True, False], ids=["judged as a whole", "event by event"])
+def test_an_agent_is_let_go_while_a_person_looks_at_what_it_streamed(tmp_path: Path, policies: bool) -> None:
+    task = {"id": "theirs", "contextId": "there", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
+    relay = {} if policies else {"policies": None}
+    with raw_agent() as raw, holding_server(tmp_path, {"errands": raw.url}, **relay) as server:
+        raw.behave = silent(head(200, content_type="text/event-stream") + b"data: " + asked + b"\n\n")
+        call = message_of("hi") | {"method": "SendStreamingMessage"}
+        with (
+            server.client(server.api_key) as client,
+            client.stream(
+                "POST", "/relay/v1/agents/errands", json=call, headers={"A2A-Version": "1.0"}
+            ) as response,
+        ):
+            lines = response.iter_lines()  # whoever lets go of it leaves the stream
+            assert "HITL_HELD_AGENT_INPUT_REQUIRED" in next(lines)
+            assert raw.hung_up.wait(5)
+            assert next(lines) == ""
