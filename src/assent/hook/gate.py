@@ -7,9 +7,8 @@ derives from the framework's thread and turn.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -21,6 +20,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.grants import GrantBook, candidates, covered
+from assent.hook.holds import Begun, Holds
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
 from assent.hook.policy import Gate, Hook, State
@@ -40,14 +40,6 @@ LEASE = timedelta(minutes=5)
 """How long a call may run before another process may take its thread for dead."""
 SEEN = 64
 """How many threads are remembered as they were last seen."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Begun:
-    """Whether a call may run now; if not, `result` is what it has answered already."""
-
-    run: bool
-    result: str = ""
 
 
 class ApprovalGate:
@@ -72,6 +64,7 @@ class ApprovalGate:
         self._lease_for = lease_for
         self._clock = clock
         self._workers = Workers()
+        self._holds = Holds(lease_for, clock)
         self._newest: dict[str, Checkpoint] = {}  # what was seen last; a put from an old one is refused
 
     def stop(
@@ -181,39 +174,41 @@ class ApprovalGate:
         return found
 
     def begin_all(
-        self, key: str, calls: Mapping[str, bool], *, interruption: str | None = None
+        self,
+        key: str,
+        calls: Mapping[str, bool],
+        *,
+        interruption: str | None = None,
+        owner: Hashable = None,
     ) -> dict[str, Begun | ThreadBusy]:
-        """As `begin`, for calls that begin together, in one write: call -> whether it is repeatable."""
+        """As `begin`, for calls that begin together, in one write: call -> whether it is repeatable.
+
+        One `owner` at a time works on a turn; by default all who share this gate are one.
+        """
         while True:
             checkpoint = self._seen(key)
             if interruption is not None and _interruption(checkpoint).id != interruption:
                 raise NothingToResume
-            found: dict[str, Begun | ThreadBusy] = {
-                call_id: Begun(run=False, result=checkpoint.results[call_id])
-                for call_id in calls
-                if call_id in checkpoint.results
-            }
-            begun = [each for each in calls if each in checkpoint.started and each not in found]
-            lost: dict[str, str] = {}
-            if begun:
+            leased = False
+            if self._holds.needs_lease(checkpoint, calls, owner):
                 kept = self._kept(key)
                 if kept.checkpoint.rev != checkpoint.rev:
                     continue
-                if kept.leased_until is not None and kept.leased_until > self._clock():
-                    found |= {call_id: ThreadBusy() for call_id in begun}
-                else:
-                    lost = {call_id: UNKNOWN for call_id in begun if not calls[call_id]}
-            runs = [call_id for call_id in calls if call_id not in found and call_id not in lost]
-            if not runs and not lost:
-                return found
-            started = tuple(dict.fromkeys((*checkpoint.started, *runs)))
-            following = checkpoint.next(started=started, results={**checkpoint.results, **lost})
+                leased = kept.leased_until is not None and kept.leased_until > self._clock()
+            beginning = self._holds.beginning(checkpoint, calls, owner, leased=leased)
+            if not beginning.runs and not beginning.lost:
+                return beginning.found
+            new = self._holds.take(key, owner, beginning)
+            lease_for = self._lease_for if self._holds.of(key, owner).calls else None
             try:
-                self._put(following, lease_for=self._lease_for if runs else None, soon=not runs)
-            except CheckpointConflict:
-                continue
-            found |= {call_id: Begun(run=False, result=said) for call_id, said in lost.items()}
-            return found | dict.fromkeys(runs, Begun(run=True))
+                self._put(beginning.after(checkpoint), lease_for=lease_for, soon=not beginning.runs)
+            except BaseException as error:
+                self._holds.not_begun(key, new)
+                if isinstance(error, CheckpointConflict):
+                    continue
+                raise
+            self._holds.ended(key, beginning.lost)
+            return beginning.told()
 
     def finish(self, key: str, call_id: str, result: str) -> str:
         """Keep what a call answered; returns what is kept, which is the first answer."""
@@ -230,6 +225,7 @@ class ApprovalGate:
                     self._put(checkpoint.next(results=kept), lease_for=lease_for, soon=True)
                 except CheckpointConflict:
                     continue
+            self._holds.ended(key, results)
             return {call_id: kept[call_id] for call_id in results}
 
     def hand_out(self, key: str, interruption: str, said: str) -> None:
@@ -256,6 +252,7 @@ class ApprovalGate:
                 self._put(checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None)
             except CheckpointConflict:
                 continue
+            self._holds.ended(key, [call_id])
             return
 
     def cut_off(self, key: str, call_id: str, *, repeatable: bool = False) -> None:

@@ -93,7 +93,7 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
         while saver.writes == before:
             pass
         rest = [threads.submit(queue.begin, "k", id, repeatable=False) for id in ("c1", "c2", "c3")]
-        while len(getattr(queue._lines.get(("begin_all", "k")), "marks", ())) < 3:
+        while len(getattr(queue._lines.get(("begin", "k", None)), "marks", ())) < 3:
             pass
         saver.free.set()
         assert all(one.result(10).run for one in (first, *rest))

@@ -14,7 +14,8 @@ from assent.errors import NothingToResume, SettingsError
 from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from assent.hook.frameworks.mcp import CALL, ApprovalProxy
 from assent.hook.frameworks.mcp_policy import read_policy, unless_read_only
-from assent.hook.gate import ApprovalGate, Begun
+from assent.hook.gate import ApprovalGate
+from assent.hook.holds import Begun
 from assent.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Raw, Shop, waits

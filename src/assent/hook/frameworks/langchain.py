@@ -39,6 +39,7 @@ from assent.hook.frameworks.langchain_wire import (
     refused,
     removed,
     revived,
+    run_of,
     schema_of,
     since_turn,
     strict,
@@ -200,7 +201,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(ready, ToolMessage):
             return key, ready
         repeatable = ready.tool_call["name"] in self._repeatable
-        begun = self._marks.begin(key, call["id"] or "", repeatable=repeatable)
+        run = run_of(request.runtime.config)
+        begun = self._marks.begin(key, call["id"] or "", repeatable=repeatable, owner=run)
         return key, ready if begun.run else revived(call, begun.result)
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:

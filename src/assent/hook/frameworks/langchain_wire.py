@@ -1,7 +1,7 @@
 """How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ SERDE = JsonPlusSerializer()
 KEPT = "msgpack:"
 INTERRUPT = "interrupt"
 STRICT = "__pregel_strict_resume"
+RUNTIME = "__pregel_runtime"
 
 
 def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -158,6 +159,12 @@ def _checked(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
     if not all(isinstance(each, ToolFeedback) for each in answered):
         raise InvalidFeedback(NO_ANSWERS)
     return answered
+
+
+def run_of(config: Mapping[str, Any]) -> Hashable:
+    """What tells one run of a graph from another; None with a LangGraph that does not know of it."""
+    run: Hashable = getattr(config.get("configurable", {}).get(RUNTIME), "control", None)
+    return run
 
 
 def turn_of(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:

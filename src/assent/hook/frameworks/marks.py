@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from assent.hook.gate import ApprovalGate, Begun
+from assent.hook.gate import ApprovalGate
+from assent.hook.holds import Begun
 
 _Batch = dict[str, tuple[Any, asyncio.Future[Any]]]
 """Call -> its mark, and who waits until it is kept."""
@@ -91,16 +92,16 @@ class Queue:
         self._writing, self._lock = threading.Lock(), threading.Lock()
         self._lines: dict[Any, _Line] = {}
 
-    def begin(self, key: str, call_id: str, *, repeatable: bool) -> Begun:
-        """As the gate's `begin`."""
-        return _begun(self._in_turn(self._gate.begin_all, key, call_id, repeatable))
+    def begin(self, key: str, call_id: str, *, repeatable: bool, owner: Hashable = None) -> Begun:
+        """As the gate's `begin`, for one of several who may work on the turn."""
+        keep = partial(self._gate.begin_all, owner=owner)
+        return _begun(self._in_turn(("begin", key, owner), keep, call_id, repeatable))
 
     def finish(self, key: str, call_id: str, result: str) -> None:
         """As the gate's `finish`."""
-        self._in_turn(self._gate.finish_all, key, call_id, result)
+        self._in_turn(("finish", key, None), self._gate.finish_all, call_id, result)
 
-    def _in_turn(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
-        name = (keep.__name__, key)
+    def _in_turn(self, name: tuple[str, str, Hashable], keep: Keep, call_id: str, mark: Any) -> Any:
         with self._lock:
             line = self._lines.setdefault(name, _Line())
             if call_id in line.marks:  # the same call again: only one of the two may run it
@@ -113,7 +114,7 @@ class Queue:
             raise line.error or RuntimeError("Nothing was kept.")
         return line.found[call_id]
 
-    def _write(self, keep: Keep, name: tuple[str, str], line: _Line) -> None:
+    def _write(self, keep: Keep, name: tuple[str, str, Hashable], line: _Line) -> None:
         with self._lock:
             if self._lines.get(name) is line:
                 del self._lines[name]

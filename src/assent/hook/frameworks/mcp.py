@@ -40,9 +40,10 @@ from assent.hook.frameworks import mcp_wire as wire
 from assent.hook.frameworks.mcp_policy import TOOL
 from assent.hook.frameworks.mcp_upstream import Upstream
 from assent.hook.frameworks.threads import refused
-from assent.hook.gate import LEASE, ApprovalGate, Begun
+from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.grants import GrantBook
 from assent.hook.heartbeat import Heartbeat
+from assent.hook.holds import Begun
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.policy import Hook
 from assent.hook.reviews import Reviews

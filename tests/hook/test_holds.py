@@ -1,0 +1,124 @@
+"""One at a time works on a turn: nobody is refused by one who is dead, and two never refuse each other."""
+
+from datetime import timedelta
+
+import pytest
+
+from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from assent.hook.gate import ApprovalGate
+from assent.hook.holds import REMEMBERED
+from assent.hook.outcomes import UNKNOWN
+from assent.testing.clock import FakeClock
+
+CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"amount": number}) for number in range(3)]
+LEASE = timedelta(minutes=5)
+
+
+class Processes:
+    """Gates that share a storage and a clock, as processes do; all calls of the turn are approved."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.saver = MemorySaver(clock=self.clock)
+        self.decide("k")
+
+    def new(self) -> ApprovalGate:
+        return ApprovalGate([HumanInTheLoopHook({"*": True})], self.saver, lease_for=LEASE, clock=self.clock)
+
+    def decide(self, key: str) -> None:
+        first = self.new()
+        first.stop(key, CALLS)
+        first.answer(key, {call.id: "approve" for call in CALLS})
+
+
+@pytest.fixture
+def processes() -> Processes:
+    return Processes()
+
+
+def began(gate: ApprovalGate, call_id: str, *, repeatable: bool = False, owner: str | None = None) -> str:
+    found = gate.begin_all("k", {call_id: repeatable}, owner=owner)[call_id]
+    if isinstance(found, Exception):
+        return "busy"
+    return "runs" if found.run else found.result
+
+
+def test_of_two_processes_that_begin_calls_one_by_one_the_first_gets_them_all(processes: Processes) -> None:
+    one, other = processes.new(), processes.new()
+    assert began(one, "c0") == "runs"
+    assert began(other, "c1") == "busy"
+    assert [began(one, "c1"), began(one, "c2")] == ["runs", "runs"]
+
+
+def test_of_two_runs_in_one_process_the_first_gets_them_all(processes: Processes) -> None:
+    gate = processes.new()
+    assert began(gate, "c0", owner="one") == "runs"
+    assert began(gate, "c1", owner="other") == "busy"
+    assert began(gate, "c1", owner="one") == "runs"
+
+
+def test_whoever_was_refused_a_turn_does_not_slip_in_between_two_calls(processes: Processes) -> None:
+    one, other = processes.new(), processes.new()
+    assert began(one, "c0") == "runs"
+    assert began(other, "c2", owner="other") == "busy"
+    one.finish("k", "c0", "done")
+    assert began(other, "c1", owner="other") == "busy"
+    assert began(other, "c0", owner="other") == "done"
+    assert began(one, "c1") == "runs"
+
+
+def test_whoever_was_refused_a_turn_may_take_it_up_when_its_time_is_over(processes: Processes) -> None:
+    one, other = processes.new(), processes.new()
+    assert began(one, "c0") == "runs"
+    assert began(other, "c1", owner="other") == "busy"
+    processes.clock.advance(LEASE)
+    assert [began(other, "c1", owner="other"), began(other, "c0", owner="other")] == ["runs", UNKNOWN]
+
+
+@pytest.mark.parametrize("order", [("c0", "c1", "c2"), ("c1", "c0", "c2"), ("c2", "c1", "c0")])
+def test_a_dead_process_holds_up_nobody_in_whatever_order_the_next_one_begins(
+    processes: Processes, order: tuple[str, ...]
+) -> None:
+    assert began(processes.new(), "c0") == "runs"
+    processes.clock.advance(LEASE)
+    following = processes.new()
+    assert {call_id: began(following, call_id) for call_id in order} == {
+        "c0": UNKNOWN,
+        "c1": "runs",
+        "c2": "runs",
+    }
+
+
+def test_a_dead_process_holds_up_nobody_between_two_calls_of_the_next_one(processes: Processes) -> None:
+    assert began(processes.new(), "c0") == "runs"
+    processes.clock.advance(LEASE)
+    following = processes.new()
+    assert began(following, "c1") == "runs"
+    following.finish("k", "c1", "done")
+    assert began(following, "c0", repeatable=True) == "runs"
+
+
+def test_that_a_call_was_lost_gives_nobody_the_one_that_runs(processes: Processes) -> None:
+    assert began(processes.new(), "c0") == "runs"
+    processes.clock.advance(LEASE)
+    following = processes.new()
+    assert [began(following, "c1"), began(following, "c0")] == ["runs", UNKNOWN]
+    assert began(processes.new(), "c1") == "busy"
+
+
+def test_a_process_that_was_only_slow_does_not_take_a_turn_back(processes: Processes) -> None:
+    slow, following = processes.new(), processes.new()
+    assert began(slow, "c0") == "runs"
+    processes.clock.advance(LEASE)
+    assert began(following, "c1") == "runs"
+    assert [began(slow, "c1", repeatable=True), began(slow, "c2")] == ["busy", "busy"]
+    assert began(following, "c2") == "runs"
+
+
+def test_of_many_turns_at_once_each_is_still_begun_once(processes: Processes) -> None:
+    gate, keys = processes.new(), [f"k{number}" for number in range(REMEMBERED + 2)]
+    for key in keys:
+        processes.decide(key)
+        assert gate.begin_all(key, {"c0": False})["c0"] == gate.begin_all(key, {"c1": False})["c1"]
+    again = [gate.begin_all(key, {"c0": True})["c0"] for key in keys]
+    assert all(isinstance(found, Exception) for found in again)
