@@ -197,6 +197,16 @@ def test_a_stream_that_falls_silent_ends_with_words(agent: RawAgent, hurried: ht
     assert last["error"]["code"] == -32082
 
 
+@pytest.mark.parametrize("heartbeat", [b"data:\n\n", b"data: \n\n", b"event: ping\ndata\n\n", b":\n\n"])
+def test_a_heartbeat_that_says_nothing_ends_no_stream(
+    agent: RawAgent, client: httpx.Client, heartbeat: bytes
+) -> None:
+    agent.behave = writing(EVENTS + heartbeat + b"data: " + GOOD + b"\n\n" + heartbeat)
+    answer = client.post("", json=STREAM).text
+    told = [line[5:].strip() for line in answer.split("\n") if line.startswith("data:")]
+    assert [json.loads(one) for one in told if one] == [json.loads(GOOD)]
+
+
 @pytest.mark.parametrize("first", [b"data: nonsense\n\n", b"data: []\n\n"])
 def test_a_stream_of_nonsense_ends_at_once(agent: RawAgent, client: httpx.Client, first: bytes) -> None:
     agent.behave = writing(EVENTS + first, b"data: more\n\n")

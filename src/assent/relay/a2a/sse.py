@@ -95,9 +95,9 @@ def _last_end(data: bytes | bytearray, start: int) -> int:
 def event_data(event: bytes) -> bytes | None:
     """The data of an event; None for a comment or a heartbeat without any."""
     if event.startswith(b"data: ") and event.endswith(b"\n\n") and len(event.splitlines()) == 2:
-        return event[6:-2]
+        return event[6:-2] or None
     found = [_value(line) for line in _LINES.split(event) if line == b"data" or line.startswith(b"data:")]
-    return b"\n".join(found) if found else None
+    return b"\n".join(found) or None
 
 
 def documents(stream: bytes) -> list[Any]:
