@@ -202,7 +202,7 @@ def test_a_lost_reply_is_asked_for_again_and_counts_once(
             press(page, "Send again now")
         assert [str(again.value.post_data)] == keys
         expect(page.locator(".outcome h1")).to_have_text("Confirmed")
-        assert page.evaluate("sessionStorage.length") == 0
+        until(page, "sessionStorage.length === 0")
     assert poll(agent, hitl)["result"]["data"] == {"note": "Gladly"}
 
 

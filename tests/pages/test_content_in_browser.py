@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.pages.bodies import IMAGE
 from tests.pages.checks import painted, until
@@ -90,7 +90,7 @@ def test_a_fold_opens_by_keyboard_and_goes_on_counting_lines(page: Page, site: S
     page.goto(f"{site.address}/long")
     assert not page.locator(".lines").get_by_text("Line 299").is_visible()
     page.get_by_text("Show all 300 lines").click()
-    assert page.locator(".lines").get_by_text("Line 299").is_visible()
+    expect(page.locator(".lines").get_by_text("Line 299")).to_be_visible()
 
 
 def test_a_mark_is_read_out_by_what_it_does(page: Page, site: Site) -> None:

@@ -90,7 +90,8 @@ def test_an_answer_shows_in_poll_stream_callback_and_commentary(
     assert "event: review.completed" in agent.get(hitl["events_url"]).text
     told = rf"{type}\s+…{hitl['case_id'][-6:]}  callback received and verified: review.completed"
     eventually(lambda: re.search(told, demo.stdout))
-    assert re.search(rf"{type}\s+…{hitl['case_id'][-6:]}  answered: {ANSWERS[type]['action']}", demo.stdout)
+    answered = rf"{type}\s+…{hitl['case_id'][-6:]}  answered: {ANSWERS[type]['action']}"
+    eventually(lambda: re.search(answered, demo.stdout))
 
 
 def test_a_turn_of_tool_calls_is_decided_in_the_demo_and_signed(
