@@ -13,6 +13,7 @@ from assent.agent import AsyncAgent, CallbackReceiver, Callbacks, Decided, Notic
 from assent.protocol.callback import HITL_SIGNATURE, format_secret, sign_callback
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
+from tests.waiting import PATIENCE_S
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 SECRET = format_secret(b"s" * 32)
@@ -91,7 +92,7 @@ def test_a_callback_ends_the_wait_though_no_poll_is_near(server: RunningServer) 
         async with (
             AsyncAgent(tell=tell, clock=ticking(server), streams=False, interval_s=3600) as agent,
             CallbackReceiver(Callbacks(agent.nudge)) as receiver,
-            httpx.AsyncClient() as service,
+            httpx.AsyncClient(timeout=PATIENCE_S) as service,
         ):
             body = {**EXAMPLE, "inline_actions": ["confirm"]}
             headers = {"Authorization": f"Bearer {server.api_key}"}

@@ -13,6 +13,7 @@ from assent.hook.frameworks.mcp_policy import read_policy
 from assent.pages.look import read_look
 from assent.settings import Settings, settings_from
 from tests.docs.markdown import PAGES, blocks, named
+from tests.waiting import PATIENCE_S
 
 SHOWN = [(page, json.loads(text)) for page in PAGES for text in blocks(page, "json")]
 DRAFTS = [(page, shown) for page, shown in SHOWN if {"type", "prompt"} <= shown.keys()]
@@ -30,7 +31,9 @@ def ids(found: list[tuple[Path, Any]]) -> list[str]:
 @pytest.mark.parametrize(("page", "draft"), DRAFTS, ids=ids(DRAFTS))
 def test_a_question_shown_in_the_docs_can_be_asked(page: Path, draft: dict[str, Any], live_server):
     url, key = live_server
-    reply = httpx.post(f"{url}/v1/cases", json=draft, headers={"Authorization": f"Bearer {key}"})
+    reply = httpx.post(
+        f"{url}/v1/cases", json=draft, headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE_S
+    )
     assert reply.status_code == 202, reply.text
 
 

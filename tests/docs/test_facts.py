@@ -18,6 +18,7 @@ from assent.protocol.poll import Status
 from assent.protocol.signed_result import ProtectedHeader
 from tests.cases.orders import ENDS_AT, ORDERS, REMINDS_AT, standing
 from tests.docs.markdown import ROOT
+from tests.waiting import PATIENCE_S
 
 EVENTS = (ROOT / "docs" / "reference" / "events.md").read_text("utf-8")
 FIELDS = (ROOT / "docs" / "reference" / "form-fields.md").read_text("utf-8")
@@ -88,6 +89,8 @@ def test_every_member_of_the_signed_header_is_listed():
 
 def test_every_metric_is_listed(live_server):
     url, _ = live_server
-    served = set(re.findall(r"^# TYPE (\w+) ", httpx.get(f"{url}/metrics").text, re.MULTILINE))
+    served = set(
+        re.findall(r"^# TYPE (\w+) ", httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text, re.MULTILINE)
+    )
     listed = set(re.findall(r"^\| `(assent_\w+)` \|", PRODUCTION, re.MULTILINE))
     assert served == listed

@@ -18,6 +18,7 @@ from django.urls import path
 from assent import AssentClient, ServerRefused
 from tests.cli.process import ServerProcess, assent, serving
 from tests.server.running import PRESSED, ReviewPage
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,8 @@ def test_a_service_may_wait_for_the_answer(server: ServerProcess, decisions: Ass
 
     def sleep(seconds: float) -> None:  # while the service waits, someone presses
         token = {"Authorization": f"Bearer {asked['submit_token']}"}
-        httpx.post(asked["submit_url"], json={"action": "confirm", **PRESSED}, headers=token)
+        httpx.post(
+            asked["submit_url"], json={"action": "confirm", **PRESSED}, headers=token, timeout=PATIENCE_S
+        )
 
     assert decisions.wait(asked["case_id"], sleep=sleep)["result"]["action"] == "confirm"

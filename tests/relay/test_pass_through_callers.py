@@ -11,7 +11,7 @@ import pytest
 from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent, running_agent
 from tests.server.running import RunningServer, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 V1 = {"A2A-Version": "1.0"}
 PATHS = ["", "/message:send", "/v1/message:send", "/.well-known/agent-card.json", "/tasks/x", "/nothing"]
@@ -76,7 +76,7 @@ def test_nobody_calls_without_a_key(server: RunningServer, agent: SdkAgent, path
     before = len(agent.seen)
     url = f"{server.url}/relay/v1/agents/errands{path}"
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic YTpi"}):
-        response = httpx.post(url, json={}, headers=headers, verify=False)
+        response = httpx.post(url, json={}, headers=headers, verify=False, timeout=PATIENCE_S)
         assert (response.status_code, response.json()["error"]) == (401, "invalid_token")
     assert len(agent.seen) == before
 
@@ -188,7 +188,7 @@ def test_a_card_is_the_relays_own(server: RunningServer, acme: httpx.Client, age
             response.headers["etag"],
         )
     card = acme.get("/.well-known/agent-card.json").json()
-    direct = httpx.get(f"{agent.url}/.well-known/agent-card.json", verify=False).json()
+    direct = httpx.get(f"{agent.url}/.well-known/agent-card.json", verify=False, timeout=PATIENCE_S).json()
     assert (card["name"], card["capabilities"]) == (direct["name"], direct["capabilities"])
     assert acme.post("/.well-known/agent-card.json").status_code == 405
 

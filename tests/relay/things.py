@@ -7,6 +7,7 @@ import httpx
 
 from assent.relay.api.route import ApiRoute
 from tests.server.running import RunningServer
+from tests.waiting import PATIENCE_S
 
 POLICY: dict[str, Any] = {
     "config": {
@@ -108,6 +109,7 @@ class Things:
                 "A2A-Version": "1.0",
                 "X-Correlation-Id": trace,
             },
+            timeout=PATIENCE_S,
         )
         assert "HITL_HELD" in sent.text, sent.text
         [held] = self._admin.get("/relay/v1/approvals", params={"correlationId": trace}).json()["content"]

@@ -13,7 +13,7 @@ from assent import verify_result
 from assent.reviews import BUILT_IN, SAMPLES
 from tests.cli.process import ServerProcess, serving
 from tests.server.running import ReviewPage, RunningServer, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "approval": {"action": "approve"},
@@ -119,7 +119,7 @@ def polling_agent(
     url: str, tell: Callable[[str], None], wait: Callable[[], None], auth: dict[str, str] | None = None
 ) -> Any:
     """The small agent that the protocol's introduction shows: ask, pass the link on, poll, go on."""
-    response = httpx.post(url, json={"query": "rooms in Ghent"})
+    response = httpx.post(url, json={"query": "rooms in Ghent"}, timeout=PATIENCE_S)
     if response.status_code != 202:
         return response.json()
     hitl = response.json()["hitl"]
@@ -129,7 +129,7 @@ def polling_agent(
         tell(f"{hitl['prompt']}\n{hitl['review_url']}")
     while True:
         wait()
-        poll = httpx.get(hitl["poll_url"], headers=auth).json()
+        poll = httpx.get(hitl["poll_url"], headers=auth, timeout=PATIENCE_S).json()
         if poll["status"] == "completed":
             return poll["result"]
         if poll["status"] in ("expired", "cancelled"):

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.server.running import RunningServer, running
+from tests.waiting import PATIENCE_S
 
 INLINE = {"inline_actions": ["confirm", "cancel"]}
 
@@ -152,7 +153,7 @@ def test_a_credential_that_is_none_is_refused(
     server: RunningServer, hitl: dict[str, Any], credential: str
 ) -> None:
     headers = [(b"Authorization", credential.encode("latin-1"))]
-    answer = httpx.get(hitl["poll_url"], headers=headers)
+    answer = httpx.get(hitl["poll_url"], headers=headers, timeout=PATIENCE_S)
     assert answer.status_code == 401
     assert answer.json()["error"] == "invalid_token"
 

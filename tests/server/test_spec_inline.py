@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from tests.server.running import EXAMPLE, PRESSED
+from tests.waiting import PATIENCE_S
 
 INLINE = ["confirm", "cancel"]
 
@@ -66,7 +67,7 @@ def test_a_body_of_another_shape_is_refused_and_answers_nothing(client, hitl, ch
     body = {**{"action": "confirm", **PRESSED}, **change}
     sent = {name: value for name, value in body.items() if value is not None}
     headers = {"Authorization": f"Bearer {hitl['submit_token']}"}
-    response = httpx.post(hitl["submit_url"], json=sent, headers=headers)
+    response = httpx.post(hitl["submit_url"], json=sent, headers=headers, timeout=PATIENCE_S)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_submission")
     assert client.get(hitl["poll_url"]).json()["status"] == "pending"
 
@@ -181,10 +182,14 @@ def test_an_answer_after_the_deadline_is_late_even_if_no_timer_has_run(server, c
 def test_the_same_press_sent_twice_gets_the_first_receipt(server, hitl):
     headers = {"Authorization": f"Bearer {hitl['submit_token']}", "Idempotency-Key": "press-1"}
     body = {"action": "confirm", **PRESSED}
-    first, again = (httpx.post(hitl["submit_url"], json=body, headers=headers) for _ in range(2))
+    first, again = (
+        httpx.post(hitl["submit_url"], json=body, headers=headers, timeout=PATIENCE_S) for _ in range(2)
+    )
     assert first.status_code == again.status_code == 200
     assert first.json() == again.json()
-    other = httpx.post(hitl["submit_url"], json={**body, "action": "cancel"}, headers=headers)
+    other = httpx.post(
+        hitl["submit_url"], json={**body, "action": "cancel"}, headers=headers, timeout=PATIENCE_S
+    )
     assert other.status_code == 409
 
 

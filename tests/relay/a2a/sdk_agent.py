@@ -206,7 +206,7 @@ def running_agent() -> Iterator[SdkAgent]:
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     agent = SdkAgent(url, Errands())
-    client = httpx.AsyncClient(verify=TLS)
+    client = httpx.AsyncClient(verify=TLS, timeout=PATIENCE_S)
     app = sdk_app(url, agent.executor, client)
     with served(agent.watching(app), listener, close=client.aclose):
         yield agent

@@ -13,6 +13,7 @@ from assent.relay.audit.stored import StoredTrail
 from assent.relay.registered import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import subscription
 from tests.server.running import RunningServer, running
+from tests.waiting import PATIENCE_S
 
 READ = ("AUDIT:READ",)
 GROUPS = {
@@ -66,7 +67,9 @@ async def fill(server: RunningServer) -> None:
 def clients(server: RunningServer) -> Iterator[dict[str, httpx.Client]]:
     found = {
         name: httpx.Client(
-            base_url=server.url, headers={"Authorization": f"Bearer {server.create_key(name, *scopes)}"}
+            base_url=server.url,
+            headers={"Authorization": f"Bearer {server.create_key(name, *scopes)}"},
+            timeout=PATIENCE_S,
         )
         for name, scopes in {
             "ada": (),
@@ -270,7 +273,7 @@ def test_the_audit_is_for_those_who_may_read_it(
 ):
     assert clients["rita"].get(path).status_code == 403
     assert clients["stranger"].get(path).status_code == 403
-    assert httpx.get(server.url + path).status_code == 401
+    assert httpx.get(server.url + path, timeout=PATIENCE_S).status_code == 401
     assert clients["ada"].post(path).status_code == 405
 
 

@@ -20,6 +20,7 @@ from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.judged import MemoryTrail
 from tests.relay.test_pass_through_inspection import anyone, anywhere, read_at_most
+from tests.waiting import PATIENCE_S
 
 
 class LostBook(MemoryTaskBook):
@@ -69,7 +70,7 @@ def test_a_call_that_breaks_off_is_told_of(relay: tuple[str, MemoryTrail]):
     url, trail = relay
     asked = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t-1"}}
     headers = {"A2A-Version": "1.0", "X-Correlation-Id": "lost"}
-    assert httpx.post(url, json=asked, headers=headers).status_code == 503
+    assert httpx.post(url, json=asked, headers=headers, timeout=PATIENCE_S).status_code == 503
     (event,) = trail.of("lost")
     assert (event["auditType"], event["auditAction"], event["taskId"]) == (
         "COMMUNICATION_AUDIT",

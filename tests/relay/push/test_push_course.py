@@ -14,7 +14,7 @@ from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update
 from tests.relay.push.receiver import Receiver, receiving
 from tests.server.running import RunningServer, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 V03 = {"A2A-Version": "0.3"}
 
@@ -188,7 +188,9 @@ def test_webhooks_outlive_a_restart(
         params = {"taskId": "t-kept", "id": "one"}
         call = {"jsonrpc": "2.0", "id": 1, "method": "GetTaskPushNotificationConfig", "params": params}
         headers = {"Authorization": f"Bearer {key}", **V1}
-        shown = httpx.post(f"{after.url}/relay/v1/agents/raw", json=call, headers=headers, verify=False)
+        shown = httpx.post(
+            f"{after.url}/relay/v1/agents/raw", json=call, headers=headers, verify=False, timeout=PATIENCE_S
+        )
         assert shown.json()["result"]["url"] == f"{receiver.url}/restarted"
 
 

@@ -16,7 +16,7 @@ from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update
 from tests.relay.push.receiver import Receiver, receiving
 from tests.server.running import RunningServer, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 LARGEST = 64 * 1024
 numbers = count(1)
@@ -157,11 +157,14 @@ def test_a_webhook_opens_to_its_own_token_only(
     for token in ("wrong", "acme's own", asked.pusher.token[:-1], elsewhere.pusher.token, server.api_key):
         response = asked.pusher.push(body, token=token)
         assert (response.status_code, response.json()["error"]) == (401, "invalid_token")
-    bare = httpx.post(asked.pusher.url, json=body, verify=False)
+    bare = httpx.post(asked.pusher.url, json=body, verify=False, timeout=PATIENCE_S)
     assert bare.status_code == 401
     assert asked.states(server) == []
     bearer = {"Authorization": f"Bearer {asked.pusher.token}"}
-    assert httpx.post(asked.pusher.url, json=body, headers=bearer, verify=False).status_code == 204
+    assert (
+        httpx.post(asked.pusher.url, json=body, headers=bearer, verify=False, timeout=PATIENCE_S).status_code
+        == 204
+    )
     assert asked.states(server) == ["TASK_STATE_COMPLETED"]
 
 
@@ -179,7 +182,7 @@ def test_a_webhook_nobody_was_given_is_not_there(asked: Asked, change: str) -> N
 
 def test_only_posts_are_notifications(asked: Asked) -> None:
     headers = {"X-A2A-Notification-Token": asked.pusher.token}
-    assert httpx.get(asked.pusher.url, headers=headers, verify=False).status_code == 405
+    assert httpx.get(asked.pusher.url, headers=headers, verify=False, timeout=PATIENCE_S).status_code == 405
 
 
 MALFORMED: dict[str, tuple[Any, int]] = {
@@ -341,7 +344,7 @@ def test_an_agent_that_pushes_slowly_is_only_in_its_own_way(server: RunningServe
         for one in slow:
             one.sendall(head.encode())
         eventually(lambda: asked.pusher.push(update(asked.task_id)).status_code == 429)
-        assert httpx.get(f"{server.url}/healthz", verify=False).status_code == 200
+        assert httpx.get(f"{server.url}/healthz", verify=False, timeout=PATIENCE_S).status_code == 200
     finally:
         for one in slow:
             one.close()
