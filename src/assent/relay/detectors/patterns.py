@@ -13,10 +13,13 @@ import regex
 
 from assent.protocol.characters import is_storable
 from assent.protocol.shape import quote
+from assent.relay.detectors.repetition import written_out
 
 LONGEST_PATTERN = 4_000
 MAX_PROGRAM = 50_000
 """Patterns of more instructions, such as long repetitions of large Unicode classes, slow down a whole set."""
+MAX_WRITTEN_OUT = 50_000
+"""The engine that backtracks writes repetitions out: a short pattern could take all memory there is."""
 MAX_MEMORY = 8 << 20
 EMPTY_WITHIN_S = 0.1
 _CLASSES = ("[:", "[.", "[=")
@@ -67,6 +70,10 @@ def options(max_memory: int) -> Any:
 
 def _timed(pattern: str) -> "tuple[regex.Pattern[str], ...]":
     r"""The pattern in ASCII, as RE2 and Java read `\w`; one that names other letters is read in both ways."""
+    if written_out(pattern) > MAX_WRITTEN_OUT:
+        raise PatternRefused(
+            f"is larger than {MAX_WRITTEN_OUT} characters once its repetitions are written out"
+        )
     beyond = not pattern.isascii() or re.search(r"\\[pPuUNx]", pattern)
     alphabets = (regex.ASCII, regex.UNICODE) if beyond else (regex.ASCII,)
     try:
