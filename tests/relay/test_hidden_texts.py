@@ -205,6 +205,47 @@ def test_a_task_in_the_query_must_be_the_callers_too(line: Line, path: str):
     assert line.call("hears", document, path + "t-hears").status_code == 200
 
 
+ADDRESS = {"url": "http://127.0.0.1:9/"}
+FOREIGN = {"id": "t-asks"}
+LOOKALIKES = {
+    "a task": sending(message=message(TaskId="t-asks")),
+    "a task in letters that are none of ours": sending(message=message(**{"ta\u017f\u212aId": "t-asks"})),
+    "tasks that are referred to": sending(message=message(REFERENCETASKIDS=["t-asks"])),
+    "a conversation": sending(message=message(contextid="c-asks")),
+    "a task beside a message": sending(TASKID="t-asks"),
+    "a task that is asked for": about("GetTask", id="t-hears", ID="t-asks"),
+    "another method": {**about("GetTask", id="t-hears"), "Method": "CancelTask"},
+    "other params": {**about("GetTask", id="t-hears"), "Params": FOREIGN},
+    "another message": sending(Message=message(taskId="t-asks")),
+    "an address": sending(configuration={"PushNotificationConfig": ADDRESS}),
+    "an address elsewhere": sending(Configuration={"pushNotificationConfig": ADDRESS}),
+    "another address": sending(
+        configuration={"pushNotificationConfig": ADDRESS | {"URL": "http://x.example/"}}
+    ),
+    "parts": sending(message=message(Parts=[{"text": "hi"}])),
+    "a text": sending(message=message(parts=[{"Text": "hi"}])),
+    "a file": sending(message=message(parts=[{"Raw": "dHVsaXA="}])),
+    "a file of the older version": sending(message=message(parts=[{"file": {"Bytes": "dHVsaXA="}}])),
+}
+
+
+@pytest.mark.parametrize("place", LOOKALIKES)
+def test_no_agent_reads_a_name_that_the_relay_took_for_another(line: Line, place: str):
+    line.agent.behave = answering(200, encoded(rpc(task=task("hears"))))
+    answer = line.call("hears", LOOKALIKES[place])
+    assert answer.json()["error"]["code"] == -32602
+    assert "spelled" in answer.text
+    assert line.reached == "[]"
+
+
+def test_names_that_are_nobodys_business_pass_in_any_letters(line: Line):
+    line.agent.behave = answering(200, encoded(rpc(task=task("hears"))))
+    own = {"Id": 1, "URL": "x", "TaskId": "t"}
+    asked = sending(message=message(metadata=own, parts=[{"data": own}]), metadata=own, vendor=own)
+    assert "result" in line.call("hears", asked).json()
+    assert line.reached.count("TaskId") == 4
+
+
 @pytest.mark.parametrize("place", ["the id of the message", "a conversation", "the id of the request"])
 def test_what_cannot_be_masked_is_refused(line: Line, place: str):
     answer = line.call("masks", ASKED[place])

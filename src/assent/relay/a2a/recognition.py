@@ -19,6 +19,7 @@ from assent.relay.a2a.dialects import (
     Version,
 )
 from assent.relay.a2a.problems import A2AProblem, RpcId
+from assent.relay.a2a.spelling import refuse_lookalikes
 
 JSON_TYPES = ("application/json", "application/a2a+json")
 LONGEST_ID = 512
@@ -181,6 +182,8 @@ def _read(body: bytes) -> dict[str, Any]:
 
 def _checked(call: A2ACall) -> A2ACall:
     """Read everything once that will be read later, so that what is spelled twice is refused here."""
+    if call.document is not None:
+        refuse_lookalikes(call.document)
     for one in (call.context_id, call.message_id, *call.task_ids):
         if one is not None and len(one) > LONGEST_ID:
             raise A2AProblem("params", f"An id is at most {LONGEST_ID} characters.")
