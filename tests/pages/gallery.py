@@ -20,18 +20,19 @@ from assent.pages import (
 )
 from assent.pages.diffs import compare
 from assent.pages.language import ENGLISH, Language
-from assent.pages.view import undo_of
+from assent.pages.view import InboxView, SignInView, undo_of
 from assent.pages.words import MESSAGES, NOTICES
 from assent.protocol.poll import RespondedBy, Result, Status, SubmissionContext
 from assent.reviews import BUILT_IN, CUSTOM, HELD_MESSAGES, TOOL_CALLS, kind_of
 from tests.pages import bodies
 from tests.pages.api_sample import OPENAPI
+from tests.pages.inbox_views import inbox_views
 
 NOW = datetime(2026, 5, 6, 9, 30, tzinfo=UTC)
 STATIC_URL = "/static"
 RENDERER = PageRenderer()
 DEFAULTS = {"approval": "reject", "confirmation": "abort", "escalation": "abort"}
-View = ReviewView | ClosedView | MessageView | PassOnView | HomeView
+View = ReviewView | ClosedView | MessageView | PassOnView | HomeView | InboxView | SignInView
 
 
 def offer_of(body: dict[str, Any]) -> Offer:
@@ -160,6 +161,10 @@ def rendered(view: View, language: Language = ENGLISH) -> str:
         return RENDERER.closed(spoken)
     if isinstance(spoken, PassOnView):
         return RENDERER.pass_on(spoken)
+    if isinstance(spoken, InboxView):
+        return RENDERER.inbox(spoken)
+    if isinstance(spoken, SignInView):
+        return RENDERER.sign_in(spoken)
     return RENDERER.home(spoken) if isinstance(spoken, HomeView) else RENDERER.message(spoken)
 
 
@@ -326,4 +331,11 @@ def other_views() -> dict[str, View]:
         "pass-on": passed_on,
         "home": HomeView(static_url=STATIC_URL, links=links, docs_url="/docs", page_url="/"),
         "home-empty": HomeView(static_url=STATIC_URL),
+        "home-inbox": HomeView(static_url=STATIC_URL, links=links, inbox_url="/inbox", page_url="/"),
+        "open-from-inbox": review_view(examples()["approval"], inbox_url="/inbox"),
+        "closed-from-inbox": closed_view(examples()["approval"], Status.EXPIRED, inbox_url="/inbox"),
+        "message-from-inbox": MessageView(
+            name="too_late", static_url=STATIC_URL, inbox_url="/inbox", page_url="/review/x"
+        ),
+        **inbox_views(examples(), NOW),
     }

@@ -140,6 +140,8 @@ class SignInView(Struct, frozen=True, kw_only=True):
     problem: str | None = None
     """What was wrong with the key, by its name in the table of problems."""
     look_again: bool = False
+    command: str = "assent key create NAME --scope inbox:all"
+    """What makes a key for the inbox."""
     language: Language = ENGLISH
     page_url: str | None = None
 

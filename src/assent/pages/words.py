@@ -107,8 +107,6 @@ STATES: Mapping[str, str] = {
     "cancelled": phrase("Withdrawn"),
 }
 
-MAKE_A_KEY = "assent key create NAME --scope inbox:all"
-
 SIGN_IN_PROBLEMS: Mapping[str, str] = {
     "no_key": phrase("Enter your key."),
     "wrong_key": phrase("This key is not known here, or it has ended. Check that all of it was copied."),

@@ -313,6 +313,8 @@ class ReviewPages:
         name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
         if name is None:
             return self._broken(request, error)
+        if isinstance(error, SessionEnded) and came_from_inbox(request):
+            name = "signed_out"
         # Where nothing was sent, nothing is said about what was recorded.
         unsent = isinstance(error, Unavailable) and request.method != "POST"
         return self._message(request, "broken" if unsent else name, error.status)

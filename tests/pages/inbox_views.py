@@ -1,0 +1,82 @@
+"""The inbox in every state: full, sifted, decided, empty, and before anyone has signed in."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from assent.cases.case import Offer
+from assent.pages.view import InboxRow, InboxView, SignInView
+from assent.pages.words import SIGN_IN_PROBLEMS
+from assent.server.inbox_list import KINDS, kind_name
+
+STATUSES = ("pending", "opened", "in_progress")
+ENDS = {"completed": "approve", "expired": None, "cancelled": None}
+
+
+def inbox_views(examples: Mapping[str, Offer], now: datetime) -> dict[str, InboxView | SignInView]:
+    """All of them by name."""
+    rows = tuple(_row(offer, place, now) for place, offer in enumerate(examples.values()))
+    rude = _row(Offer(type="x-" + "y" * 90, prompt="W" * 300, message="?"), 1, now)
+    ended = tuple(
+        InboxRow(
+            case_id=f"review_{status}",
+            kind="approval",
+            prompt="May this reply go out?",
+            service="Parcel Desk",
+            status=status,
+            expires_at=now,
+            closed_at=now - timedelta(minutes=3),
+            outcome=outcome,
+            person="Ada Byron" if outcome else None,
+        )
+        for status, outcome in ENDS.items()
+    )
+    wrong = {
+        f"sign-in-{name}": SignInView(
+            static_url="/static", sign_in_url="/inbox/sign-in", page_url="/inbox", problem=name
+        )
+        for name in SIGN_IN_PROBLEMS
+    }
+    return {
+        "inbox": _inbox(now, rows=(*rows, rude), next_url="/inbox?after=1.x"),
+        "inbox-sifted": _inbox(now, rows=rows[:1], kind="approval", words="parcel", later=True),
+        "inbox-decided": _inbox(now, rows=ended, decided=True),
+        "inbox-decided-nothing": _inbox(now, decided=True),
+        "inbox-empty": _inbox(now),
+        "inbox-not-found": _inbox(now, words="zebra"),
+        "inbox-not-found-yet": _inbox(now, words="zebra", next_url="/inbox?after=1.x"),
+        "inbox-end": _inbox(now, later=True),
+        "sign-in": SignInView(static_url="/static", sign_in_url="/inbox/sign-in", page_url="/inbox"),
+        **wrong,
+    }
+
+
+def _row(offer: Offer, place: int, now: datetime) -> InboxRow:
+    return InboxRow(
+        case_id=f"review_{place}",
+        kind=kind_name(offer),
+        prompt=offer.prompt,
+        service=offer.service,
+        agent=offer.agent,
+        status=STATUSES[place % 3],
+        expires_at=now + timedelta(minutes=7) * 5**place,
+    )
+
+
+def _inbox(now: datetime, **changes: Any) -> InboxView:
+    given: dict[str, Any] = {
+        "static_url": "/static",
+        "name": "Ada Byron",
+        "rows": (),
+        "kinds": KINDS,
+        "waiting_url": "/inbox",
+        "decided_url": "/inbox?show=decided",
+        "open_url": "/inbox/open",
+        "sign_out_url": "/inbox/sign-out",
+        "first_url": "/inbox",
+        "csrf": "csrf-token",
+        "now": now,
+        "state": '"state"',
+        "page_url": "/inbox",
+    }
+    return InboxView(**given | changes)
