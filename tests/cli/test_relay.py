@@ -211,6 +211,15 @@ def test_who_has_another_server_in_mind_is_told_and_gets_no_new_file(
     assert "not about the server" not in done(*add).stderr
 
 
+def test_who_has_the_server_of_this_machine_in_mind_asks_it_from_whatever_folder(
+    afar: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSENT_BASE_URL", afar.url)  # as a server does that listens where the settings say
+    done("agent", "add", "from-elsewhere", "https://weather.example")
+    assert "from-elsewhere" in done("agent", "list").stdout
+    assert not (folder / "assent.db").exists()
+
+
 def test_a_server_that_relays_nothing_says_what_to_do(folder: Path) -> None:
     with running(folder, relay=None) as quiet:
         there = ("--server", quiet.url, "--key", quiet.create_key("root", "admin"))

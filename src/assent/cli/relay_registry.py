@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -40,11 +41,11 @@ def in_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) -
     """Do the work where the flags say; `create` makes the file if it is not there.
 
     A server that runs on this machine relays nothing, and has no API to ask, before its first agent: where
-    the environment names just that one, its file is asked.
+    the environment names just that one, its file is asked, and the server where that file is not.
     """
     settings = loaded(where["config"], db=where["db"]).settings
     elsewhere = _elsewhere(settings)
-    server = where["server"] or (elsewhere if where["db"] is None else None)
+    server = where["server"] or (elsewhere if where["db"] is None else None) or _without_file(where, settings)
     if server is not None:
         return asyncio.run(on_server(server, where["key"], where["tenant"], work))
     if elsewhere is not None:
@@ -56,6 +57,12 @@ def in_registry(where: dict[str, Any], work: Work[T], *, create: bool = False) -
         lambda store: work(InFile(_routes(store, settings), member)),
         create=create and elsewhere is None,
     )
+
+
+def _without_file(where: dict[str, Any], settings: Settings) -> str | None:
+    """The server of this machine, if somebody in another folder than its own names it with a key."""
+    named = where["db"] is None and where["key"] and os.environ.get(SERVER)
+    return settings.public_url if named and not Path(settings.db).is_file() else None
 
 
 def _elsewhere(settings: Settings) -> str | None:
