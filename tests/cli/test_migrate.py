@@ -43,3 +43,13 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     run = assent(tmp_path, "migrate", "--db", "theirs.db")
     assert run.returncode == 1
     assert "not one of Assent's" in run.stderr
+
+
+def test_a_file_that_was_copied_only_in_part_is_said_to_be_damaged(tmp_path: Path) -> None:
+    assent(tmp_path, "migrate", "--db", "cases.db")
+    whole = (tmp_path / "cases.db").read_bytes()
+    (tmp_path / "part.db").write_bytes(whole[: len(whole) // 3])
+    for command in (("migrate",), ("relay", "agent", "list"), ("serve", "--port", "0")):
+        run = assent(tmp_path, *command, "--db", "part.db")
+        assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
+        assert run.stderr.startswith("assent: part.db is damaged: ")

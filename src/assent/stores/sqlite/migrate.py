@@ -146,7 +146,9 @@ def _opened(path: Path) -> Iterator[apsw.Connection]:
         yield connection
     except apsw.NotADBError as error:
         raise MigrationError(f"{path} is not an SQLite database.") from error
-    except (apsw.BusyError, apsw.ReadOnlyError, apsw.IOError) as error:
+    except apsw.CorruptError as error:
+        raise MigrationError(f"{path} is damaged: {error}. Restore a backup.") from error
+    except (apsw.BusyError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError) as error:
         raise SettingsError(f"The database {path} cannot be opened: {error}.") from error
     finally:
         connection.close()
