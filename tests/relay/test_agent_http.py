@@ -140,6 +140,19 @@ async def test_a_connection_that_is_over_or_says_more_than_it_was_asked_is_not_u
     assert peer.connections == 2
 
 
+@pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged", b"\r\n"])
+async def test_what_an_agent_says_between_two_requests_is_no_answer_to_the_second(
+    said: bytes,
+) -> None:
+    peer = Peer()
+    async with client_of(peer) as client:
+        await whole(await client.request("POST", peer.url, {}, b"{}"))
+        peer.say(said)  # and nobody has had the time to read it
+        assert client.send("POST", peer.url, {}, b"{}", 5.0, Ends()) is None
+        assert await whole(await client.request("POST", peer.url, {}, b"{}")) == b"ok"
+    assert peer.connections == 2
+
+
 @pytest.mark.parametrize(
     ("answer", "body"),
     [

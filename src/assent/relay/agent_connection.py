@@ -4,6 +4,7 @@ The parser is that of the server, llhttp. Who asks bounds the time and the size 
 """
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable, Mapping
 from typing import Protocol, cast
@@ -199,6 +200,7 @@ class Connection(asyncio.Protocol):
         self._keeper = keeper
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
+        self._news = select.poll()
         self._asked: Asked | None = None
         self._response: Response | None = None
         self._headers: dict[str, str] = {}
@@ -214,8 +216,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether another request may be sent."""
-        return self._transport is not None and not self._spoiled and not self._transport.is_closing()
+        """Whether another request may be sent: nothing has come, not even what the loop has yet to read."""
+        if self._transport is None or self._spoiled or self._transport.is_closing():
+            return False
+        return not self._news.poll(0)
 
     def send(self, request: bytes, bound: Deadlines[Asked] | None, over: Callable[[], None]) -> Asked:
         """Send a request over a connection that is usable."""
@@ -267,6 +271,7 @@ class Connection(asyncio.Protocol):
         own: socket.socket | None = transport.get_extra_info("socket")
         if own is not None:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._news.register(own.fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         if not self._expected:

@@ -23,8 +23,9 @@ from assent.relay.deadlines import Deadlines
 __all__ = ["MOST_BUFFERED", "AgentHttp", "Asked", "Response"]
 
 CONNECT_FOR_S = 5.0
-KEEP_FOR_S = 15.0
-"""A connection that nobody used for so long is closed: the agent may be about to do so."""
+KEEP_FOR_S = 4.0
+"""A connection that nobody used for so long is closed: many agents do so after five seconds, and what is sent
+at that moment is lost."""
 
 _TARGET = re.compile(r"[!-~\x80-\xff]+")
 
