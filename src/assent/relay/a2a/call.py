@@ -135,11 +135,12 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         if not self.query:
             return []
         names = {*TASK_ID, "id"} if self.operation in BY_ID | SENDS else {*TASK_ID}
-        asked = parse_qsl(self.query)
+        folded = {name.casefold() for name in names}  # some agents read names in any letters
+        asked = [(name.casefold(), value) for name, value in parse_qsl(self.query)]
         resources = [
             _resource_task({name: value}, name) for name, value in asked if name in ("name", "parent")
         ]
-        return [value for name, value in asked if name in names] + [one for one in resources if one]
+        return [value for name, value in asked if name in folded] + [one for one in resources if one]
 
     @lazy
     def _texts(self) -> Texts:
