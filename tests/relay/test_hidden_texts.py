@@ -196,8 +196,8 @@ def test_the_audit_has_no_id_in_which_something_was_found(line: Line):
 
 @pytest.mark.parametrize(
     "path",
-    ["/message:send?taskId=", "/message:send?TASKID="]
-    + ["/tasks/t-hears:cancel?id=", "/tasks/t-hears:cancel?ID=", "/tasks/t-hears:cancel?task_id="],
+    [f"/message:send?{name}=" for name in ("taskId", "TASKID")]
+    + [f"/tasks/t-hears:cancel?{name}=" for name in ("id", "ID", "task_id")],
 )
 def test_a_task_in_the_query_must_be_the_callers_too(line: Line, path: str):
     line.agent.behave = answering(200, encoded({"task": task("hears")}))
