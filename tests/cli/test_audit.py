@@ -55,6 +55,15 @@ async def fill(path: Path) -> None:
                 took_for=timedelta(milliseconds=1),
             )
         )
+    resolved = {"resolution": "APPROVED", "resolvedBy": "ada"}
+    decided = trail.row(
+        "HITL_RESOLUTION",
+        subscription(tenant="decided"),
+        correlation_id="held",
+        message="A person approved this message.",
+        metadata=resolved,
+    )
+    trail.note(decided)
     trail.note(trail.row("HITL", subscription(tenant="other"), correlation_id="foreign"))
     await trail.aclose()
     await store.aclose()
@@ -100,6 +109,14 @@ def test_a_call_is_followed_step_by_step(where):
         ["1.000", "REGEX_DETECTION"],
         ["-", "COMMUNICATION_AUDIT"],
     ]
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["trace", "held"]])
+def test_it_is_told_who_decided(server: RunningServer, folder: Path, arguments: list[str]):
+    admin = {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("root", "admin")}
+    for where in (admin, {"ASSENT_DB": str(folder / "cases.db")}):
+        told = run(where, *arguments, "--tenant", "decided").splitlines()[-1]
+        assert told.endswith("A person approved this message. (ada)")
 
 
 def test_all_of_it_is_exported(where, tmp_path):

@@ -80,7 +80,7 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
             one["auditAction"],
             _way(one),
             visible(one["correlationId"]),
-            _short(one["message"]),
+            _said(one["message"], (one["metadata"] or {}).get("resolvedBy")),
         )
         for one in found
     ]
@@ -107,7 +107,7 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
             one["auditType"],
             one["auditAction"],
             _way(one),
-            _short(one["message"]),
+            _said(one["message"], one.get("resolvedBy")),
         )
         for one in found["steps"]
     ]
@@ -215,6 +215,7 @@ def _moment(text: str) -> str:
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _short(text: str) -> str:
-    shown = visible(text)
+def _said(message: str, resolved_by: str | None) -> str:
+    """What happened, and who decided it."""
+    shown = visible(message if resolved_by is None else f"{message} ({resolved_by})")
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"

@@ -119,6 +119,7 @@ class Step(Struct, frozen=True, kw_only=True, rename="camel"):
     sink_agent: Party | None
     task_id: str | None
     task_state: str | None
+    resolved_by: Annotated[str | None, Meta(description="Who decided, if this is a person's decision.")]
 
 
 class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
@@ -272,6 +273,7 @@ def _step(event: AuditEvent, began: datetime) -> Step:
         sink_agent=event.sink_agent,
         task_id=event.task_id,
         task_state=event.task_state,
+        resolved_by=(event.metadata or {}).get("resolvedBy"),
     )
 
 
