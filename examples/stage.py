@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @contextmanager

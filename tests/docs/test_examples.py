@@ -52,7 +52,7 @@ def played(flow: str, **environ: str) -> str:
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=3 * PATIENCE_S,
+        timeout=1.5 * PATIENCE_S,
     )
     assert outcome.returncode == 0, outcome.stderr
     return outcome.stdout
