@@ -444,6 +444,15 @@ def test_a_server_with_people_of_its_own_has_no_inbox(tmp_path: Path) -> None:
     assert not [path for path in paths if path.startswith(INBOX)]
 
 
+def test_below_a_path_and_behind_https_the_inbox_stays_there(tmp_path: Path) -> None:
+    with running(tmp_path, base_url="https://app.example/assent") as below:
+        key = below.create_key("ada", "inbox:all")
+        with httpx.Client(base_url=f"http://127.0.0.1:{below.parts.settings.port}") as client:
+            entered = client.post(f"{INBOX}/sign-in", data={"key": key})
+    assert entered.headers["location"] == "/assent/inbox"
+    assert {"Secure", "Path=/assent/"} <= {part.strip() for part in entered.headers["set-cookie"].split(";")}
+
+
 def test_the_words_of_every_language_are_there(server: RunningServer, key: str) -> None:
     titles = set()
     for code in ("en", "de", "es", "fr", "zh", "ar"):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -10,10 +11,13 @@ import msgspec
 from assent.bootstrap import Parts
 from assent.cases.events import CREATED
 from assent.desk import clock
+from assent.desk.api_keys import create_key
 from assent.pages.view import DemoLink
+from assent.ports.identity import INBOX_ALL
 from assent.reviews import SAMPLES
 from assent.server.demo import DemoDoor
 
+KEY_LASTS_FOR = timedelta(days=1)
 SAYS = {
     "review.opened": "opened by a person",
     "review.in_progress": "being filled in",
@@ -30,6 +34,7 @@ class DemoTour:
 
     _parts: Parts
     _demo: DemoDoor
+    _key: str
 
     def __init__(self) -> None:
         self._types: dict[str, str] = {}
@@ -39,6 +44,9 @@ class DemoTour:
     async def open(self, parts: Parts) -> None:
         """Open a sample of each sort on this server."""
         self._parts, self._demo = parts, parts.add_demo()
+        self._key = await create_key(
+            parts.store, "you", scopes=(INBOX_ALL,), expires_for=KEY_LASTS_FOR, now=clock.now()
+        )
         for type in SAMPLES:
             hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
             self._types[hitl["case_id"]] = type
@@ -50,6 +58,8 @@ class DemoTour:
         click.echo(f"\n  Assent is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for door in self._demo.doors:
             click.echo(f"  {click.style(door.type, bold=True)}: {door.prompt}\n    {door.url}\n")
+        click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
+        click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
         click.echo(f"    assent request POST '{base}/api/demo?type=confirmation'\n")
         click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")

@@ -63,6 +63,7 @@ class DemoDoor:
             static_url=self._replies.static_url,
             links=tuple(self.doors),
             docs_url=f"{base}/docs",
+            inbox_url=self._replies.inbox_address,
             language=language,
             page_url=f"{self._replies.prefix}/",
         )
