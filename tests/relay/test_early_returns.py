@@ -132,8 +132,8 @@ async def called(app: RelayApp, method: str, **params: Any) -> dict[str, Any]:
     return found
 
 
-async def sent(app: RelayApp, text: str) -> dict[str, Any]:
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+async def sent(app: RelayApp, text: str, **more: str) -> dict[str, Any]:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **more}
     found = await called(app, "SendMessage", message=message)
     return found["result"]["task"] if "result" in found else found["error"]
 
@@ -167,6 +167,20 @@ async def test_an_answer_that_is_not_whole_in_time_is_there_later(what: str, kep
         assert (await sent(app, "soon"))["id"] in ("t", early["id"])
         agent.go_on.set()
         assert (await ended(app, early["id"]))["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.parametrize("what", ["late head", "late body"])
+async def test_a_task_that_a_late_answer_is_about_keeps_its_name(what: str) -> None:
+    agent = SlowAgent()
+    async with relayed(agent, max_calls=1) as app:
+        assert (await sent(app, "soon"))["id"] == "t"
+        early = await sent(app, what, taskId="t", contextId="c")
+        assert (early["id"], early["contextId"]) == ("t", "c")
+        assert early["status"]["state"] == "TASK_STATE_WORKING"
+        assert early["metadata"] == {"relay_reason": "TIMEOUT"}
+        agent.go_on.set()
+        await admitted(app)
+        assert (await ended(app, "t")) == TASK
 
 
 async def test_calls_that_are_answered_in_time_share_a_connection_and_no_task() -> None:

@@ -11,6 +11,7 @@ from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.agent_http import Asked
 from assent.relay.faces import face_of
+from assent.relay.holds.places import task_of
 from assent.relay.overdue import OverdueCalls
 from assent.relay.own import OwnTasks
 from assent.relay.push.pushes import Pushes
@@ -62,9 +63,9 @@ class EarlyReturns:
     async def answer(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
         """A task to come back to, for a call that goes on."""
         call = way.call
-        told = await self._told_already(way)
-        if told is not None:
-            entry = told
+        known = await self._known_already(way)
+        if known is not None:
+            entry = known
             self._overdue.follow(job)
         else:
             entry = await self._overdue.keep(
@@ -92,9 +93,14 @@ class EarlyReturns:
 
         self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
 
-    async def _told_already(self, way: Way) -> Entry | None:
-        """The task by the name that the agent has pushed to its caller while the call went on."""
-        task_id = await self._pushes.task_of(way.webhook) if way.webhook is not None else None
+    async def _known_already(self, way: Way) -> Entry | None:
+        """The task under the name that its caller has for it.
+
+        That is the one that a message was sent to, or that the agent has pushed while the call went on.
+        """
+        task_id = task_of(way.call)
+        if task_id is None and way.webhook is not None:
+            task_id = await self._pushes.task_of(way.webhook)
         if task_id is None:
             return None
         return await self._book.find(way.subscription.tenant, way.subscription.sink.id, "task", task_id)
