@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from assent.relay.a2a.call import A2ACall
+from assent.relay.a2a.dialects import RPC_1_0
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.recognition import recognise
 from assent.relay.a2a.reply import A2AReply
@@ -16,7 +17,7 @@ from assent.relay.faces import GIVEN_UP
 from assent.relay.overdue import KEEP, OverdueCalls
 from assent.relay.own import Handle, OwnTasks
 from assent.relay.registry import Agent, Caller, Subscription
-from assent.relay.taskbook import StoredTaskBook
+from assent.relay.taskbook import Entry, Mask, StoredTaskBook
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
 
@@ -117,3 +118,23 @@ async def test_a_status_keeps_the_time_at_which_it_began(kit: Kit) -> None:
     ended = (await kit.get(task_id))["status"]["timestamp"]
     kit.clock.advance(timedelta(hours=1))
     assert (await kit.get(task_id))["status"]["timestamp"] == ended
+
+
+async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_waiting(kit: Kit) -> None:
+    held = Entry(
+        id="held",
+        owner="ann",
+        upstream_id="held",
+        mask=Mask(hold_id="h", metadata={"relay_reason": "HITL_HELD"}),
+        approved=("a text",),
+    )
+    await kit.book.write("default", "errands", "task", held)
+    task_id = await kit.keep()
+    task = {"id": "held", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+    document = {"jsonrpc": "2.0", "id": 1, "result": {"task": task}}
+    kit.job.set_result(A2AReply(dialect=RPC_1_0, operation="send", document=document))
+    await kit.calls.wait(ANN, task_id)
+    assert (await kit.get("held"))["metadata"] == {"relay_reason": "HITL_HELD"}
+    entry = await kit.own.now(ANN, "held")
+    assert entry is not None
+    assert entry.approved == ("a text",)

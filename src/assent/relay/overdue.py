@@ -103,10 +103,12 @@ class OverdueCalls:
             await self.book.write(tenant, agent, "task", _replaced(entry, ending=ending))
             return
         # First the name the caller will see, then the way to it: nobody may meet the agent's own name.
-        joined = Entry(
-            id=theirs, owner=owner, upstream_id=theirs, shown_as=entry.id, context_id=entry.context_id
-        )
-        await self.book.write(tenant, agent, "task", joined)
+        known = await self.book.find(tenant, agent, "task", theirs)
+        if known is None:
+            known = Entry(id=theirs, owner=owner, upstream_id=theirs)
+        if known.mask is None and known.ending is None:  # or the caller has it, and the relay speaks for it
+            joined = replace(known, shown_as=entry.id, context_id=entry.context_id)
+            await self.book.write(tenant, agent, "task", joined)
         if minted and reply is not None and reply.context_id and entry.context_id:
             context = Entry(id=entry.context_id, owner=owner, upstream_id=reply.context_id)
             await self.book.write(tenant, agent, "context", context)
