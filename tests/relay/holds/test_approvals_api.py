@@ -79,6 +79,23 @@ def test_an_approval_has_all_its_fields(server: RunningServer, rita: httpx.Clien
     assert "tulip" not in found["summary"].replace("No tulip", "")
 
 
+def test_a_list_stays_short_however_much_data_its_messages_carry(
+    server: RunningServer, rita: httpx.Client
+) -> None:
+    data: dict[str, Any] = {"rows": [[] for _ in range(100_000)]}
+    parts = [{"text": "echo a heavy tulip"}, {"data": data}, {"data": {"few": [1]}}]
+    message = {"messageId": "heavy", "role": "ROLE_USER", "parts": parts}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    with server.client(server.create_key("acme")) as caller:
+        answer = caller.post("/relay/v1/agents/errands", json=call, headers={"A2A-Version": "1.0"})
+    task = answer.json()["result"]["task"]
+    listed = rita.get(PATH, params={"taskId": task["id"]})
+    [found] = listed.json()["content"]
+    assert (len(listed.content) < 5_000, found["agentMessageData"]) == (True, None)
+    whole = rita.get(f"{PATH}/{found['id']}").json()
+    assert whole == found | {"agentMessageData": [data, {"few": [1]}]}
+
+
 def test_an_agents_question_names_no_policy(server: RunningServer, rita: httpx.Client) -> None:
     found = rita.get(f"{PATH}/{held(server, 'ask').id}").json()
     assert found["detectionSource"] == "AGENT_INPUT_REQUIRED"

@@ -1,7 +1,9 @@
 """`/relay/v1/approvals`: messages that wait for a person, and the decision about each."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from assent.desk.access import actor_of
@@ -15,15 +17,19 @@ from assent.relay.api.moments import check_period
 from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
-from assent.relay.holds.body import DetectionSource, Resolution, body_of
+from assent.relay.holds.body import DetectionSource, HeldBy, Resolution
 from assent.relay.holds.settling import Settling
+from assent.relay.policies.policy import Leg
+from assent.relay.registry import CallerKind
 
 PATH = "/relay/v1/approvals"
 ONE = f"{PATH}/{{id}}"
 UNDECIDABLE = (CaseNotFound, AlreadyClosed, CaseExpired)
 NO_SUCH_APPROVAL = "There is no such approval for you."
 LONGEST_MESSAGE = 10_000
-AT_ONCE = 20
+AT_ONCE = 10
+LARGEST_LISTED = 16_384
+"""Callers choose how much data there is in a message: a page of a hundred must stay one that can be read."""
 
 Status = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]
 AskedStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL"]
@@ -54,7 +60,12 @@ class Approval(Struct, frozen=True, kw_only=True, rename="camel"):
     agent_id: Annotated[str, Meta(description="The agent whose conversation it is.")]
     agent_message_role: Literal["user", "agent"]
     agent_message_text: Annotated[str, Meta(description="What is held, all its texts in order.")]
-    agent_message_data: Annotated[list[Any] | None, Meta(description="Its data parts.")]
+    agent_message_data: Annotated[
+        list[Any] | None,
+        Meta(
+            description=f"Its data parts; in a list null where they are larger than {LARGEST_LISTED} bytes."
+        ),
+    ]
     detection_source: DetectionSource
     source_agent_id: Annotated[str | None, Meta(description="The calling agent, if an agent called.")]
     source_user_id: Annotated[str | None, Meta(description="The calling user, if a user called.")]
@@ -139,7 +150,7 @@ class ApprovalApi(Api):
         total = 0
         for page in range(asked.page * steps, (asked.page + 1) * steps):
             holds, total = await self._store.holds(tenant, asked.filter(), page=page, size=step)
-            found += [approval_of(hold) for hold in holds]
+            found += [approval_of(hold, largest=LARGEST_LISTED) for hold in holds]
             if len(holds) < step:
                 break
         return asked.of(found, total)
@@ -192,10 +203,38 @@ class ApprovalApi(Api):
         return hold
 
 
-def approval_of(hold: HoldRow) -> Approval:
-    """A hold as it travels."""
-    body = body_of(hold)
+class _HeldOn(Struct, frozen=True):
+    leg: Leg
+
+
+class _Told(Struct, frozen=True, kw_only=True):
+    """What is told of a `HoldBody`. Its data may be as large as a message: it is passed on as it stands."""
+
+    frame: _HeldOn
+    digest: str
+    source_kind: CallerKind
+    role: Literal["user", "agent"]
+    text: str
+    data: msgspec.Raw = msgspec.Raw()
+    summary: str
+    context_id: str
+    message_id: str | None = None
+    policy: HeldBy | None = None
+    matched: str | None = None
+    resolution: Resolution | None = None
+    done_at: datetime | None = None
+    failure: str | None = None
+
+
+_told_of = msgspec.json.Decoder(_Told).decode
+
+
+def approval_of(hold: HoldRow, *, largest: int | None = None) -> Approval:
+    """A hold as it travels; without its data if that takes more than the `largest` number of bytes."""
+    body = _told_of(hold.body)
     policy, called_by = body.policy, body.source_kind
+    size = len(memoryview(body.data))
+    told = size > 0 and (largest is None or size <= largest)
     return Approval(
         id=hold.id,
         status=hold.status,
@@ -205,7 +244,7 @@ def approval_of(hold: HoldRow) -> Approval:
         agent_id=hold.sink,
         agent_message_role=body.role,
         agent_message_text=body.text,
-        agent_message_data=body.data,
+        agent_message_data=body.data.copy() if told else None,  # type: ignore[arg-type]
         detection_source=hold.detection_source,  # type: ignore[arg-type]
         source_agent_id=hold.source if called_by == "agent" else None,
         source_user_id=hold.source if called_by == "user" else None,
