@@ -1,8 +1,10 @@
 """LangChain's own agent with approval, as the contract drives it: sync and async, on real SQLite files."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, ClassVar
 
 import aiosqlite
 from langchain.agents import create_agent
@@ -18,6 +20,8 @@ from assent.hook.answers import Feedback
 from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
 from assent.hook.savers.sqlite import SqliteSaver
 from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from tests.hook.frameworks.lives import Life, Stands
+from tests.hook.mortal import FATE, LIFE_LIMIT_S, MortalSaver
 
 GO = {"messages": [{"role": "user", "content": "go"}]}
 
@@ -57,11 +61,14 @@ def results_in(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
 class LangChainHarness(Harness):
     """`invoke`, `stream` and `resume`."""
 
+    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    graph_file_type: ClassVar[type[GraphFile]] = GraphFile
+
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.saver = SqliteSaver(self.folder / "approvals.db")
+        self.saver = self.saver_type(self.folder / "approvals.db", clock=self.clock)
         self.model = ScriptedModel(scene=self.scene)
-        self._file = GraphFile.from_conn_string(str(self.folder / "graph.db"))
+        self._file = self.graph_file_type.from_conn_string(str(self.folder / "graph.db"))
         self.agent = self.make_agent(self._file.__enter__())
 
     def make_agent(self, checkpointer: Any) -> Any:
@@ -106,3 +113,34 @@ class AsyncLangChainHarness(LangChainHarness):
     async def _on(self, use: Any) -> InterruptionMetadata | None:
         async with aiosqlite.connect(self.folder / "graph.db") as connection:
             return interruption_of(await use(self.make_agent(AsyncGraphFile(connection))))
+
+
+class MortalGraphFile(GraphFile):
+    """Before everything that LangGraph keeps is a step; on a slow machine it waits longer for its turn."""
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str) -> Iterator["MortalGraphFile"]:
+        with closing(sqlite3.connect(conn_string, LIFE_LIMIT_S, check_same_thread=False)) as connection:
+            yield cls(connection)
+
+    def put(self, *args: Any, **named: Any) -> Any:
+        FATE.step()
+        return super().put(*args, **named)
+
+    def put_writes(self, *args: Any, **named: Any) -> None:
+        FATE.step()
+        super().put_writes(*args, **named)
+
+
+class LangChainLife(LangChainHarness, Life):
+    """May be killed."""
+
+    saver_type = MortalSaver
+    graph_file_type = MortalGraphFile
+
+    def stands(self, thread_id: str) -> Stands:
+        snapshot = self.agent.get_state(place(thread_id))
+        if snapshot.created_at is None:
+            return "new"
+        return interruption_of(snapshot) or ("cut off" if snapshot.tasks else "over")

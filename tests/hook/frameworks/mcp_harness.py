@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
@@ -22,6 +23,8 @@ from assent.hook.frameworks.mcp_upstream import Upstream
 from assent.hook.frameworks.mcp_wire import HELD, WAITING
 from assent.hook.savers.sqlite import SqliteSaver
 from assent.testing.approvals import Harness, Scene
+from tests.hook.frameworks.lives import Life, Stands
+from tests.hook.mortal import FATE, MortalSaver
 
 T = TypeVar("T")
 
@@ -33,9 +36,11 @@ def text_of(result: CallToolResult) -> str:
 class Mcp(Harness):
     """A new connection for each message: the gate and the server behind it are new ones, too."""
 
+    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = SqliteSaver(folder / "gate.db", clock=self.clock)
+        self.saver = self.saver_type(folder / "gate.db", clock=self.clock)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         if self._path(thread_id).exists():
@@ -45,7 +50,7 @@ class Mcp(Harness):
     def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
         if not self._path(thread_id).exists():
             raise NothingToResume
-        kept = json.loads(self._path(thread_id).read_text())
+        kept = self.kept(thread_id)
         if kept["turn"] == len(self.scene.turns):
             if isinstance(feedback, InterruptionMetadata) and feedback.id in kept["answered"]:
                 return None
@@ -57,12 +62,22 @@ class Mcp(Harness):
         return [] if stopped is None else [stopped]
 
     def told(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        kept = json.loads(self._path(thread_id).read_text())
+        kept = self.kept(thread_id)
         order = [call.id for turn in self.scene.turns for call in turn]
         return [(call_id, kept["results"][call_id]) for call_id in order if call_id in kept["results"]]
 
     def close(self) -> None:
         self.saver.close()
+
+    def kept(self, thread_id: str) -> dict[str, Any]:
+        """The agent's own memory of its thread."""
+        return dict(json.loads(self._path(thread_id).read_text()))
+
+    def keep(self, thread_id: str, kept: dict[str, Any]) -> None:
+        """The whole of it or nothing is there when it is read."""
+        new = self._path(thread_id).with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(kept))
+        new.replace(self._path(thread_id))
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[tuple[ApprovalProxy, Client, Upstream]]:
@@ -78,13 +93,27 @@ class Mcp(Harness):
         async with self._connected() as (proxy, client, _):
             while kept["turn"] < len(self.scene.turns):
                 turn = self.scene.turns[kept["turn"]]
-                await asyncio.gather(*(self._call(client, thread_id, kept, call) for call in turn))
-                self._path(thread_id).write_text(json.dumps(kept))
+                await self._make(turn, client, thread_id, kept)
+                self.keep(thread_id, kept)
                 if waiting := self._waiting(proxy, kept):
                     return waiting
                 kept["turn"] += 1
-                self._path(thread_id).write_text(json.dumps(kept))
+                self.keep(thread_id, kept)
         return None
+
+    async def _make(
+        self, turn: Sequence[ToolCall], client: Client, thread_id: str, kept: dict[str, Any]
+    ) -> None:
+        """Make the calls of a turn; whoever ran some of them comes again for those that another one runs."""
+        left = turn
+        while left:
+            calls = (self._call(client, thread_id, kept, call) for call in left)
+            told = await asyncio.gather(*calls, return_exceptions=True)
+            wrong = [error for error in told if isinstance(error, BaseException)]
+            busy = [call for call, said in zip(left, told, strict=True) if isinstance(said, ThreadBusy)]
+            if wrong and (len(busy) == len(turn) or len(wrong) > len(busy)):
+                raise next((error for error in wrong if not isinstance(error, ThreadBusy)), wrong[0])
+            left = busy
 
     async def _call(self, client: Client, thread_id: str, kept: dict[str, Any], call: ToolCall) -> None:
         if call.id in kept["results"]:
@@ -105,11 +134,11 @@ class Mcp(Harness):
         async with self._connected() as (proxy, _, upstream):
             await upstream.refresh()
             waiting = self._waiting(proxy, kept)
-            assert waiting is not None
-            kept["answered"].append(waiting.id)
-            for call_id, said in self._checked(upstream, waiting, feedback).items():
-                proxy.answer(kept["keys"][call_id], said)
-            waiting = self._waiting(proxy, kept)
+            if waiting is not None:  # otherwise the agent died before it had made the calls of this turn
+                kept["answered"].append(waiting.id)
+                for call_id, said in self._checked(upstream, waiting, feedback).items():
+                    proxy.answer(kept["keys"][call_id], said)
+                waiting = self._waiting(proxy, kept)
         return waiting if waiting and waiting.undecided else await self._go(thread_id, kept)
 
     def _checked(
@@ -147,6 +176,29 @@ class Mcp(Harness):
 
     def _path(self, thread_id: str) -> Path:
         return self.folder / f"{sha256(thread_id.encode()).hexdigest()}.json"
+
+
+class McpLife(Mcp, Life):
+    """May be killed."""
+
+    saver_type = MortalSaver
+    calls_apart = True
+
+    def keep(self, thread_id: str, kept: dict[str, Any]) -> None:
+        FATE.step()
+        super().keep(thread_id, kept)
+
+    def stands(self, thread_id: str) -> Stands:
+        if not self._path(thread_id).exists():
+            return "new"
+        kept = self.kept(thread_id)
+        if kept["turn"] == len(self.scene.turns):
+            return "over"
+        return run(self._shown(kept)) or "cut off"
+
+    async def _shown(self, kept: dict[str, Any]) -> InterruptionMetadata | None:
+        async with self._connected() as (proxy, _, _):
+            return self._waiting(proxy, kept)
 
 
 def verdict_of(call: Any) -> Verdict:

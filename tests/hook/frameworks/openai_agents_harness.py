@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
@@ -13,6 +13,8 @@ from assent.hook.answers import Feedback
 from assent.hook.frameworks.openai_agents import Approval
 from assent.hook.savers.sqlite import SqliteSaver
 from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from tests.hook.frameworks.lives import Life, Stands
+from tests.hook.mortal import MortalSaver
 
 QUIET = RunConfig(tracing_disabled=True)
 
@@ -42,9 +44,11 @@ class Scripted(Model):
 
 
 class OpenAIAgents(Harness):
+    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = SqliteSaver(folder / "threads.db", clock=self.clock)
+        self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
         self.approval = Approval(self.hook, saver=self.saver, clock=self.clock)
         tools = self.approval.gated([function_tool(tool) for tool in self.tools])
         self.agent = Agent(name="assistant", model=Scripted(scene), tools=tools)
@@ -72,6 +76,17 @@ class OpenAIAgents(Harness):
 
     def close(self) -> None:
         self.saver.close()
+
+
+class OpenAIAgentsLife(OpenAIAgents, Life):
+    """May be killed."""
+
+    saver_type = MortalSaver
+
+    def stands(self, thread_id: str) -> Stands:
+        if self.approval.threads.state(thread_id) is None:
+            return "new"
+        return self.approval.waiting(thread_id) or "over"
 
 
 def _stopped(outcome: Any) -> InterruptionMetadata | None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -15,6 +15,8 @@ from assent.hook.answers import Feedback
 from assent.hook.frameworks.pydantic_ai import Approval
 from assent.hook.savers.sqlite import SqliteSaver
 from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from tests.hook.frameworks.lives import Life, Stands
+from tests.hook.mortal import MortalSaver
 
 
 def scripted(scene: Scene) -> FunctionModel:
@@ -42,9 +44,11 @@ def scripted(scene: Scene) -> FunctionModel:
 
 
 class PydanticAI(Harness):
+    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = SqliteSaver(folder / "threads.db", clock=self.clock)
+        self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
         self.approval = Approval(self.hook, saver=self.saver, clock=self.clock)
         self.agent = Agent(scripted(scene), tools=self.tools, capabilities=[self.approval])
 
@@ -70,6 +74,17 @@ class PydanticAI(Harness):
 
     def close(self) -> None:
         self.saver.close()
+
+
+class PydanticAILife(PydanticAI, Life):
+    """May be killed."""
+
+    saver_type = MortalSaver
+
+    def stands(self, thread_id: str) -> Stands:
+        if self.approval.threads.state(thread_id) is None:
+            return "new"
+        return self.approval.waiting(thread_id) or "over"
 
 
 def _stopped(outcome: Any) -> InterruptionMetadata | None:
