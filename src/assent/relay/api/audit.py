@@ -25,7 +25,7 @@ PATH = "/audit/v1"
 EVENTS, TRACES = f"{PATH}/events", f"{PATH}/traces"
 FARTHEST = 100_000
 """How far pages go."""
-MOST_STEPS = 1_000
+MOST_STEPS, STEPS_AT_ONCE = 1_000, 50
 EXPORT_BATCH = 200
 MICROS = 1_000_000
 PLUGGED_IN = re.compile(r"[A-Z][A-Z0-9_]{0,99}_DETECTION")
@@ -128,7 +128,29 @@ class TraceDetail(TraceView, frozen=True, kw_only=True, rename="camel"):
     steps: Annotated[tuple[Step, ...], Meta(description=f"The first {MOST_STEPS}, as they began.")]
 
 
-_decode_event = msgspec.json.Decoder(AuditEvent).decode
+class _Decided(Struct, frozen=True, rename="camel"):
+    resolved_by: str | None = None
+
+
+class _Happened(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a step tells of an `AuditEvent`. The message in it may be large, and is not even read."""
+
+    event_id: str
+    audit_type: str
+    audit_action: str | None
+    sent_at: datetime
+    created_at: datetime
+    duration_micros: int | None
+    message: str
+    source_agent: Party | None
+    source_user: Party | None
+    sink_agent: Party | None
+    task_id: str | None
+    task_state: str | None
+    metadata: _Decided | None
+
+
+_happened = msgspec.json.Decoder(_Happened).decode
 
 
 class AuditApi(Api):
@@ -188,15 +210,15 @@ class AuditApi(Api):
     async def trace(self, request: ApiRequest) -> TraceDetail:
         """Follow one call step by step."""
         await self._catch_up()
-        asked = AuditFilter(correlation_id=request.path["correlationId"])
-        tenant = request.member.tenant
-        found, total = await self._store.audit(tenant, asked, page=0, size=MOST_STEPS, order="oldest")
-        if not found:
+        correlation_id = request.path["correlationId"]
+        events, total = await self._first_events(request.member.tenant, correlation_id)
+        if not events:
             raise CaseNotFound("There is no such trace.")
-        events = sorted((_decode_event(row.body) for row in found), key=_beginning)
-        began, ended = events[0].sent_at, found[-1].at
+        ended = events[-1].created_at
+        events.sort(key=_beginning)
+        began = events[0].sent_at
         return TraceDetail(
-            correlation_id=found[0].correlation_id,
+            correlation_id=correlation_id,
             start_time=began,
             end_time=ended,
             total_duration_micros=_micros(began, ended),
@@ -222,6 +244,20 @@ class AuditApi(Api):
         return ApiStream(
             pieces=exported(self._store, request.member.tenant, wanted), filename="audit-events.jsonl"
         )
+
+    async def _first_events(self, tenant: str, correlation_id: str) -> tuple[list[_Happened], int]:
+        """The first events of a call, read some at a time, and how many there are in all."""
+        asked = AuditFilter(correlation_id=correlation_id)
+        found: list[_Happened] = []
+        total = 0
+        for page in range(MOST_STEPS // STEPS_AT_ONCE):
+            rows, total = await self._store.audit(
+                tenant, asked, page=page, size=STEPS_AT_ONCE, order="oldest"
+            )
+            found += [_happened(row.body) for row in rows]
+            if len(rows) < STEPS_AT_ONCE:
+                break
+        return found, total
 
     async def _catch_up(self) -> None:
         """Whoever asks after a call finds it; an unavailable store says so itself."""
@@ -256,11 +292,11 @@ def _trace_view(trace: Trace) -> TraceView:
     )
 
 
-def _beginning(event: AuditEvent) -> tuple[datetime, str]:
+def _beginning(event: _Happened) -> tuple[datetime, str]:
     return event.sent_at, event.event_id
 
 
-def _step(event: AuditEvent, began: datetime) -> Step:
+def _step(event: _Happened, began: datetime) -> Step:
     return Step(
         event_id=event.event_id,
         audit_type=event.audit_type,
@@ -273,7 +309,7 @@ def _step(event: AuditEvent, began: datetime) -> Step:
         sink_agent=event.sink_agent,
         task_id=event.task_id,
         task_state=event.task_state,
-        resolved_by=(event.metadata or {}).get("resolvedBy"),
+        resolved_by=None if event.metadata is None else event.metadata.resolved_by,
     )
 
 

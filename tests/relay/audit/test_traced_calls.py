@@ -1,0 +1,62 @@
+"""Traces of calls with much in them: whoever calls chooses what that is, and under which correlation id."""
+
+import tracemalloc
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from assent.ports.identity import Principal
+from assent.relay.api.audit import MOST_STEPS, AuditApi
+from assent.relay.api.route import ApiRequest
+from assent.relay.audit.stored import StoredTrail
+from assent.relay.tenancy import Membership
+from assent.stores.sqlite.store import SqliteStore
+from assent.testing.clock import FakeClock
+from tests.relay.audit.samples import subscription
+
+pytestmark = pytest.mark.anyio
+REQUEST = ApiRequest(
+    member=Membership(principal=Principal(name="ada"), tenant="default"),
+    path={"correlationId": "again"},
+    query={},
+)
+
+
+async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
+    body = msgspec.Raw(b"[" + b"[]," * 40_000 + b"[]]")
+    store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
+    trail = StoredTrail(store, now=clock)
+    for _ in range(120):
+        trail.note(
+            trail.row(
+                "COMMUNICATION_AUDIT", subscription(), correlation_id="again", payload={"requestBody": body}
+            )
+        )
+    await trail.flush()
+    tracemalloc.start()
+    try:
+        found = await AuditApi(store, trail, now=clock).trace(REQUEST)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (found.step_count, len(found.steps)) == (120, 120)
+    assert most < 32 << 20
+    await trail.aclose()
+    await store.aclose()
+
+
+async def test_a_trace_shows_its_first_steps_and_counts_all_of_them(tmp_path):
+    store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
+    trail = StoredTrail(store, now=clock)
+    for number in range(MOST_STEPS + 7):
+        clock.advance(timedelta(seconds=1))
+        trail.note(
+            trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id="again", message=str(number))
+        )
+    found = await AuditApi(store, trail, now=clock).trace(REQUEST)
+    assert found.step_count == MOST_STEPS + 7
+    assert [step.message for step in found.steps] == [str(number) for number in range(MOST_STEPS)]
+    assert found.total_duration_micros == (MOST_STEPS - 1) * 1_000_000
+    await trail.aclose()
+    await store.aclose()
