@@ -11,7 +11,8 @@ from assent.ports.relay_store import HoldFilter, HoldRow, HoldStatus, RelayStore
 from assent.relay.holds.body import HoldBody, body_of
 
 SETTLED: tuple[HoldStatus, ...] = ("APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN")
-BATCH = 100
+BATCH = 20
+"""Each brings its message along, which may be large."""
 UNDER_WAY_FOR = timedelta(days=7)
 """No approved message is tried for longer than that."""
 
