@@ -77,15 +77,9 @@ class AgentHttp:
 
         As `request`; what it raises itself is OSError for what is no request.
         """
+        request = _request(method, url, headers, body)
         connection = self._kept(_target(method, url)[0])
-        if connection is None:
-            return None
-        try:
-            request = _request(method, url, headers, body)
-        except OSError:
-            self.give_back(connection)
-            raise
-        return connection.send(request, self._bound(within), over)
+        return None if connection is None else connection.send(request, self._bound(within), over)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for another request."""

@@ -1,7 +1,6 @@
 """One call from its caller to an agent and back: the four legs, and agents that take their time."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -20,12 +19,7 @@ from assent.relay.agent_http import Asked, Response
 from assent.relay.deadlines import Deadlines
 from assent.relay.directory import Directory, url_of
 from assent.relay.early_returns import EarlyReturns
-from assent.relay.inspection import (
-    Changed,
-    Glance,
-    Inspector,
-    Released,
-)
+from assent.relay.inspection import Changed, Glance, Inspector, Released
 from assent.relay.limits import RelayLimits
 from assent.relay.listing import listed
 from assent.relay.overdue import OverdueCalls
@@ -42,8 +36,6 @@ __all__ = ["Answer", "Calls", "Taken", "Way"]
 
 AT_ONCE_S = 0.05
 T = TypeVar("T")
-
-log = logging.getLogger("assent.relay")
 
 
 class Calls:

@@ -141,7 +141,7 @@ class Streams:
         try:
             await write(b"")
             if await self._listen(way, stream, job, gone, write):
-                await self._tell(way, job.result(), write)
+                await self._tell(job.result(), write)
             elif not gone.is_set():
                 goes_on = True
                 await write(_event((await self._go_on_without(way, stream, job, response)).body))
@@ -187,7 +187,7 @@ class Streams:
         await _write_within(write, stream.take_early(), patience_s)
         return True
 
-    async def _tell(self, way: Way, outcome: Outcome, write: Write) -> None:
+    async def _tell(self, outcome: Outcome, write: Write) -> None:
         for event in outcome.events:
             await _write_within(write, event, self._calls.limits.read_for.total_seconds())
         if outcome.problem is not None:
