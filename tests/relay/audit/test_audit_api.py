@@ -285,14 +285,24 @@ def test_a_tenant_says_what_is_kept_of_its_audit(clients: dict[str, httpx.Client
         "payloads": "masked",
         "tenantId": "kept",
         "settled": False,
+        "rev": 0,
     }
     asked = {"keepEventsFor": "10d", "keepPayloadsFor": "1d", "payloads": "full"}
-    assert kim.put(tenant, json=asked).json() == {**asked, "tenantId": "kept", "settled": False}
+    assert kim.put(tenant, json=asked).json() == {**asked, "tenantId": "kept", "settled": False, "rev": 1}
     assert kim.get(tenant).json()["payloads"] == "full"
     assert clients["oscar"].get(tenant).json()["payloads"] == "masked"
     change = kim.get(EVENTS, params={"auditType": "POLICY_LIFECYCLE"}).json()["content"][0]
     assert change["sourceUser"] == {"id": "kim", "name": "kim"}
     assert change["metadata"]["after"] == asked
+
+
+def test_nobody_takes_back_unseen_what_another_said_is_kept(clients: dict[str, httpx.Client]):
+    oscar, tenant = clients["oscar"], "/relay/v1/tenant"
+    seen = str(oscar.get(tenant).json()["rev"])
+    first = oscar.put(tenant, json={"payloads": "none"}, headers={"If-Match": seen})
+    late = oscar.put(tenant, json={"keepEventsFor": "90d"}, headers={"If-Match": seen})
+    assert (first.status_code, late.status_code, late.json()["error"]) == (200, 409, "conflict")
+    assert oscar.get(tenant).json()["payloads"] == "none"
 
 
 @pytest.mark.parametrize(

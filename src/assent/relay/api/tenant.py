@@ -7,6 +7,8 @@ from msgspec import Meta, Struct
 from assent.errors import RelayConflict
 from assent.protocol.duration import LONGEST_TEXT
 from assent.relay.api.audit import audit
+from assent.relay.api.preconditions import check_match
+from assent.relay.api.registry_records import Rev
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api
 from assent.relay.audit.keeping import Keeping, Payloads
@@ -37,6 +39,7 @@ class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
 
     tenant_id: str
     settled: Annotated[bool, Meta(description="Whether the server's settings file says so, and only it.")]
+    rev: Rev
 
 
 class TenantApi(Api):
@@ -68,14 +71,17 @@ class TenantApi(Api):
             keep_payloads_for=asked.keep_payloads_for,
             payloads=asked.payloads,
         )
-        await self._keeping.save(request.member, keeping, self._trail)
+        await self._keeping.save(
+            request.member, keeping, self._trail, check=lambda rev: check_match(request, rev)
+        )
         return self._view(request.member.tenant)
 
     def _view(self, tenant: str) -> TenantView:
-        keeping = self._keeping.of(tenant)
+        keeping, settled = self._keeping.of(tenant), self._keeping.is_settled(tenant)
         return TenantView(
             tenant_id=tenant,
-            settled=self._keeping.is_settled(tenant),
+            settled=settled,
+            rev=None if settled else self._keeping.rev_of(tenant),
             keep_events_for=keeping.keep_events_for,
             keep_payloads_for=keeping.keep_payloads_for,
             payloads=keeping.payloads,

@@ -64,8 +64,22 @@ class TenantKeeping:
             return "none"
         return self.of(tenant).payloads
 
-    async def save(self, member: Membership, keeping: Keeping, trail: Trail) -> Keeping:
-        """Change what the member's tenant keeps; raises ValidationFailed, RelayConflict."""
+    def rev_of(self, tenant: str) -> int:
+        """How often what the store says of this tenant has changed."""
+        return (self._stored or {}).get(tenant, (DEFAULT, 0))[1]
+
+    async def save(
+        self,
+        member: Membership,
+        keeping: Keeping,
+        trail: Trail,
+        *,
+        check: Callable[[int], None] = lambda rev: None,
+    ) -> Keeping:
+        """Change what the member's tenant keeps; raises ValidationFailed, RelayConflict.
+
+        `check` is told the present `rev`, and raises something unless that is what somebody saw.
+        """
         check_keeping(keeping)
         tenant = member.tenant
         if self.is_settled(tenant):
@@ -74,6 +88,7 @@ class TenantKeeping:
             )
         await self.load()
         before, rev = (self._stored or {}).get(tenant, (DEFAULT, 0))
+        check(rev)
         record = Record(
             tenant=tenant,
             kind="tenant",
