@@ -12,6 +12,7 @@ from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
 from assent.ports.identity import Principal
 from assent.relay.a2a.problems import A2AProblem
+from assent.relay.audit.trail import Trail
 from assent.relay.proxy import RelayApp
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
@@ -21,6 +22,7 @@ from assent.relay.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
 from assent.relay.wiring import relay_app
 from assent.server.wire import Whole, read_body
 from assent.stores.memory import MemoryStore
+from tests.relay.judged import MemoryTrail
 
 pytestmark = pytest.mark.anyio
 
@@ -86,7 +88,9 @@ async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
 
 
 @asynccontextmanager
-async def relayed(agent: SlowAgent, book: TaskBook | None = None, **settings: Any) -> AsyncIterator[RelayApp]:
+async def relayed(
+    agent: SlowAgent, book: TaskBook | None = None, trail: Trail | None = None, **settings: Any
+) -> AsyncIterator[RelayApp]:
     server = await asyncio.start_server(agent, "127.0.0.1", 0)
     agent.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     webhooks = Webhooks(MemoryStore(), Seal("s"), public_url="http://relay.example", now=clock.now)
@@ -106,6 +110,7 @@ async def relayed(agent: SlowAgent, book: TaskBook | None = None, **settings: An
         now=clock.now,
         monotonic=clock.monotonic,
         book=book,
+        trail=trail,
     )
     try:
         async with asyncio.timeout(10):
@@ -181,6 +186,16 @@ async def test_a_task_that_a_late_answer_is_about_keeps_its_name(what: str) -> N
         agent.go_on.set()
         await admitted(app)
         assert (await ended(app, "t")) == TASK
+
+
+async def test_the_audit_names_the_task_that_a_caller_was_given_to_come_back_to() -> None:
+    agent, trail = SlowAgent(), MemoryTrail()
+    async with relayed(agent, trail=trail) as app:
+        early = await sent(app, "late head")
+        [row] = trail.rows
+        event = json.loads(row.body)
+        assert (row.task_id, event["taskState"]) == (early["id"], "working")
+        assert event["payload"]["responseBody"]["result"]["task"] == early
 
 
 async def test_calls_that_are_answered_in_time_share_a_connection_and_no_task() -> None:

@@ -77,7 +77,8 @@ class Communication:
         make = partial(self._event, way, told, took_for, self._trail.stamp())
         size = way.size + told.size
         # Of an answer in which nothing was found nothing more will become known either.
-        if told.reply is not None and not told.streamed and size <= LATER_BYTES and way.ledger.silent:
+        over = told.reply is not None and not told.streamed and not way.handle.goes_on
+        if over and size <= LATER_BYTES and way.ledger.silent:
             self._trail.note_later(make, size=size + ROOM_BYTES)
         else:
             self._trail.note(make())

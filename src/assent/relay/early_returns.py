@@ -5,8 +5,6 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.agent_http import Asked
@@ -62,7 +60,7 @@ class EarlyReturns:
 
     async def answer(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
         """A task to come back to, for a call that goes on."""
-        call = way.call
+        call, way.handle.goes_on = way.call, True
         known = await self._known_already(way)
         if known is not None:
             entry = known
@@ -75,7 +73,8 @@ class EarlyReturns:
         document = task_reply(
             face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )
-        return Answer(body=msgspec.json.encode(document), content_type=call.dialect.content_type)
+        reply = A2AReply(dialect=call.dialect, operation=call.operation, document=document)
+        return Answer(body=reply.body(), content_type=call.dialect.content_type, reply=reply)
 
     def tell_in_the_end(self, way: Way, entry: Entry, *, announce: bool) -> None:
         """Have the caller told when the call behind a task of our own has ended.

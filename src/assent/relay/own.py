@@ -26,7 +26,7 @@ OURS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe", "send", "s
 class Handle:
     """The relay's own name for what a call is about, as soon as there is one."""
 
-    __slots__ = ("asking", "task_id", "upstream_id")
+    __slots__ = ("asking", "goes_on", "task_id", "upstream_id")
 
     def __init__(self, task_id: str | None = None) -> None:
         self.task_id = task_id
@@ -34,6 +34,8 @@ class Handle:
         """The agent's own name for it."""
         self.asking = 0
         """How many look at the message right now: they may be about to hold it."""
+        self.goes_on = False
+        """Whether the call goes on without its caller, so that more may be found in it."""
 
 
 class Guard(Protocol):
