@@ -1,4 +1,7 @@
-"""The few files that pages link to: one stylesheet, put together from its parts, and small script modules."""
+"""The few files that pages link to: one stylesheet, put together from its parts, and small script modules.
+
+What only few pages need of style is a sheet beside it, so that all others stay light.
+"""
 
 import hashlib
 import re
@@ -20,11 +23,14 @@ _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 @cache
 def assets() -> dict[str, bytes]:
     """Every file by its name; the parts of the stylesheet stand in the order of theirs."""
-    styles = b"\n".join(
-        _UNREAD.sub(b"", part.read_bytes()) for part in sorted((_STATIC / "css").glob("*.css"))
-    )
+    styles = b"\n".join(_style(part) for part in sorted((_STATIC / "css").glob("*.css")))
+    beside = {part.name: _style(part) for part in sorted((_STATIC / "beside").glob("*.css"))}
     scripts = {part.name: part.read_bytes() for part in sorted((_STATIC / "js").glob("*.js"))}
-    return {STYLESHEET: styles, **scripts}
+    return {STYLESHEET: styles, **beside, **scripts}
+
+
+def _style(part: Path) -> bytes:
+    return _UNREAD.sub(b"", part.read_bytes())
 
 
 def fingerprint(files: Mapping[str, bytes]) -> str:
