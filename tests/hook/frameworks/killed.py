@@ -8,6 +8,7 @@ import gc
 import importlib
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ FIRST_SAYS = {"c0": "approve", "c1": {"decision": "edit", "arguments": EDITED}, 
 SECOND_SAYS: dict[str, Any] = {"decision": "reject", "reason": "the second life says no"}
 STEPS_AT_MOST = 200
 ROUNDS_AT_MOST = 10
-ACKNOWLEDGED = "acknowledged"
+ACKNOWLEDGED, EMPTY = "acknowledged", "empty"
 LIVES = {
     "langchain": "tests.hook.frameworks.langchain_harness:LangChainLife",
     "pydantic-ai": "tests.hook.frameworks.pydantic_ai_harness:PydanticAILife",
@@ -99,10 +100,14 @@ def outcome(folder: Path, killed: bool) -> dict[str, Any]:
     }
 
 
+def prepared(root: Path, name: str) -> Path:
+    """A place for a life to begin in, with empty databases: to make them anew each time takes longer."""
+    return Path(shutil.copytree(root / EMPTY, root / name))
+
+
 def kill_everywhere(kind: type[Life], root: Path) -> None:
     for point in range(STEPS_AT_MOST):
-        folder = root / str(point)
-        folder.mkdir()
+        folder = prepared(root, str(point))
         status = in_a_child(lambda folder=folder, point=point: first(kind, folder, point))  # type: ignore[misc]
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         assert killed or status == 0, f"the first life failed by itself: point {point}, status {status}"
@@ -113,9 +118,9 @@ def kill_everywhere(kind: type[Life], root: Path) -> None:
     raise AssertionError("the agent never finishes")
 
 
-def race(kind: type[Life], folder: Path) -> None:
+def race(kind: type[Life], root: Path) -> None:
     """Many processes answer one thread at once, and its calls run until the others have been refused."""
-    folder.mkdir()
+    folder = prepared(root, "race")
 
     def begin() -> None:
         with life(kind, folder, 0) as mine:
@@ -155,13 +160,16 @@ def _all_run(kind: type[Life], folder: Path) -> bool:
 def main(name: str, root: Path) -> None:
     module, _, kind = LIVES[name].partition(":")
     chosen: type[Life] = getattr(importlib.import_module(module), kind)
-    (root / "warm").mkdir()
+    (root / EMPTY).mkdir()
+    with life(chosen, root / EMPTY, 0) as nobodys:
+        assert nobodys.stands("t") == "new"
+    warm = prepared(root, "warm")
     for live in (first, second):  # what the framework makes once, every fork finds made
-        live(chosen, root / "warm")
+        live(chosen, warm)
     gc.disable()
     gc.freeze()  # to look at everything would copy everything into every fork
     kill_everywhere(chosen, root)
-    race(chosen, root / "race")
+    race(chosen, root)
 
 
 if __name__ == "__main__":

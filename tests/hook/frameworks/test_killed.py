@@ -17,7 +17,8 @@ from assent.hook.outcomes import UNKNOWN
 from tests.hook.frameworks.killed import EDITED, LIVES, SECOND_SAYS
 from tests.hook.mortal import RACERS
 
-PATIENCE_S = 300
+PATIENCE_S = 280
+pytestmark = pytest.mark.timeout(PATIENCE_S + 20)
 TOOLS = {"c0": "write_file", "c1": "execute_sql", "c2": "send_email", "c3": "read_data"}
 RESULTS = {
     "c0": "wrote a.txt",
@@ -72,7 +73,7 @@ def ran(point: dict[str, Any]) -> Counter[str]:
 
 
 def test_every_write_and_both_sides_of_every_call_are_points(played: Played) -> None:
-    assert len(played.killed) >= 20
+    assert len(played.killed) > 15
     assert all(point["killed"] for point in played.killed)
     assert not played.undisturbed["killed"]
     told = [told_of(point) for point in played.killed]
