@@ -5,13 +5,19 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from assent.cli.audit import listed
 from assent.cli.main import cli
+from assent.cli.options import with_store
+from assent.cli.relay_calls import InFile, operator_of
 from assent.desk import clock
 from assent.errors import AssentError, CaseNotFound, SettingsError, Unavailable
+from assent.ports.store import Store
+from assent.relay.api.audit import AuditApi
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.registered import GroupSettings, RelaySettings
 from assent.stores.sqlite import SqliteStore
@@ -100,6 +106,37 @@ def test_flags_say_which_events(where):
     found = json.loads(run(where, *asked, "--action", "MASK", "--sink-agent", "weather"))
     assert [one["correlationId"] for one in found] == ["call-2", "call-1"]
     assert run(where, "list", "--json", "--until", "2020-01-01T00:00:00Z") == "[]\n"
+
+
+class Busy(InFile):
+    """The audit of a file in which something happens after every look."""
+
+    def __init__(self, store: Store) -> None:
+        self._trail = StoredTrail(store, now=clock.now)
+        super().__init__(
+            AuditApi(store, self._trail, now=clock.now).routes(), operator_of("busy"), api="/audit/v1"
+        )
+
+    def happen(self, name: str) -> None:
+        self._trail.note(
+            self._trail.row("COMMUNICATION_AUDIT", subscription(tenant="busy"), correlation_id=name)
+        )
+
+    async def ask(self, method: str, path: str, body: Any = None, **query: str | None) -> Any:
+        found = await super().ask(method, path, body, **query)
+        self.happen("meanwhile")
+        return found
+
+
+def test_what_happens_meanwhile_lists_nothing_twice(tmp_path: Path):
+    async def look(store: Store) -> list[str]:
+        busy = Busy(store)
+        for number in range(450):
+            busy.happen(str(number))
+        return [one["correlationId"] for one in await listed(busy, {}, 1_000)]
+
+    found = with_store(str(tmp_path / "busy.db"), look, create=True)
+    assert found == [str(number) for number in reversed(range(450))]
 
 
 def test_a_call_is_followed_step_by_step(where):

@@ -1,5 +1,6 @@
 """`assent audit`: what happened to the messages of the relay: list it, follow a call, export it."""
 
+import itertools
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
@@ -69,7 +70,7 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
 def list_events(limit: int, as_json: bool, **given: Any) -> None:
     """List events, newest first."""
     query = _query(given)
-    found = at(given, lambda calls: _listed(calls, query, limit))
+    found = at(given, lambda calls: listed(calls, query, limit))
     if as_json:
         print_result(found)
         return
@@ -160,15 +161,16 @@ def _print_lines(lines: bytes) -> None:
     print_bytes(escaped(lines.decode("utf-8", "replace")).encode() if sys.stdout.isatty() else lines)
 
 
-async def _listed(calls: RelayCalls, query: Query, limit: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+async def listed(calls: RelayCalls, query: Query, limit: int) -> list[dict[str, Any]]:
+    """The newest events; those that come meanwhile push others onto the next page, which then counts once."""
+    found: dict[str, dict[str, Any]] = {}
     size = min(limit, MAX_SIZE)
-    while len(found) < limit:
-        page = await calls.ask("GET", "/events", **query, page=str(len(found) // size), size=str(size))
-        found += page["content"]
-        if page["last"]:
+    for number in itertools.count():
+        page = await calls.ask("GET", "/events", **query, page=str(number), size=str(size))
+        found.update((one["eventId"], one) for one in page["content"])
+        if page["last"] or len(found) >= limit:
             break
-    return found[:limit]
+    return list(found.values())[:limit]
 
 
 async def _traced(calls: RelayCalls, correlation_id: str) -> dict[str, Any]:
