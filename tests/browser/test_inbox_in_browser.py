@@ -140,7 +140,7 @@ def test_what_comes_and_goes_shows_without_a_reload(browser: Browser, empty: Run
         sign_in(page, empty, empty.create_key("ada", "inbox:all"))
         expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
         until(page, "'enhanced' in document.documentElement.dataset")
-        hitl = empty.open(agent, prompt="Is it new?", timeout="90m")
+        hitl = empty.open(agent, prompt="Is it new?", timeout="2h")
         page.evaluate(look)
         expect(page.get_by_role("button", name="Is it new?")).to_be_visible()
         expect(page.get_by_role("button", name="Is it new?")).to_contain_text("in 2 hours")

@@ -1,9 +1,8 @@
-"""The inbox: signing in and out, the list, and the way to a case and back."""
+"""The inbox: the list, and the way to a case and back."""
 
 import asyncio
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from assent.desk.api_keys import create_key, revoke_key
 from assent.embed import Assent
 from assent.server import inbox_door, sessions
-from assent.server.inbox_pages import SIGN_INS_PER_MINUTE
 from tests.server.inboxes import INBOX, InboxPerson, cases_on, closing, link_named, person
 from tests.server.running import RunningServer, running
 
@@ -41,204 +38,6 @@ def lone(tmp_path: Path) -> Iterator[RunningServer]:
     """A server of this test's own."""
     with running(tmp_path) as server:
         yield server
-
-
-def key_id(server: RunningServer, name: str) -> str:
-    return next(one.id for one in server.run(server.parts.store.api_keys()) if one.name == name)
-
-
-# Signing in
-
-
-def test_whoever_has_not_signed_in_sees_nothing_but_the_place_to_do_so(
-    server: RunningServer, client: httpx.Client
-) -> None:
-    hitl = server.open(client, prompt="Is this a secret?")
-    with person(server) as stranger:
-        text = stranger.look()
-    assert 'name="key"' in text
-    assert "Is this a secret?" not in text
-    assert hitl["case_id"] not in text
-
-
-def test_a_key_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_get(
-    server: RunningServer, key: str
-) -> None:
-    with server.client() as client:
-        response = client.post(f"{INBOX}/sign-in", data={"key": f"  {key}\n"})
-    assert (response.status_code, response.headers["location"]) == (303, INBOX)
-    cookie = response.headers["set-cookie"]
-    assert cookie.startswith(f"{inbox_door.COOKIE}=")
-    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
-    assert key not in str(response.headers)
-    assert response.headers["cache-control"] == "no-store"
-
-
-def test_a_key_that_is_wrong_or_missing_opens_nothing_and_says_so(server: RunningServer) -> None:
-    for presented, words in {
-        "assent_wrong": "not known here",
-        "": "Enter your key",
-        "é" * 50: "not known",
-    }.items():
-        with person(server) as stranger:
-            response = stranger.sign_in(presented)
-            assert response.status_code == 401
-            assert words in response.text
-            assert (
-                "set-cookie" not in response.headers
-                or inbox_door.COOKIE not in response.headers["set-cookie"]
-            )
-            assert not stranger.signed_in
-            if presented:
-                assert presented not in response.text
-
-
-@pytest.mark.parametrize("scopes", [("cases:write", "cases:read"), ("admin",), ("cases:read",)])
-def test_a_key_for_programs_does_not_open_the_inbox_not_even_an_administrators(
-    server: RunningServer, scopes: tuple[str, ...]
-) -> None:
-    with person(server) as program:
-        response = program.sign_in(server.create_key("program", *scopes))
-        assert response.status_code == 403
-        assert "does not open the inbox" in response.text
-        assert not program.signed_in
-
-
-def test_a_revoked_key_signs_nobody_in_and_ends_its_sessions_at_once(lone: RunningServer) -> None:
-    key = lone.create_key("ada", "inbox:all")
-    with lone.client(lone.api_key) as agent, person(lone, key) as ada:
-        hitl = lone.open(agent)
-        page = ada.page(hitl["case_id"])
-        assert ada.signed_in
-        csrf = ada.csrf()
-        lone.run(revoke_key(lone.parts.store, key_id(lone, "ada"), lone.clock()))
-        assert not ada.signed_in
-        assert ada.sign_in(key).status_code == 401
-        for path in ("open", "sign-out"):
-            refused = ada.client.post(f"{INBOX}/{path}", data={"csrf": csrf, "case": hitl["case_id"]})
-            assert refused.status_code == 401
-            assert "Please sign in again" in refused.text
-        # What was opened before is closed too: the page, and the answer on it.
-        assert ada.client.get(page.response.url).status_code == 401
-        late = page.post("respond", {"action": "confirm"}).response
-        assert late.status_code == 401
-        assert link_named(late.text, "Back to the inbox") == INBOX
-        assert agent.get(hitl["poll_url"]).json()["status"] == "opened"
-
-
-def test_a_key_that_ends_takes_its_sessions_along(lone: RunningServer) -> None:
-    made = create_key(
-        lone.parts.store, "ada", now=lone.clock(), scopes=("inbox",), expires_for=timedelta(hours=1)
-    )
-    key = lone.run(made)
-    with person(lone, key) as ada:
-        lone.advance(minutes=59)
-        assert ada.signed_in
-        lone.advance(minutes=1)
-        assert not ada.signed_in
-        assert ada.sign_in(key).status_code == 401
-
-
-def test_a_session_ends_after_half_a_day(lone: RunningServer) -> None:
-    with person(lone, lone.create_key("ada", "inbox")) as ada:
-        lone.clock.advance(sessions.LAST_FOR - timedelta(seconds=2))
-        assert ada.signed_in
-        lone.advance(seconds=2)
-        assert not ada.signed_in
-
-
-def test_no_part_of_a_cookie_can_be_changed(server: RunningServer, key: str, ada: InboxPerson) -> None:
-    cookie = ada.client.cookies[inbox_door.COOKIE]
-    assert key not in cookie
-    forged = [
-        cookie[:place] + ("0" if cookie[place] != "0" else "1") + cookie[place + 1 :]
-        for place in range(0, 140, 7)
-    ]
-    for one in [*forged, "", "..", "x.1.y", cookie.upper(), f"{cookie}0"]:
-        with server.client(cookies={inbox_door.COOKIE: one}) as stranger:
-            assert "sign-out" not in stranger.get(INBOX).text, one
-
-
-def test_signing_out_closes_the_inbox_and_the_pages_that_were_opened_from_it(
-    server: RunningServer, client: httpx.Client, ada: InboxPerson
-) -> None:
-    page = ada.page(server.open(client)["case_id"])
-    left = ada.client.post(f"{INBOX}/sign-out", data={"csrf": ada.csrf()})
-    assert 'name="key"' in left.text
-    assert not ada.signed_in
-    assert ada.client.get(page.response.url).status_code == 401
-    assert page.post("respond", {"action": "confirm"}).response.status_code == 401
-
-
-def test_too_many_attempts_from_one_place_are_refused_for_a_while(lone: RunningServer) -> None:
-    key = lone.create_key("ada", "inbox")
-    with person(lone) as guesser:
-        answers = [guesser.sign_in(f"assent_{n}") for n in range(SIGN_INS_PER_MINUTE)]
-        assert {answer.status_code for answer in answers} == {401}
-        tries = (guesser.sign_in(key if n % 2 else "assent_x") for n in range(100 * SIGN_INS_PER_MINUTE))
-        refused = next(answer for answer in tries if answer.status_code == 429)
-        assert "Too many requests came at once" in refused.text
-        assert int(refused.headers["retry-after"]) >= 1
-
-
-def test_the_key_is_in_no_log(
-    server: RunningServer, key: str, ada: InboxPerson, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("DEBUG")
-    ada.sign_in(key)
-    ada.sign_in(f"{key}x")
-    assert key not in caplog.text
-
-
-# Forms of other sites
-
-
-def test_a_form_without_the_right_token_does_nothing(
-    server: RunningServer, client: httpx.Client, ada: InboxPerson
-) -> None:
-    hitl = server.open(client)
-    with person(server, server.create_key("ben", "inbox:all")) as ben:
-        foreign = ben.csrf()
-    good = ada.csrf()
-    assert len({foreign, good, ""}) == 3
-    for csrf in ("", "x", foreign, good[:-1], good.upper()):
-        for path in ("open", "sign-out"):
-            refused = ada.client.post(f"{INBOX}/{path}", data={"csrf": csrf, "case": hitl["case_id"]})
-            assert refused.status_code == 401
-    assert ada.signed_in
-    assert client.get(hitl["poll_url"]).json()["status"] == "pending"
-
-
-@pytest.mark.parametrize("path", ["sign-in", "open", "sign-out"])
-@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
-def test_a_form_on_another_site_does_nothing(
-    server: RunningServer, client: httpx.Client, ada: InboxPerson, key: str, path: str, site: str
-) -> None:
-    hitl = server.open(client)
-    data = {"csrf": ada.csrf(), "case": hitl["case_id"], "key": key}
-    refused = ada.client.post(f"{INBOX}/{path}", data=data, headers={"sec-fetch-site": site})
-    assert refused.status_code == 401
-    assert ada.signed_in
-    assert client.get(hitl["poll_url"]).json()["status"] == "pending"
-
-
-def test_a_page_from_the_inbox_takes_no_answer_without_its_own_token(
-    server: RunningServer, client: httpx.Client, ada: InboxPerson
-) -> None:
-    hitl = server.open(client)
-    page = ada.page(hitl["case_id"])
-    inboxes = ada.csrf()
-    for csrf in ("", "x", inboxes):
-        assert page.post("respond", {"action": "confirm", "csrf": csrf}).response.status_code == 401
-    assert client.get(hitl["poll_url"]).json()["status"] == "opened"
-
-
-def test_the_inbox_is_asked_for_once_more_when_another_site_led_here(server: RunningServer) -> None:
-    with server.client() as client:
-        led = client.get(INBOX, headers={"sec-fetch-site": "cross-site"}).text
-        own = client.get(INBOX, headers={"sec-fetch-site": "same-origin"}).text
-    assert f'http-equiv="refresh" content="0; url={INBOX}"' in led
-    assert "http-equiv" not in own
 
 
 # The list

@@ -245,5 +245,5 @@ def _value(pairs: Pairs, name: str) -> str:
 
 def _require_own_page(request: Request) -> None:
     """Raises SessionEnded for a form on another site, where the browser tells so."""
-    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise SessionEnded()
