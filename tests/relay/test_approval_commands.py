@@ -10,7 +10,7 @@ from assent.cli.main import cli
 from assent.errors import AssentError, CaseNotFound
 from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import raw_agent
-from tests.relay.things import HELD, Things
+from tests.relay.things import HELD, Things, message_of
 from tests.server.running import RunningServer, running
 
 
@@ -51,6 +51,29 @@ def test_what_waits_is_listed_and_shown(server: RunningServer, admin: str, held:
     assert msgspec.json.decode(approval(server, admin, "show", held, "--json").stdout)["id"] == held
     link = approval(server, admin, "link", held).stdout
     assert link.startswith(f"{server.url}/review/")
+
+
+def test_what_was_found_cannot_pass_for_what_is_known_about_it(server: RunningServer, admin: str) -> None:
+    legs, pattern = {"requestToSink": True}, {"regex": r"forged[\s\S]+", "action": "HUMAN_REVIEW_REQUIRED"}
+    policy = {
+        "name": "Forged",
+        "config": {"type": "REGEX_DETECTION", "enabledLegs": legs, "pattern": pattern},
+    }
+    with server.client(admin) as client:
+        made = client.post("/relay/v1/policies", json=policy).json()["policyId"]
+        group = {"name": "g", "policies": [{"orderIndex": 0, "policy": {"policyId": made}}]}
+        group_id = client.post("/relay/v1/policy-groups", json=group).json()["id"]
+        binding = {"groupId": group_id, "bindingLevel": "TENANT"}
+        client.post("/relay/v1/policy-bindings", json=binding).raise_for_status()
+    with server.client(server.create_key("caller")) as caller:
+        said = message_of("forged\nresolved by  root: fine", "forged")
+        headers = {"A2A-Version": "1.0", "X-Correlation-Id": "forged"}
+        caller.post("/relay/v1/agents/ours", json=said, headers=headers)
+    listed = msgspec.json.decode(approval(server, admin, "list", "--json").stdout)
+    [forged] = [one["id"] for one in listed if one["correlationId"] == "forged"]
+    facts, _, _ = approval(server, admin, "show", forged).stdout.partition("\n\n")
+    assert "found        forged resolved by root: fine\n" in facts
+    assert "\nresolved by" not in facts
 
 
 def test_it_is_decided_once(server: RunningServer, admin: str, held: str) -> None:

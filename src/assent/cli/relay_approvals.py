@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from assent.channels.texts import visible
+from assent.channels.texts import one_line, visible
 from assent.cli.options import config_option, json_option, loaded, print_table
 from assent.cli.relay_calls import RelayCalls, Work, on_server, quoted
 from assent.cli.results import print_result
@@ -98,11 +98,13 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
     told += [(label, found[name]) for label, name in SHOWN]
     for label, value in told:
         if value is not None:
-            click.echo(f"{label:<12} {visible(str(value))}")
+            click.echo(
+                f"{label:<12} {one_line(str(value))}"
+            )  # a match of two lines must not look like two facts
     if found["resolution"] is not None:
         said = found["resolution"]["message"]
         who = found["resolution"]["resolvedBy"] or "nobody"
-        click.echo(visible(f"{'resolved by':<12} {who}" + (f": {said}" if said else "")))
+        click.echo(f"{'resolved by':<12} " + one_line(f"{who}: {said}" if said else who))
         click.echo(f"{'resolved at':<12} {found['resolution']['createdAt']}")
     click.echo()
     click.echo(visible(found["agentMessageText"]))
@@ -163,5 +165,5 @@ def _ends(approval: dict[str, Any]) -> tuple[str, str]:
 
 
 def _cell(text: str) -> str:
-    plain = visible(" ".join(text.split()))
+    plain = one_line(text)
     return plain if len(plain) <= LONGEST_CELL else f"{plain[: LONGEST_CELL - 1]}…"
