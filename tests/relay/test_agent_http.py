@@ -1,94 +1,19 @@
 """HTTP to agents: connections are used again, and one that misbehaves serves nobody else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import pytest
 from yarl import URL
 
 from assent.deliveries.guarded_resolver import GuardedResolver
 from assent.relay import agent_http
-from assent.relay.agent_failures import BadHttp, BrokenOff, ConnectTimeout
-from assent.relay.agent_http import AgentHttp, Asked, Response
+from assent.relay.agent_failures import BadHttp, ConnectTimeout
+from assent.relay.agent_http import AgentHttp, Asked
 from assent.relay.deadlines import Deadlines
+from tests.relay.agent_peer import OK, Ends, Peer, asking, client_of, nowhere, whole
 
 pytestmark = pytest.mark.anyio
-
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
-Write = Callable[[bytes], Awaitable[None]]
-
-
-class Peer:
-    """An agent that says what a test tells it, whatever it is asked."""
-
-    def __init__(self, *answers: bytes, hang_up: bool = False) -> None:
-        self.answers = list(answers)
-        self.hang_up = hang_up
-        self.connections = 0
-        self.requests: list[bytes] = []
-        self.left = asyncio.Event()
-        self.url = URL()
-        self.say: Callable[[bytes], None] = lambda said: None
-        """Says something more on the connection that came last."""
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.say = writer.write
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                size = next(
-                    (line for line in head.split(b"\r\n") if line.startswith(b"content-length")), b":0"
-                )
-                body = await reader.readexactly(int(size.partition(b":")[2]))
-                self.requests.append(head + body)
-                writer.write(self.answers.pop(0) if self.answers else OK)
-                await writer.drain()
-                if self.hang_up:
-                    break
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self.left.set()
-            writer.close()
-
-
-async def nowhere(host: str) -> list[str]:
-    return ["127.0.0.1"] if host == "agent.example" else []
-
-
-@asynccontextmanager
-async def client_of(peer: Peer) -> AsyncIterator[AgentHttp]:
-    server = await asyncio.start_server(peer, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
-    client = AgentHttp(GuardedResolver(nowhere, allow_loopback=True))
-    try:
-        async with asyncio.timeout(5):
-            yield client
-    finally:
-        await client.aclose()
-        server.close()
-        await server.wait_closed()
-
-
-@asynccontextmanager
-async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[Response]]]:
-    async with client_of(peer) as client:
-
-        async def ask(
-            method: str = "POST", body: bytes = b"{}", url: URL | None = None, **headers: str
-        ) -> Response:
-            return await client.request(method, url or peer.url, headers, body)
-
-        yield ask
-
-
-async def whole(response: Response) -> bytes:
-    found = b""
-    while piece := await response.read_some():
-        found += piece
-    return found
 
 
 async def test_a_connection_is_used_again_once_its_answer_is_whole() -> None:
@@ -153,80 +78,6 @@ async def test_what_an_agent_says_between_two_requests_is_no_answer_to_the_secon
     assert peer.connections == 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "body"),
-    [
-        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + OK, b"ok"),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + OK, b"ok"),
-        (
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\nt: u\r\n\r\n",
-            b"ok",
-        ),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b""),
-    ],
-)
-async def test_every_way_to_say_how_long_an_answer_is(answer: bytes, body: bytes) -> None:
-    peer = Peer(answer)
-    async with asking(peer) as ask:
-        assert await whole(await ask()) == body
-        assert await whole(await ask()) == b"ok"
-    assert peer.connections == 1
-
-
-async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
-    async with asking(Peer(b"HTTP/1.1 200 OK\r\n\r\nall of it", hang_up=True)) as ask:
-        assert await whole(await ask()) == b"all of it"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok",
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
-    ],
-)
-async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(answer: bytes) -> None:
-    async with asking(Peer(answer, hang_up=True)) as ask:
-        response = await ask()
-        with pytest.raises(BrokenOff):
-            await whole(response)
-
-
-@pytest.mark.parametrize("before", [b"0\r\nx: ", b"1;x="], ids=["trailer", "chunk extension"])
-async def test_an_agent_cannot_fill_memory_with_what_is_no_body(before: bytes) -> None:
-    endless = before + b"y" * (4 * agent_http.MOST_BUFFERED)
-    peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n" + endless)
-    async with asking(peer) as ask:
-        response = await ask()
-        with pytest.raises(BadHttp):
-            await whole(response)
-        assert await whole(await ask()) == b"ok"
-    assert peer.connections == 2
-
-
-async def test_a_stream_of_many_small_chunks_is_not_taken_for_an_endless_head() -> None:
-    peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-    async with asking(peer) as ask:
-        response = await ask()
-        for _ in range(3):
-            peer.say(b"6;x=" + b"y" * 30_000)
-            peer.say(b"\r\npieces\r\n")
-            assert await response.read_some() == b"pieces"
-        peer.say(b"0\r\n\r\n")
-        assert await whole(response) == b""
-
-
-async def test_an_answer_without_a_length_that_the_relay_itself_cuts_off_is_not_whole() -> None:
-    peer = Peer(b"HTTP/1.1 200 OK\r\n\r\nhalf of it")
-    async with client_of(peer) as client:
-        response = await client.request("GET", peer.url, {}, b"")
-        assert await response.read_some() == b"half of it"
-        await client.aclose()
-        with pytest.raises(BrokenOff):
-            await response.read_some()
-
-
 async def test_an_agent_that_answers_without_reading_its_requests_does_not_have_them_pile_up() -> None:
     peer = Peer()
 
@@ -251,32 +102,6 @@ async def test_an_agent_that_answers_without_reading_its_requests_does_not_have_
     assert peer.connections == 2
 
 
-async def test_a_connection_that_ends_before_an_answer_is_an_error_of_the_network() -> None:
-    async with asking(Peer(b"", hang_up=True)) as ask:
-        with pytest.raises(ConnectionResetError):
-            await ask()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"220 mail.example ESMTP\r\n",
-        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 9_000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000,
-        b"HTTP/1.1 100 Continue\r\n\r\n" * 5_000,
-        b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\nok",
-    ],
-)
-async def test_what_is_no_http_is_refused(answer: bytes) -> None:
-    peer = Peer(answer)
-    async with asking(peer) as ask:
-        with pytest.raises(BadHttp):
-            await whole(await ask())
-        assert await whole(await ask()) == b"ok"
-    assert peer.connections == 2
-
-
 async def test_whoever_gives_up_leaves_no_answer_to_the_next() -> None:
     peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok")
     async with asking(peer) as ask:
@@ -288,21 +113,6 @@ async def test_whoever_gives_up_leaves_no_answer_to_the_next() -> None:
                 await ask()
         assert await whole(await ask()) == b"ok"
     assert peer.connections == 3
-
-
-async def test_an_agent_is_read_no_faster_than_its_answer_is_taken_in() -> None:
-    size = 8 * agent_http.MOST_BUFFERED
-    peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
-    async with asking(peer) as ask:
-        response = await ask()
-        most = total = 0
-        while piece := await response.read_some():
-            most, total = max(most, len(piece)), total + len(piece)
-            await asyncio.sleep(0)
-        assert total == size
-        assert most < size
-        assert await whole(await ask()) == b"ok"
-    assert peer.connections == 1
 
 
 async def test_a_name_is_looked_up_and_one_without_an_address_is_an_error_of_the_network() -> None:
@@ -346,15 +156,6 @@ async def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.Monke
         await peer.left.wait()
         assert await whole(await ask()) == b"ok"
     assert peer.connections == 2
-
-
-class Ends:
-    """Counts exchanges that have ended."""
-
-    count = 0
-
-    def __call__(self) -> None:
-        self.count += 1
 
 
 async def test_over_a_connection_that_is_there_a_request_is_sent_at_once() -> None:
