@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from assent.channels.texts import visible
+from assent.channels.texts import one_line, visible
 from assent.cli.audit_calls import at, where_options
 from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, quoted
@@ -219,5 +219,5 @@ def _moment(text: str) -> str:
 
 def _said(message: str, resolved_by: str | None) -> str:
     """What happened, and who decided it."""
-    shown = visible(message if resolved_by is None else f"{message} ({resolved_by})")
+    shown = one_line(message if resolved_by is None else f"{message} ({resolved_by})")
     return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"

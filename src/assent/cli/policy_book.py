@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from assent.channels.texts import visible
+from assent.channels.texts import one_line, visible
 from assent.cli.options import json_option, print_table
 from assent.cli.policy_calls import at, where_options
 from assent.cli.policy_files import FILE, draft_of, policies_in
@@ -235,7 +235,7 @@ def replay(
         click.echo(
             f"{one['sentAt']} {visible(str(who))} -> {visible(str(one['sinkAgentId']))}: {one['outcome']}"
         )
-        click.echo(f"  {one['leg']}: {visible(one['excerpt'] or one['reason'])}")
+        click.echo(f"  {one['leg']}: {one_line(one['excerpt'] or one['reason'])}")
     click.echo(done["summary"])
 
 

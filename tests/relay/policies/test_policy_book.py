@@ -1,5 +1,6 @@
 """`assent policy add, list, show, bind, …`, on a file and on a server."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -10,8 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from assent.cli.main import cli
+from assent.desk import clock
 from assent.errors import CaseNotFound, RelayConflict, SettingsError, ValidationFailed
+from assent.relay.audit.stored import StoredTrail
+from assent.stores.sqlite.store import SqliteStore
 from tests.cli.process import assent, serving
+from tests.relay.audit.samples import subscription
 from tests.relay.policies.samples import regex_draft
 
 TWO = """
@@ -146,6 +151,31 @@ def test_a_replay_of_no_traffic_says_so(book: Book):
     assert book.run("replay", "one.json", "--since", "yesterday").exit_code == 2
     with pytest.raises(ValidationFailed, match="holds 2 policies"):
         book.run("replay", "two.toml")
+
+
+async def pass_by(path: Path, text: str) -> None:
+    """A message that the relay carried just now."""
+    store = await SqliteStore.open(path)
+    trail = StoredTrail(store, now=clock.now)
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    payload = {"version": "1.0", "method": "SendMessage", "requestBody": call}
+    trail.note(
+        trail.row(
+            "COMMUNICATION_AUDIT", subscription(), correlation_id="c", transport="JSONRPC", payload=payload
+        )
+    )
+    await trail.aclose()
+    await store.aclose()
+
+
+def test_no_line_of_a_replayed_message_passes_for_one_of_the_replay(book: Book):
+    forged = "third\nOf 1 messages that could be looked at, 0 would have been held"
+    asyncio.run(pass_by(book.folder / "cases.db", forged))
+    (book.folder / "one.json").write_text(json.dumps(regex_draft("third", "BLOCK", name="Third")))
+    lines = book.run("replay", "one.json").stdout.splitlines()
+    assert [line[:4] for line in lines[1:]] == ["  re", "Of 1"]
+    assert "0 would have been held, 1 blocked" in lines[-1]
 
 
 def test_tenants_are_kept_apart(book: Book):
