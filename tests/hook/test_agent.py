@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +19,9 @@ from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig,
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.events import ModelReplied, TextDelta, ToolAnswered
 from assent.hook.outcomes import CANCELLED, UNKNOWN
+from assent.testing.clock import FakeClock
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
+from tests.waiting import eventually
 
 GATED = {"write_file": "Writing needs approval", "execute_sql": "SQL needs approval"}
 
@@ -428,24 +429,27 @@ def test_a_model_that_fails_after_the_tools_ran_is_asked_again_and_the_tools_are
 
 
 def test_a_long_call_keeps_its_thread_while_it_runs() -> None:
-    leave, saver = threading.Event(), MemorySaver()
+    leave, clock, lease_for = threading.Event(), FakeClock(), timedelta(milliseconds=150)
+    saver = MemorySaver(clock=clock)
 
     def slow() -> str:
-        assert leave.wait(10)
+        assert leave.wait(60)
         return "slow"
 
-    mine = ReactAgent(
-        "clerk", Scripted([call("a", "slow")], "done"), [slow], saver=saver, lease_for=timedelta(seconds=0.15)
-    )
+    def leased_until() -> datetime | None:
+        kept = saver.get("t")
+        return None if kept is None else kept.leased_until
+
+    model = Scripted([call("a", "slow")], "done")
+    mine = ReactAgent("clerk", model, [slow], saver=saver, lease_for=lease_for, clock=clock)
     outcomes: list[Any] = []
     running = threading.Thread(target=lambda: outcomes.append(mine.invoke("go", thread_id="t")))
     running.start()
-    first: datetime | None = None
-    while first is None:
-        kept = saver.get("t")
-        first = None if kept is None else kept.leased_until
-    while (kept := saver.get("t")) is None or kept.leased_until is None or kept.leased_until <= first:
-        time.sleep(0.005)
+    first = eventually(leased_until)
+    clock.advance(lease_for * 2 / 3)
+    eventually(lambda: (now := leased_until()) is not None and now > first)
+    clock.advance(lease_for * 2 / 3)
+    assert clock() > first, "without its heartbeat, it would have lost the thread by now"
     with pytest.raises(ThreadBusy):
         mine.resume("t")
     leave.set()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from assent.hook.outcomes import UNKNOWN
 from tests.hook.frameworks.killed import EDITED, LIVES, SECOND_SAYS
 from tests.hook.mortal import RACERS
+from tests.hook.places import quick_folder
 
 PATIENCE_S = 280
 pytestmark = pytest.mark.timeout(PATIENCE_S + 20)
@@ -39,15 +41,15 @@ class Played:
 
 
 @pytest.fixture(scope="module", params=LIVES)
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
+def played(request: pytest.FixtureRequest) -> Played:
+    with quick_folder() as folder:
+        return play(request.param, folder)
+
+
+def play(name: str, folder: Path) -> Played:
+    """What the script printed; its processes fork, so it is a program of its own."""
     ended = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.hook.frameworks.killed",
-            request.param,
-            tmp_path_factory.mktemp("lives"),
-        ],
+        [sys.executable, "-m", "tests.hook.frameworks.killed", name, folder],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -56,7 +58,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     )
     assert ended.returncode == 0, ended.stderr
     *killed, undisturbed, race = map(json.loads, ended.stdout.splitlines())
-    return Played(name=request.param, killed=killed, undisturbed=undisturbed, race=race)
+    return Played(name=name, killed=killed, undisturbed=undisturbed, race=race)
 
 
 def told_of(point: dict[str, Any]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from assent.hook.checkpoint import Checkpoint
 from assent.hook.frameworks.marks import Marks, Queue
 from assent.hook.gate import ApprovalGate
 from assent.hook.outcomes import UNKNOWN
+from tests.waiting import eventually
 
 CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(4)]
 EVERYONE = {call.id: "approve" for call in CALLS}
@@ -30,7 +31,7 @@ class Counting(MemorySaver):
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self.writes += 1
-        assert self.free.wait(10)
+        assert self.free.wait(60)
         super().put(checkpoint, lease_for=lease_for)
 
 
@@ -90,11 +91,9 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
     saver.free.clear()
     with ThreadPoolExecutor(4) as threads:
         first = threads.submit(queue.begin, "k", "c0", repeatable=False)
-        while saver.writes == before:
-            pass
+        eventually(lambda: saver.writes > before)
         rest = [threads.submit(queue.begin, "k", id, repeatable=False) for id in ("c1", "c2", "c3")]
-        while len(getattr(queue._lines.get(("begin", "k", None)), "marks", ())) < 3:
-            pass
+        eventually(lambda: len(getattr(queue._lines.get(("begin", "k", None)), "marks", ())) == 3)
         saver.free.set()
         assert all(one.result(10).run for one in (first, *rest))
     assert saver.writes == before + 2

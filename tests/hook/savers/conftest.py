@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.savers.servers import quick_folder
+from tests.hook.places import quick_folder
 
 
 @pytest.fixture

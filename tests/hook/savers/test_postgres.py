@@ -84,7 +84,7 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
 def test_what_was_kept_survives_a_restart_of_the_server(
     open_saver: OpenSaver, server: PostgresServer, database: psycopg.Connection
 ) -> None:
-    saver = open_saver(patience=timedelta(milliseconds=300))
+    saver = open_saver(patience=timedelta(seconds=2))
     checkpoint = standing(saver, 3)
     before = saver.list("thread")
     database.close()
