@@ -15,6 +15,7 @@ from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scann
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors, from_entry_points
+from assent.relay.inspection import Glance
 from assent.relay.policies.book import PolicyBook
 from assent.relay.policies.evaluation import Outcome
 from assent.relay.policies.policy import Leg, read_draft
@@ -115,6 +116,35 @@ async def test_a_registered_plug_in_is_asked(words: WordDetector):
     found = inspector([policy(plugin_draft("x-words", words=["fool"]))], words)
     assert (await look(found, "you fool")).outcome is Outcome.BLOCK
     assert (await look(found, "my friend")).outcome is Outcome.PASS
+
+
+class _Talkative(_Words):
+    """Has methods that happen to be called as some of the relay's own."""
+
+    def clears(self, message: object) -> str:
+        return "yes, of its history"
+
+    def scan_now(self, *pages: object) -> Scan:
+        return CLEAN
+
+
+class TalkativeDetector(WordDetector):
+    def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
+        return _Talkative(self, rules)
+
+
+class Plain:
+    """A message in one piece."""
+
+    plain = b'{"text":"you fool"}'
+
+
+@pytest.mark.anyio
+async def test_a_plug_in_is_asked_by_its_port_whatever_else_its_methods_are_called():
+    found = inspector([policy(plugin_draft("x-words", words=["fool"]))], TalkativeDetector())
+    way = {name: value for name, value in WAY.items() if name != "at"}
+    assert found.glance(Plain(), **way, now=lambda: NOW) is Glance.UNSURE
+    assert (await look(found, "you fool")).outcome is Outcome.BLOCK
 
 
 @pytest.mark.anyio

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
+from assent.relay.detectors.regex_detector import PreparedPatterns
 from assent.relay.detectors.registry import Detectors
 from assent.relay.inspection import Glance
 from assent.relay.policies.book import Applicable, Applied, PolicyBook
@@ -38,7 +39,7 @@ class _Bundle(Struct, frozen=True, kw_only=True):
     detector: Detector | None
     prepared: PreparedRules | None
     at_once: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
-    """How a message is scanned without waiting, if the detector knows how: `scan_now` of what it prepared."""
+    """How a message is scanned without waiting, if the detector knows how."""
     clears: Callable[[bytes], bool] | None
     """Whether nothing fits anywhere in a message as JSON, nor anything `UNUSUAL`, if a detector can tell."""
     numbers: Mapping[tuple[str, str], int]
@@ -221,12 +222,14 @@ def _bundle(kind: str, policies: Sequence[Policy], detector: Detector | None) ->
     except Exception:
         logger.exception("The rules for %s cannot be made ready; their messages are held.", kind)
     numbers = {_key(policy): number for number, policy in enumerate(policies)}
+    # Not by the names of methods: a plug-in may have some of these names that mean something else.
+    patterns = prepared if isinstance(prepared, PreparedPatterns) else None
     return _Bundle(
         kind=kind,
         detector=detector,
         prepared=prepared,
-        at_once=getattr(prepared, "scan_now", None),
-        clears=getattr(prepared, "clears", None),
+        at_once=patterns.scan_now if patterns is not None else None,
+        clears=patterns.clears if patterns is not None else None,
         numbers=numbers,
     )
 
