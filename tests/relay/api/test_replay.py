@@ -234,3 +234,14 @@ async def test_the_audit_tells_of_a_replay(desk: PolicyDesk):
     event = (await desk.events())[-1]
     assert event["message"] == "olga ran the policy Hold secrets over stored messages."
     assert event["metadata"]["outcomes"]["HOLD"] == 1
+
+
+async def test_the_replays_of_one_tenant_do_not_keep_another_from_its_own(desk: PolicyDesk):
+    for _ in range(10):
+        await passed(desk, "a" * 3_000 + "b")
+    slow = regex_draft("(?=(a+)+$)b?a", "LOG")
+    running = asyncio.create_task(replayed(desk, slow, limits={"seconds": 1}))
+    await asyncio.wait({running}, timeout=0.05)
+    found = await desk.ask("POST", "/policies/replay", {"policy": HOLDS_SECRETS}, tenant="b")
+    assert (found["complete"], running.done()) == (True, False)
+    assert (await running)["stoppedBy"] == "seconds"

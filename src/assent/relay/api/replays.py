@@ -1,6 +1,5 @@
 """`/relay/v1/policies/replay`: what a policy would have done with the traffic of the last days."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from assent.relay.api.policies import PATH, policies
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api
 from assent.relay.api.tryouts import tried_policy
+from assent.relay.api.turns import Turns
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.binding import Id
@@ -22,6 +22,7 @@ from assent.relay.replay import Replayed, ReplayLimits, replay
 
 DEFAULT_TIME = timedelta(days=1)
 SHOWS_MESSAGES = "AUDIT:READ"
+AT_ONCE = 2
 
 
 class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -57,12 +58,15 @@ class ReplayApi(Api):
         self._store = store
         self._make = make
         self._monotonic = monotonic
-        self._one = asyncio.Lock()
+        self._turns = Turns(
+            each=1, together=AT_ONCE, refusal="Another replay is under way; wait for its end.", retry_after=5
+        )
 
     @policies.ask(
         f"{PATH}/replay",
         "replayPolicy",
-        about="Reads messages from the audit, as far as their content is kept there. One at a time.",
+        about="Reads messages from the audit, as far as their content is kept there. One at a time of each "
+        f"tenant, and at most {AT_ONCE} on a server.",
         takes=ReplayRequest,
         gives=Replayed,
         errors=(CaseNotFound, RateLimited),
@@ -71,9 +75,7 @@ class ReplayApi(Api):
         """Run a policy over stored messages, and say what would have been held, blocked or masked."""
         asked = read_json(request, ReplayRequest)
         check_years(since=asked.since, until=asked.until)
-        if self._one.locked():
-            raise RateLimited("Another replay is under way; wait for its end.", retry_after=5)
-        async with self._one:
+        with self._turns.take(request.member.tenant):
             detectors = self._make()
             try:
                 done = await self._run(request, asked, detectors)

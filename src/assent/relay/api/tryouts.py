@@ -13,6 +13,7 @@ from assent.protocol.moment import Moment
 from assent.relay.api.policies import PATH, policies
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api
+from assent.relay.api.turns import Turns
 from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.registry import Detectors
@@ -34,7 +35,7 @@ from assent.relay.trying import (
     together,
 )
 
-MAX_AT_ONCE = 2
+AT_ONCE_EACH, AT_ONCE = 2, 4
 UNSAVED = "unsaved"
 
 
@@ -123,7 +124,12 @@ class EvaluationApi(Api):
         self._books = books
         self._detectors = detectors
         self._in_force = in_force
-        self._places = asyncio.Semaphore(MAX_AT_ONCE)
+        self._turns = Turns(
+            each=AT_ONCE_EACH,
+            together=AT_ONCE,
+            refusal="Others are trying policies right now; wait a moment.",
+            retry_after=1,
+        )
 
     @policies.ask(
         f"{PATH}/evaluate",
@@ -137,9 +143,7 @@ class EvaluationApi(Api):
         """Say what the policies would do with a message, and why."""
         asked = read_json(request, EvaluateRequest)
         specimen, legs = _specimen(asked), _legs(asked)
-        if self._places.locked():
-            raise RateLimited("Others are trying policies right now; wait a moment.", retry_after=1)
-        async with self._places:
+        with self._turns.take(request.member.tenant):
             policy = await self._policy(request, asked)
             inspectors = await self._inspectors(request, asked, policy)
             views = [await self._look(inspectors, specimen, leg, asked) for leg in legs]
