@@ -207,6 +207,24 @@ def test_a_task_in_the_query_must_be_the_callers_too(line: Line, path: str):
     assert line.call("hears", document, path + "t-hears").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/%2e%2e/message:send"),
+        ("POST", "/%2E/message:send"),
+        ("GET", "/tasks/t-hears/pushNotificationConfigs/%2e%2e"),
+        ("GET", "/tasks/%2e%2e"),
+    ],
+)
+def test_no_address_leads_up_from_the_agent(line: Line, method: str, path: str):
+    line.agent.requests.clear()
+    document = {"message": message()} if method == "POST" else None
+    headers = {"Authorization": "Bearer hears", "A2A-Version": "1.0"}
+    answer = line.client.request(method, path, json=document, headers=headers)
+    assert answer.status_code == 404
+    assert line.reached == "[]"
+
+
 ADDRESS = {"url": "http://127.0.0.1:9/"}
 FOREIGN = {"id": "t-asks"}
 LOOKALIKES = {

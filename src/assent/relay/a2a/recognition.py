@@ -23,6 +23,7 @@ from assent.relay.a2a.spelling import refuse_lookalikes
 
 JSON_TYPES = ("application/json", "application/a2a+json")
 LONGEST_ID = 512
+DOTS = frozenset({".", ".."})
 _decode = msgspec.json.Decoder().decode
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
 
@@ -155,6 +156,8 @@ def _route(method: str, path: str, dialect: Dialect) -> tuple[Operation, str | N
             continue
         if method in methods:
             named = found.groupdict()
+            if not DOTS.isdisjoint(named.values()):
+                break  # whoever stands before the agent would take it for a way up, to another address
             return operation, named.get("tenant"), named.get("task"), named.get("push")
         allowed = True
     if allowed:
