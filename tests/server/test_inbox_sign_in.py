@@ -10,6 +10,7 @@ import pytest
 from assent.desk.api_keys import create_key, revoke_key
 from assent.server import inbox_door, sessions
 from assent.server.inbox_pages import SIGN_INS_PER_MINUTE
+from assent.server.logs import redact
 from tests.server.inboxes import INBOX, InboxPerson, link_named, person
 from tests.server.running import RunningServer, running
 
@@ -176,13 +177,18 @@ def test_too_many_attempts_from_one_place_are_refused_for_a_while(lone: RunningS
         assert int(refused.headers["retry-after"]) >= 1
 
 
-def test_the_key_is_in_no_log(
+def test_the_log_says_who_signed_in_and_never_with_which_key(
     server: RunningServer, key: str, ada: InboxPerson, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     ada.sign_in(key)
     ada.sign_in(f"{key}x")
+    assert caplog.messages.count("ada signed in to the inbox") == 1
     assert key not in caplog.text
+    cookie = ada.client.cookies[inbox_door.COOKIE]
+    assert (
+        redact(f"Cookie: {inbox_door.COOKIE}={cookie}; a=b") == f"Cookie: {inbox_door.COOKIE}=[redacted]; a=b"
+    )
 
 
 # Forms of other sites

@@ -4,6 +4,7 @@ A session is nothing but its cookie: the key's digest and an end, under the serv
 key ends its sessions, and the pages that were opened from the inbox with them.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -21,6 +22,7 @@ from assent.server.sessions import LAST_FOR, CaseSession, same, seal
 COOKIE = "assent_inbox"
 FROM_INBOX = "inbox."
 """How the cookie of a case begins that was opened from the inbox."""
+log = logging.getLogger("assent.inbox")
 Holds = Callable[[Principal], Awaitable[str | None]]
 
 
@@ -46,7 +48,8 @@ class InboxDoor:
     async def sign_in(self, key: str) -> str:
         """The cookie's value; raises InvalidToken for a key that has ended, NotPermitted for a program's."""
         digest = token_digest(key)
-        require_inbox(await self._principal(digest))
+        name = require_inbox(await self._principal(digest))
+        log.info("%s signed in to the inbox", name)
         session = f"{digest}.{int((self._now() + LAST_FOR).timestamp())}"
         return f"{session}.{self._seal('session', session)}"
 
