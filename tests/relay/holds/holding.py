@@ -1,5 +1,6 @@
 """A server with a relay that holds, between the SDK's client and the SDK's agent."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.test_pass_through import Errand
 from tests.server.running import RunningServer, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 READ, WRITE = "AGENT_CONVERSATIONS:READ", "AGENT_CONVERSATIONS:WRITE"
 LEGS = {
@@ -116,6 +117,14 @@ def decide(
 async def task_of(made: Errand, task_id: str) -> Task:
     """The task as its caller sees it."""
     return await made.unary.get_task(GetTaskRequest(id=task_id))
+
+
+async def done(made: Errand, task_id: str) -> Task:
+    """The task once its agent does not work on it any more, though it answers before, or the relay does."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (task := await task_of(made, task_id)).status.state == WORKING:
+            pass
+    return task
 
 
 def reason(task: Task) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tests.relay.holds.holding import (
     DONE,
     WORKING,
     decide,
+    done,
     errand,
     pending,
     reason,
@@ -126,7 +127,7 @@ def test_a_question_that_a_later_get_meets_is_held_once(agent: SdkAgent, server:
             again = await asyncio.gather(*(task_of(made, sent.task.id) for _ in range(5)))
             assert [reason(one) for one in again] == [HELD] * 5
             settled(server, decide(server, sent.task.id, message="fine"))
-            assert texts(await task_of(made, sent.task.id))[0] == "fine 0"
+            assert texts(await done(made, sent.task.id))[0] == "fine 0"
 
     asyncio.run(run())
 

@@ -12,6 +12,7 @@ from tests.relay.holds.holding import (
     CANCELED,
     DONE,
     decide,
+    done,
     errand,
     holding_server,
     reason,
@@ -80,7 +81,7 @@ def test_a_late_question_is_held_under_the_name_its_caller_has(agent: SdkAgent, 
             agent.executor.go_on.set()
             assert await held(made, sent.task.id) == "HITL_HELD_AGENT_INPUT_REQUIRED"
             settled(hasty, decide(hasty, sent.task.id, message="the late one"))
-            answered = await task_of(made, sent.task.id)
+            answered = await done(made, sent.task.id)
             assert (answered.status.state, texts(answered)[:1]) == (DONE, ["the late one 0"]), answered
 
     asyncio.run(run())
@@ -91,7 +92,7 @@ def test_a_late_chat_is_held_and_shown_as_a_task(agent: SdkAgent, hasty: Running
         async with errand(hasty) as made:
             [sent] = await made.send("chat about a tulip")
             settled(hasty, decide(hasty, sent.task.id))
-            answered = await task_of(made, sent.task.id)
+            answered = await done(made, sent.task.id)
             assert answered.status.state == DONE
             assert answered.status.message.parts[0].text == "hello"
 
@@ -112,7 +113,7 @@ def test_a_held_reply_to_an_agents_question_goes_to_its_task(
             assert reason(sent.task)["policy_name"] == "No tulip"
             assert reason(await task_of(made, task.id))["policy_name"] == "No tulip"
             settled(hasty, decide(hasty, task.id))
-            answered = await task_of(made, task.id)
+            answered = await done(made, task.id)
             assert (answered.id, answered.context_id) == (task.id, task.context_id)
             assert texts(answered)[0] == "one tulip 0"
 
