@@ -22,8 +22,8 @@ from assent.relay.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
 from assent.relay.wiring import relay_app
 from assent.server.wire import Whole, read_body
 from assent.stores.memory import MemoryStore
-from tests.waiting import PATIENCE_S
 from tests.relay.judged import MemoryTrail
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
