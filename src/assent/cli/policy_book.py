@@ -213,7 +213,8 @@ def replay(
 ) -> None:
     """Run a policy over stored messages, and show what it would have held, blocked or masked.
 
-    It is the one in a TOML or JSON file, or a saved one by its id.
+    It is the one in a TOML or JSON file, or a saved one by its id. A server asks for the permissions
+    POLICIES:READ and AUDIT:READ.
     """
     asked = {
         "policy": _policy(policy, number),

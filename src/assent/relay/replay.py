@@ -85,7 +85,7 @@ class Example(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
     findings: tuple[Place, ...]
     excerpt: Annotated[
-        str | None, Meta(description="The words around it, masked; null without the permission AUDIT:READ.")
+        str | None, Meta(description="The words around it, masked; null if it could not be checked.")
     ]
 
 
@@ -132,7 +132,6 @@ async def replay(
     detectors: Detectors,
     monotonic: Callable[[], float],
     now: datetime,
-    excerpts: bool,
 ) -> Replayed:
     """Run the policy over the stored messages of a tenant, the oldest first. Its own window does not count.
 
@@ -142,7 +141,7 @@ async def replay(
         raise ValidationFailed("since is not before until.", path="since")
     always = replace(policy, valid_from=None, valid_to=None)
     inspector = await inspector_of(always, detectors, now=now)
-    run = _Run(always, inspector, limits, now=now, excerpts=excerpts)
+    run = _Run(always, inspector, limits, now=now)
     messages = replace(asked, types=(MESSAGES,))
     if await store.audit_after(tenant, messages, limit=1):
         await run.warm_up()
@@ -189,16 +188,13 @@ class _Pace:
 class _Run:
     """One replay, as far as it is."""
 
-    def __init__(
-        self, policy: Policy, inspector: Inspector, limits: ReplayLimits, *, now: datetime, excerpts: bool
-    ) -> None:
+    def __init__(self, policy: Policy, inspector: Inspector, limits: ReplayLimits, *, now: datetime) -> None:
         self.limits = limits
         self.read = 0
         self.stopped_by: Literal["messages", "seconds"] | None = None
         self._policy = policy
         self._inspector = inspector
         self._now = now
-        self._excerpts = excerpts
         self._reached_at: datetime | None = None
         self._examined = self._without = self._masked = self._repeated = self._unchecked = 0
         self._outcomes = dict.fromkeys(Outcome, 0)
@@ -249,8 +245,7 @@ class _Run:
         self._unchecked += any(one.unchecked for _, _, one in found)
         if outcome is not Outcome.PASS and len(self._examples) < self.limits.examples:
             leg, pieces, worst = max(found, key=lambda side: side[2].outcome.strictness)
-            excerpt = _excerpt(pieces, worst.findings) if self._excerpts else None
-            self._examples.append(_example(event, leg, worst, excerpt))
+            self._examples.append(_example(event, leg, worst, _excerpt(pieces, worst.findings)))
 
     def result(self, since: datetime, until: datetime) -> Replayed:
         """What came of it."""

@@ -47,7 +47,8 @@ class Tenancy(Protocol):
         ...
 
 
-def require(member: Membership, permission: str) -> None:
-    """Raise NotPermitted unless the member's groups allow it."""
-    if permission not in member.permissions:
-        raise NotPermitted(f"This needs the permission {permission}, which none of your groups grants.")
+def require(member: Membership, *permissions: str) -> None:
+    """Raise NotPermitted unless the member's groups allow all of it."""
+    for permission in permissions:
+        if permission not in member.permissions:
+            raise NotPermitted(f"This needs the permission {permission}, which none of your groups grants.")

@@ -70,7 +70,7 @@ class PolicyDesk:
         """The answer as it would travel."""
         member = Membership(principal=Principal(name="olga"), tenant=tenant, permissions=permissions)
         route, found = self._route(method, f"/relay/v1{path}")
-        require(member, route.permission)
+        require(member, *route.permissions)
         request = ApiRequest(
             member=member,
             path=found,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import CaseNotFound, RateLimited, ValidationFailed
+from assent.errors import CaseNotFound, NotPermitted, RateLimited, ValidationFailed
 from assent.relay.registry import Agent, Caller, Subscription
 from assent.relay.tenancy import PERMISSIONS
 from tests.relay.api.policy_desk import PolicyDesk
@@ -194,12 +194,16 @@ async def test_saved_policies_and_versions_are_replayed_whatever_their_window(de
         await replayed(desk, regex_draft("("))
 
 
-async def test_who_may_not_read_the_audit_sees_no_excerpts(desk: PolicyDesk):
+@pytest.mark.parametrize("missing", ["AUDIT:READ", "POLICIES:READ"])
+async def test_nobody_finds_out_by_patterns_what_they_may_not_read(desk: PolicyDesk, missing: str):
     await passed(desk, "secret-1")
     desk.clock.advance(timedelta(minutes=1))
-    few = PERMISSIONS - {"AUDIT:READ"}
-    found = await desk.ask("POST", "/policies/replay", {"policy": HOLDS_SECRETS}, permissions=few)
-    assert (found["outcomes"]["HOLD"], found["examples"][0]["excerpt"]) == (1, None)
+    few = PERMISSIONS - {missing}
+    with pytest.raises(NotPermitted, match=missing):
+        await desk.ask("POST", "/policies/replay", {"policy": HOLDS_SECRETS}, permissions=few)
+    both = frozenset({"AUDIT:READ", "POLICIES:READ"})
+    found = await desk.ask("POST", "/policies/replay", {"policy": HOLDS_SECRETS}, permissions=both)
+    assert (found["outcomes"]["HOLD"], found["examples"][0]["excerpt"]) == (1, "[MASKED:REGEX]")
 
 
 async def test_messages_of_other_tenants_are_not_read(desk: PolicyDesk):

@@ -89,3 +89,16 @@ async def test_each_api_answers_for_itself() -> None:
 def test_an_address_that_nobody_could_ask_is_no_address() -> None:
     with pytest.raises(SettingsError, match="DREAMS:READ"):
         ApiFront(NobodysApi().routes(), Members(roster_of(RelaySettings(), {})))
+
+
+def test_an_address_that_needs_more_than_anybody_can_have_is_no_address() -> None:
+    class BothApi(Api):
+        @things.get("/things", "listThings", besides=(nobodys.read,), gives=Thing)
+        async def listed(self, request: ApiRequest) -> Thing:
+            """List things."""
+            return Thing("none")
+
+    (route,) = BothApi().routes()
+    assert route.permissions == ("AGENTS:READ", "DREAMS:READ")
+    with pytest.raises(SettingsError, match="DREAMS:READ"):
+        ApiFront([route], Members(roster_of(RelaySettings(), {})))

@@ -198,7 +198,10 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     """A folder, and the environment that names a server with a relay and its administrator's key."""
     folder = tmp_path_factory.mktemp("server")
     (folder / "two.toml").write_text(TWO)
-    (folder / "assent.toml").write_text("[relay]\nenabled = true\n")
+    (folder / "assent.toml").write_text(
+        "[relay]\nenabled = true\n"
+        '[relay.groups.readers]\nmembers = ["reader"]\npermissions = ["POLICIES:READ"]\n'
+    )
     key = assent(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
     with serving(folder, "--config", "assent.toml") as server:
         yield folder, {"ASSENT_SERVER": server.url(), "ASSENT_KEY": key}
@@ -217,6 +220,16 @@ def test_a_server_is_set_up_from_afar(remote: tuple[Path, dict[str, str]]):
     assert (refused.returncode, "names this policy" in refused.stderr) == (1, True)
     unknown = assent(folder, "policy", "show", "policy_00", env=env)
     assert (unknown.returncode, unknown.stderr) == (1, "assent: There is no such policy.\n")
+
+
+def test_a_key_that_may_not_read_the_audit_replays_nothing_from_afar(remote: tuple[Path, dict[str, str]]):
+    folder, env = remote
+    key = assent(folder, "key", "create", "reader", "--db", "cases.db").stdout.strip()
+    (folder / "one.json").write_text(json.dumps(regex_draft("third", "WARN", name="Third")))
+    done = assent(folder, "policy", "replay", "one.json", env={**env, "ASSENT_KEY": key})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "needs the permission AUDIT:READ" in done.stderr
+    assert assent(folder, "policy", "list", env={**env, "ASSENT_KEY": key}).returncode == 0
 
 
 def test_a_wrong_key_is_told_in_one_sentence(remote: tuple[Path, dict[str, str]]):

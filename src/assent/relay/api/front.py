@@ -18,13 +18,14 @@ class ApiFront:
         self.addresses = tuple(routes)
         self._tenancy = tenancy
         for route in self.addresses:
-            if route.permission not in PERMISSIONS:
-                raise SettingsError(f"{route.path} needs {route.permission}, which nobody can have.")
+            for permission in route.permissions:
+                if permission not in PERMISSIONS:
+                    raise SettingsError(f"{route.path} needs {permission}, which nobody can have.")
 
     async def admit(self, address: ApiRoute, principal: Principal, query: Mapping[str, str]) -> Membership:
         """The member behind a principal; raises NotPermitted for whoever may not ask this."""
         member = await self._tenancy.membership(principal, query.get(TENANT))
-        require(member, address.permission)
+        require(member, *address.permissions)
         return member
 
     async def answer(

@@ -52,6 +52,8 @@ class ApiRoute(Struct, frozen=True, kw_only=True):
     """What a member needs, such as `AGENT_CONVERSATIONS:READ`; checked before `handle` is called."""
     handle: Callable[[ApiRequest], Awaitable[Any]]
     status: int = 200
+    besides: tuple[str, ...] = ()
+    """What a member needs as well as `permission`."""
 
     # How the API's description tells of it
     name: str
@@ -71,6 +73,11 @@ class ApiRoute(Struct, frozen=True, kw_only=True):
     media: str = "application/json"
     errors: tuple[type[AssentError], ...] = ()
     """How it refuses, besides what every route may: 401, 403, 503, and 400 and 413 with a body or a query."""
+
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        """All that a member needs."""
+        return (self.permission, *self.besides)
 
 
 def read_json(request: ApiRequest, model: type[T]) -> T:

@@ -18,6 +18,7 @@ class Described(TypedDict, total=False):
     """What else an address says of itself; see `ApiRoute`."""
 
     about: str
+    besides: tuple[str, ...]
     query: type[Struct]
     repeats: tuple[str, ...]
     takes: Any

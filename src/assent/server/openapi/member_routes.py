@@ -54,7 +54,7 @@ def _route(address: Any) -> Route:
         name=address.name,
         tag=address.tag,
         summary=summary,
-        about=f"{about} Needs the permission `{address.permission}`.".strip(),
+        about=f"{about} {_needs(address.permissions)}".strip(),
         parameters=tuple(_parameters(address)),
         body=None
         if address.takes is None
@@ -64,6 +64,11 @@ def _route(address: Any) -> Route:
             dict.fromkeys((*ALWAYS, *(WITH_BODY if address.takes is not None else ()), *address.errors))
         ),
     )
+
+
+def _needs(permissions: tuple[str, ...]) -> str:
+    named = " and ".join(f"`{one}`" for one in permissions)
+    return f"Needs the permission{'s' if len(permissions) > 1 else ''} {named}."
 
 
 def _told(handle: Any) -> tuple[str, str]:
