@@ -177,6 +177,14 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         ),
         phrase("Look at it again and decide anew."),
     ),
+    "unproven": (
+        phrase("This answer needs a proof"),
+        phrase(
+            "Whoever asks wants a proof along with the answer, and this page cannot give one. "
+            "Nothing was recorded."
+        ),
+        phrase("Ask whoever sent you here how to give it."),
+    ),
     "unreadable": (
         phrase("This could not be read"),
         phrase("What your browser sent is too long or was cut off on the way. Nothing was recorded."),

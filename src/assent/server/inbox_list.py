@@ -97,9 +97,8 @@ class InboxList:
         return _listed(rows, asked, next=None)
 
     async def _owners(self, sight: Sight) -> Collection[Owner]:
-        if sight.everyone:
-            return [owner for owner in await self._desk.store.owners() if sight.sees(owner)]
-        return [sight.own] if sight.holds is None else [sight.own, sight.holds]
+        known = await self._desk.store.owners() if sight.everyone else (sight.own, sight.holds)
+        return [owner for owner in known if sight.sees(owner)]
 
     async def _cases(self, owners: Collection[Owner], asked: Asked) -> AsyncIterator[tuple[Case, Offer]]:
         after, store = asked.after, self._desk.store

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from assent.desk.review_desk import ReviewDesk
 from assent.errors import (
     AssentError,
     BodyTooLarge,
+    CaseExpired,
     CaseNotFound,
     InvalidSubmission,
     InvalidToken,
@@ -79,12 +81,12 @@ class InboxPages:
     async def sign_in(self, request: Request) -> Response:
         """A key for a session; the key is forgotten here."""
         _require_own_page(request)
-        pairs = await self._form(request)
-        self._sign_ins.spend(None, request.client.host if request.client else "")
-        key = _value(pairs, "key").strip()
+        key = _value(await self._form(request), "key").strip()
         try:
             cookie = await self._door.sign_in(key)
         except (InvalidToken, NotPermitted) as error:
+            # Behind a proxy all come from one place: who has a key must not wait for those who have none.
+            self._sign_ins.spend(None, request.client.host if request.client else "")
             problem = "other_key" if isinstance(error, NotPermitted) else "wrong_key" if key else "no_key"
             return self._sign_in_page(request, problem=problem, status=error.status)
         response = self._go()
@@ -104,7 +106,7 @@ class InboxPages:
         case, _ = await self._desk.shown(_value(pairs, "case"))
         if not visitor.sight.sees(case.owner):
             raise CaseNotFound()
-        if case.live and self._desk.now() < case.expires_at:
+        with suppress(CaseExpired):  # its page says so
             await self._desk.view(case.id, actor=f"key:{visitor.name}")
         return self._replies.enter(case.id, self._door.admit(visitor, case.id))
 
@@ -117,11 +119,9 @@ class InboxPages:
     async def _visitor(self, request: Request) -> tuple[InboxVisitor, Pairs]:
         """Who posted a form of ours, and what; raises SessionEnded for any other sender."""
         _require_own_page(request)
+        pairs = await self._form(request)  # this may take long, and the key counts when all is there
         visitor = await self._door.visitor(request.cookies.get(COOKIE))
-        if visitor is None:
-            raise SessionEnded()
-        pairs = await self._form(request)
-        if not self._door.csrf_holds(visitor, _value(pairs, "csrf")):
+        if visitor is None or not self._door.csrf_holds(visitor, _value(pairs, "csrf")):
             raise SessionEnded()
         return visitor, pairs
 
@@ -156,7 +156,7 @@ class InboxPages:
 
     def _list_page(self, request: Request, visitor: InboxVisitor, asked: Asked, listed: Listed) -> Response:
         language = self._replies.languages.of(request)
-        state = hashlib.sha256(f"{visitor.name}\n{language.code}\n{listed.versions}".encode()).hexdigest()
+        state = hashlib.sha256(f"{visitor.csrf}\n{language.code}\n{listed.versions}".encode()).hexdigest()
         headers = {"etag": f'"{state[:32]}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers={**HEADERS, **headers})

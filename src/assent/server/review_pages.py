@@ -29,6 +29,8 @@ from assent.errors import (
     RateLimited,
     SessionEnded,
     Unavailable,
+    VerificationFailed,
+    VerificationRequired,
 )
 from assent.pages.renderer import PageRenderer
 from assent.pages.words import DECLINED
@@ -347,6 +349,8 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (CaseNotFound, "not_found"),
     (CaseExpired, "too_late"),
     (CaseConflict, "answered_elsewhere"),
+    (VerificationRequired, "unproven"),
+    (VerificationFailed, "unproven"),
     (BodyTooLarge, "unreadable"),
     (InvalidSubmission, "unreadable"),
     (RateLimited, "too_busy"),

@@ -80,6 +80,8 @@ class Visits:
         case, offer = await self._desk.shown(request.path_params["case_id"])
         session = await self.session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
+        if session.key_name is not None:  # sending may take long, and the key counts when all is there
+            session = await self.session(request, case)
         visit = Visit(case=case, offer=offer, session=session, pairs=read_form(body))
         if not self._sessions.csrf_holds(session, visit.value("csrf") or ""):
             raise SessionEnded()
