@@ -29,7 +29,7 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
-from assent.relay.registered import RelaySettings
+from assent.relay.registered import RelaySettings, networks_of
 from assent.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
@@ -177,16 +177,21 @@ class Parts:
         settings = self.settings
         if self._lookup is None:
             self._lookup = SystemLookup()
+        relay = settings.relay or RelaySettings()
         return Relay(
             World(
-                settings=settings.relay or RelaySettings(),
+                settings=relay,
                 store=self.store,
                 desk=self.desk,
                 owe=self.clockwork.owe,
                 environ=os.environ,
                 public_url=settings.public_url,
                 allow_loopback=settings.allow_loopback,
-                resolver=GuardedResolver(self._lookup, allow_loopback=settings.allow_loopback),
+                resolver=GuardedResolver(
+                    self._lookup,
+                    allow_loopback=settings.allow_loopback,
+                    networks=networks_of(relay),
+                ),
                 authenticate=self.authenticate,
                 read_body=_read_at_most,
                 check_push=self.http.check_resolves,

@@ -61,6 +61,7 @@ def test_an_agent_is_added_listed_moved_and_removed(folder: Path) -> None:
     [
         (("http://127.0.0.1:9",), "allow_loopback"),
         (("https://10.0.0.1",), "10.0.0.1"),
+        (("https://10.0.0.1",), "relay.networks"),
         (("https://a.example", "--credential", "Authorization=Bearer secret"), "not the value"),
         (("https://a.example", "--credential", "Authorization"), "HEADER=VARIABLE"),
         (("https://a.example", "--header", "Cookie"), "never forwarded"),
@@ -69,6 +70,13 @@ def test_an_agent_is_added_listed_moved_and_removed(folder: Path) -> None:
 )
 def test_what_cannot_be_is_refused_in_words(folder: Path, words: tuple[str, ...], said: str) -> None:
     assert said in refused("agent", "add", "a", *words)
+
+
+def test_an_agent_is_registered_in_a_network_that_the_settings_list(folder: Path) -> None:
+    (folder / "assent.toml").write_text('[relay]\nnetworks = ["10.0.0.0/8"]\n')
+    done("agent", "add", "near", "https://10.0.0.1")
+    done("agent", "add", "named", "https://clerk.agents.svc")
+    assert "192.168.0.1" in refused("agent", "add", "far", "https://192.168.0.1")
 
 
 def test_callers_gain_and_lose_agents(folder: Path) -> None:

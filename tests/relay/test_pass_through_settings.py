@@ -14,6 +14,7 @@ from assent.settings import Settings, load, settings_from
 FILE = """
 [relay]
 early_return = "3s"
+networks = ["10.0.0.0/8", "fd00::/8"]
 
 [relay.agents.weather]
 url = "https://weather.example/a2a/"
@@ -99,6 +100,13 @@ def agent(**fields: Any) -> dict[str, Any]:
         {"relay": {"early_return": "soon"}},
         {"relay": {"max_message_bytes": 1}},
         {"relay": {"max_calls": 0}},
+        {"relay": {"networks": ["0.0.0.0/0"]}},
+        {"relay": {"networks": ["::/0"]}},
+        {"relay": {"networks": ["127.0.0.0/8"]}},
+        {"relay": {"networks": ["169.254.0.0/16"]}},
+        {"relay": {"networks": ["intranet"]}},
+        {"relay": {"networks": [10]}},
+        {"relay": {"networks": "10.0.0.0/8"}},
         {"relay": "yes"},
     ],
     ids=repr,
@@ -106,6 +114,28 @@ def agent(**fields: Any) -> dict[str, Any]:
 def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         settings_from(values)
+
+
+def test_agents_in_ones_own_networks_need_these_to_be_listed() -> None:
+    for url in ("https://10.1.2.3/a2a", "https://clerk.agents.svc.cluster.local"):
+        with pytest.raises(SettingsError, match=r"relay\.networks lists the network"):
+            settings_from(agent(url=url))
+        settings_from({"relay": {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": url}}}})
+    outside = {"networks": ["10.0.0.0/8"], "agents": {"a": {"url": "https://192.168.0.1"}}}
+    with pytest.raises(SettingsError, match=r"192\.168\.0\.1"):
+        settings_from({"relay": outside})
+
+
+def test_a_network_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "wide.toml"
+    file.write_text('[relay]\nnetworks = ["10.0.0.0/8", "::/0"]\n')
+    with pytest.raises(SettingsError, match=r"relay\.networks: '::/0' reaches beyond the private networks"):
+        load(environ={}, file=file)
+
+
+def test_the_networks_are_shown(file: Path) -> None:
+    shown = CliRunner().invoke(settings_command, ["--config", str(file)])
+    assert 'networks = ["10.0.0.0/8","fd00::/8"]' in shown.output
 
 
 def test_without_agents_there_is_no_relay() -> None:

@@ -18,7 +18,7 @@ from assent.relay.api.route import ApiRoute
 from assent.relay.audit.making import EventMaker
 from assent.relay.enrolment import Enrolment
 from assent.relay.members import Members
-from assent.relay.registered import RelaySettings
+from assent.relay.registered import RelaySettings, networks_of
 from assent.relay.roster import roster_of
 from assent.settings import Settings
 
@@ -72,11 +72,13 @@ def _elsewhere(settings: Settings) -> str | None:
 
 
 def _routes(store: Store, settings: Settings) -> tuple[ApiRoute, ...]:
+    relay = settings.relay or RelaySettings()
     members = Members(
-        roster_of(settings.relay or RelaySettings(), os.environ),
+        roster_of(relay, os.environ),
         store=store,
         monotonic=clock.monotonic,
         allow_loopback=settings.allow_loopback,
+        networks=networks_of(relay),
     )
     enrolment = Enrolment(store, members, tell=EventMaker(clock.now).change, now=clock.now)
     return (

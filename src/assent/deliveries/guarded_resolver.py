@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from assent.protocol.addresses import check_address
+from assent.protocol.addresses import Network, check_address
 
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """From a host name to its addresses; raises OSError when it has none."""
@@ -19,18 +19,24 @@ MOST_ADDRESSES = 8
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves a name once for each connection and refuses it whole if any of its addresses is forbidden."""
+    """Resolves a name once for each connection and refuses it whole if any of its addresses is forbidden.
 
-    def __init__(self, lookup: Lookup, *, allow_loopback: bool = False) -> None:
+    Addresses in `networks` are allowed: only for calling what the operator has put there, nothing else.
+    """
+
+    def __init__(
+        self, lookup: Lookup, *, allow_loopback: bool = False, networks: Sequence[Network] = ()
+    ) -> None:
         self._lookup = lookup
         self._allow_loopback = allow_loopback
+        self._networks = tuple(networks)
 
     async def addresses(self, host: str) -> list[str]:
         """The checked addresses of `host`; raises `AddressRefused`, or OSError when there are none."""
         # RFC 6761: localhost is this machine whatever a name server says, and plain HTTP to it is allowed.
         found = LOOPBACK_ADDRESSES if host == "localhost" else await self._lookup(host)
         for address in found:
-            check_address(address, allow_loopback=self._allow_loopback)
+            check_address(address, allow_loopback=self._allow_loopback, networks=self._networks, host=host)
         if not found:
             raise OSError("the name has no address")
         return list(dict.fromkeys(found))[:MOST_ADDRESSES]

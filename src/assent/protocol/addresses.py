@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote
 
 import msgspec
@@ -15,19 +16,12 @@ LONGEST_HOST = 253
 # The only hosts that plain HTTP may name: what never leaves this machine needs no TLS.
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
-FORBIDDEN_SUFFIXES = (
-    "localhost",
-    "localdomain",
-    "local",
-    "internal",
-    "intranet",
-    "corp",
-    "home",
-    "lan",
-    "svc",
-    "home.arpa",
-    "onion",
-)
+Network = IPv4Network | IPv6Network
+
+# Names that mean something in one's own network only.
+OWN_SUFFIXES = ("local", "internal", "intranet", "corp", "home", "lan", "svc", "home.arpa")
+FORBIDDEN_SUFFIXES = ("localhost", "localdomain", *OWN_SUFFIXES, "onion")
+NO_DOMAIN = "no domain"
 # Names of metadata services outside those suffixes.
 METADATA_HOSTS = frozenset(
     {"metadata.goog", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
@@ -81,6 +75,10 @@ FORBIDDEN_RANGES = tuple(
         ("ff00::/8", "multicast"),
     )
 )
+# The ranges in which people number their own networks; no address in another is to be had by listing it.
+OWN_RANGES = frozenset({"private", "unique local", "carrier-grade NAT"})
+OWN_RULES = OWN_RANGES | {NO_DOMAIN, *OWN_SUFFIXES}
+"""What is refused unless one's own networks are listed."""
 # IANA hands out global IPv6 unicast from here only; whatever lies outside is reserved.
 GLOBAL_IPV6 = ip_network("2000::/3")
 # RFC 5214: an interface identifier 0000:5efe or 0200:5efe tunnels to the IPv4 address behind it.
@@ -113,26 +111,40 @@ class ParsedTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Set when the host is a literal address."""
 
 
-def check_url(url: str, *, allow_loopback: bool = False) -> ParsedTarget:
+def check_url(url: str, *, allow_loopback: bool = False, networks: Sequence[Network] = ()) -> ParsedTarget:
     """Take a URL apart and judge it as a target of outgoing requests.
 
-    Raises `AddressRefused` naming the rule that the URL breaks. A name that passes here still has
-    to be resolved, and each of its addresses put to `check_address`.
+    `networks` are one's own: their addresses pass, and the names that only they know. Raises
+    `AddressRefused` naming the rule that the URL breaks. A name that passes here still has to be resolved,
+    and each of its addresses put to `check_address`.
     """
     target = _parse(url)
     if target.scheme != "https" and not _is_loopback_host(target):
         raise _refusal("scheme", "must use https")
     if target.address is not None:
-        check_address(target.address, allow_loopback=allow_loopback)
+        check_address(target.address, allow_loopback=allow_loopback, networks=networks)
     elif not (allow_loopback and _is_loopback_host(target)):
-        _check_name(target.host)
+        _check_name(target.host, networks)
     return target
 
 
-def check_address(address: str | IPv4Address | IPv6Address, *, allow_loopback: bool = False) -> None:
-    """Pass a public unicast address; raise `AddressRefused` naming the range of any other."""
+def check_address(
+    address: str | IPv4Address | IPv6Address,
+    *,
+    allow_loopback: bool = False,
+    networks: Sequence[Network] = (),
+    host: str = "",
+) -> None:
+    """Pass a public unicast address, or one in one's own `networks`; raise `AddressRefused` for any other.
+
+    A `host` whose name only one's own networks know leads into them, and nowhere else.
+    """
     ip = _parse_address(address)
     rule = _forbidden_range(ip)
+    if rule in OWN_RANGES and _is_within(ip, networks):
+        return
+    if networks and _is_own_name(host):
+        raise AddressRefused(f"{host} leads out of the networks that are listed, to {ip}.", rule="own name")
     if rule is None or (allow_loopback and rule == "loopback"):
         return
     raise AddressRefused(f"{ip} is a forbidden address ({rule}).", rule=rule)
@@ -251,14 +263,28 @@ def _join(scheme: str, host: str, port: int, rest: str) -> str:
     return f"{scheme}://{authority}{suffix}{quote(path, safe=_KEPT_IN_PATHS)}"
 
 
-def _check_name(host: str) -> None:
+def _check_name(host: str, networks: Sequence[Network]) -> None:
+    rule = _forbidden_name(host)
+    if rule is not None and not (networks and rule in OWN_RULES):
+        raise AddressRefused(f"{host} is a forbidden name ({rule}).", rule=rule)
+
+
+def _forbidden_name(host: str) -> str | None:
     if host in METADATA_HOSTS or host.startswith("metadata.google."):
-        raise AddressRefused(f"{host} is a forbidden name (metadata).", rule="metadata")
+        return "metadata"
     for suffix in FORBIDDEN_SUFFIXES:
         if host == suffix or host.endswith(f".{suffix}"):
-            raise AddressRefused(f"{host} is a forbidden name ({suffix}).", rule=suffix)
-    if "." not in host:
-        raise AddressRefused(f"{host} is a forbidden name (no domain).", rule="no domain")
+            return suffix
+    return None if "." in host else NO_DOMAIN
+
+
+def _is_own_name(host: str) -> bool:
+    return host != "" and _forbidden_name(host) in OWN_RULES
+
+
+def _is_within(ip: IPv4Address | IPv6Address, networks: Sequence[Network]) -> bool:
+    # An address that tunnels leads elsewhere, wherever it stands itself.
+    return not _is_isatap(ip) and any(ip.version == one.version and ip in one for one in networks)
 
 
 def _parse_address(address: str | IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
@@ -280,4 +306,8 @@ def _forbidden_range(ip: IPv4Address | IPv6Address) -> str | None:
 def _forbidden_ipv6(ip: IPv6Address) -> str | None:
     if ip not in GLOBAL_IPV6:
         return "reserved"
-    return "ISATAP" if (int(ip) >> 32) & 0xFFFFFFFF in ISATAP_MARKS else None
+    return "ISATAP" if _is_isatap(ip) else None
+
+
+def _is_isatap(ip: IPv4Address | IPv6Address) -> bool:
+    return ip.version == 6 and (int(ip) >> 32) & 0xFFFFFFFF in ISATAP_MARKS

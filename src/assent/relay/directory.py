@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from yarl import URL
 
 from assent.errors import AddressRefused
-from assent.protocol.addresses import LOOPBACK_HOSTS, ParsedTarget, check_url
+from assent.protocol.addresses import LOOPBACK_HOSTS, Network, ParsedTarget, check_url
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.cards import (
     WELL_KNOWN,
@@ -88,6 +88,7 @@ class Directory:
         address: Callable[[str], str],
         monotonic: Callable[[], float],
         allow_loopback: bool,
+        networks: Sequence[Network] = (),
     ) -> None:
         self._upstream = upstream
         self._address = address
@@ -95,6 +96,7 @@ class Directory:
         """Where the relay serves gRPC, if it does."""
         self._monotonic = monotonic
         self._allow_loopback = allow_loopback
+        self._networks = networks
         self._offers: dict[tuple[str, str], Offer] = {}
         self._reading: dict[Place, asyncio.Task[Offer]] = {}
 
@@ -179,7 +181,7 @@ class Directory:
         raise A2AProblem("agent_response", "The agent's card could not be found.")
 
     async def _get(self, agent: Agent, url: str) -> tuple[int, bytes]:
-        own = self._same_origin(agent, check_url(url, allow_loopback=self._allow_loopback))
+        own = self._same_origin(agent, self._checked(url))
         headers = {"Accept": "application/json", **(agent.credentials if own else {})}
         address = URL(url, encoded=True)
         try:
@@ -201,13 +203,16 @@ class Directory:
         A card is what an agent says of itself: it must not send the relay's credentials elsewhere.
         """
         try:
-            target = check_url(interface.url, allow_loopback=self._allow_loopback)
+            target = self._checked(interface.url)
         except AddressRefused:
             return None
         return target if "?" not in target.url and self._same_origin(agent, target) else None
 
+    def _checked(self, url: str) -> ParsedTarget:
+        return check_url(url, allow_loopback=self._allow_loopback, networks=self._networks)
+
     def _same_origin(self, agent: Agent, target: ParsedTarget) -> bool:
-        own = check_url(agent.url, allow_loopback=self._allow_loopback)
+        own = self._checked(agent.url)
         hosts = {own.host, target.host}
         same_host = len(hosts) == 1 or hosts <= LOOPBACK_HOSTS
         return same_host and (own.scheme, own.port) == (target.scheme, target.port)

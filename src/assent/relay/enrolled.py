@@ -12,7 +12,7 @@ tenants at once, and whoever remembers the records learns from this one whether 
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from assent.errors import RelayConflict, SettingsError
 from assent.ports.relay_store import Record, RecordKind, RelayStore
+from assent.protocol.addresses import Network
 from assent.relay.changes import Held
 from assent.relay.registered import (
     AgentSettings,
@@ -87,22 +88,22 @@ def roster_record(*, rev: int, now: datetime) -> Record:
     return Record(tenant=EVERYWHERE, kind="roster", id=ROSTER, rev=rev, body=b"{}", saved_at=now)
 
 
-def check_kept(name: str, value: Kept, *, allow_loopback: bool) -> None:
+def check_kept(name: str, value: Kept, *, allow_loopback: bool, networks: Sequence[Network]) -> None:
     """Raise SettingsError for what does not fit, whoever asks for it."""
     if isinstance(value, AgentSettings):
-        check_agent(name, value, allow_loopback=allow_loopback, place="agent")
+        check_agent(name, value, allow_loopback=allow_loopback, networks=networks, place="agent")
     elif isinstance(value, CallerSettings):
         check_caller(name, value, place="caller")
     else:
         check_group(name, value, place="group")
 
 
-def sound(found: Mapping[Key, Held[T]], *, allow_loopback: bool) -> dict[Key, T]:
+def sound(found: Mapping[Key, Held[T]], check: Callable[[str, Kept], None]) -> dict[Key, T]:
     """Those that fit this server; of the others none is called, and none may do anything."""
     kept: dict[Key, T] = {}
     for (tenant, name), held in found.items():
         try:
-            check_kept(name, held.value, allow_loopback=allow_loopback)
+            check(name, held.value)
         except SettingsError as error:
             log.warning("%s of tenant %s is left out: %s", name, tenant, error.message)
         else:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from assent.errors import NotPermitted, RelayConflict, SettingsError, ValidationFailed
 from assent.ports.relay_store import AuditRow, RelayStore
 from assent.relay.changes import Change
-from assent.relay.enrolled import TRIES, Enrolled, Kept, check_kept, read_enrolled, roster_record
+from assent.relay.enrolled import TRIES, Enrolled, Kept, read_enrolled, roster_record
 from assent.relay.members import Members
 from assent.relay.registered import AgentSettings, CallerSettings
 from assent.relay.roster import ADMIN, Roster
@@ -69,7 +69,7 @@ class Enrolment:
     def check(self, name: str, value: Kept) -> None:
         """Raise ValidationFailed for what does not fit."""
         try:
-            check_kept(name, value, allow_loopback=self.members.allow_loopback)
+            self.members.check(name, value)
         except SettingsError as error:
             raise ValidationFailed(error.message) from error
         if "/" in name:

@@ -1,11 +1,12 @@
 """Everyone the relay knows, kept up to date: what the settings say, and what the store has beside it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from assent.ports.identity import Principal
 from assent.ports.relay_store import RelayStore
-from assent.relay.enrolled import Enrolled, read_enrolled, roster_rev, sound
+from assent.protocol.addresses import Network
+from assent.relay.enrolled import Enrolled, Kept, check_kept, read_enrolled, roster_rev, sound
 from assent.relay.registry import Agent, Subscription
 from assent.relay.roster import Roster
 from assent.relay.tenancy import Membership
@@ -23,10 +24,13 @@ class Members:
         store: RelayStore | None = None,
         monotonic: Callable[[], float] = lambda: 0.0,
         allow_loopback: bool = False,
+        networks: Sequence[Network] = (),
     ) -> None:
         self.settled = settled
         """Everyone in the settings."""
         self.allow_loopback = allow_loopback
+        self.networks = networks
+        """One's own, in which agents may be called."""
         self.enrolled = Enrolled()
         """Everyone in the store, as last seen."""
         self._roster = settled
@@ -72,8 +76,12 @@ class Members:
         """Everyone in the settings, and everyone else in the store."""
         settled = self.settled
         return Roster(
-            agents={**sound(enrolled.agents, allow_loopback=self.allow_loopback), **settled.agents},
-            callers={**sound(enrolled.callers, allow_loopback=self.allow_loopback), **settled.callers},
-            groups={**sound(enrolled.groups, allow_loopback=self.allow_loopback), **settled.groups},
+            agents={**sound(enrolled.agents, self.check), **settled.agents},
+            callers={**sound(enrolled.callers, self.check), **settled.callers},
+            groups={**sound(enrolled.groups, self.check), **settled.groups},
             environ=settled.environ,
         )
+
+    def check(self, name: str, value: Kept) -> None:
+        """Raise SettingsError for what does not fit this server, whoever asks for it."""
+        check_kept(name, value, allow_loopback=self.allow_loopback, networks=self.networks)

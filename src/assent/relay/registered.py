@@ -1,14 +1,16 @@
 """The relay's part of the settings, `[relay]` in the file, and what of it does not fit."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
 from assent.errors import AddressRefused, SettingsError, ValidationFailed
-from assent.protocol.addresses import LOOPBACK_HOSTS, check_url
+from assent.protocol.addresses import LOOPBACK_HOSTS, OWN_RULES, Network, check_url
 from assent.protocol.duration import parse_duration
+from assent.protocol.networks import read_networks
 from assent.relay.audit.keeping import Keeping, Payloads, check_keeping
 from assent.relay.registry import DEFAULT_TENANT, CallerKind
 from assent.relay.tenancy import PERMISSIONS
@@ -114,6 +116,8 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether the relay is served even while no agent is registered, to register the first by the API."""
     agents: dict[str, AgentSettings] = field(default_factory=dict)
     """The agents behind the relay."""
+    networks: tuple[str, ...] = ()
+    """Networks of your own, such as `10.0.0.0/8`, in which agents may be called, and nothing else."""
     callers: dict[str, CallerSettings] = field(default_factory=dict)
     """Who may call them."""
     groups: dict[str, GroupSettings] = field(default_factory=dict)
@@ -152,8 +156,10 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
         duration(settings, name)
     if settings.hold_timeout is not None:
         duration(settings, "hold_timeout")
+    networks = networks_of(settings)
     for agent_id, agent in settings.agents.items():
-        check_agent(agent_id, agent, allow_loopback=allow_loopback, place=f"relay.agents.{agent_id[:80]}")
+        place = f"relay.agents.{agent_id[:80]}"
+        check_agent(agent_id, agent, allow_loopback=allow_loopback, networks=networks, place=place)
     for name, caller in settings.callers.items():
         check_caller(name, caller, place=f"relay.callers.{name[:80]}")
         _check_names_agents(name, caller, settings)
@@ -162,6 +168,14 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
     for name, tenant in settings.tenants.items():
         check_kept(name, tenant, place=f"relay.tenants.{name[:80]}")
     _check_one_tenant(settings)
+
+
+def networks_of(settings: RelaySettings) -> tuple[Network, ...]:
+    """One's own networks, in which agents may be called; raises SettingsError."""
+    try:
+        return read_networks(settings.networks)
+    except ValidationFailed as error:
+        raise SettingsError(f"relay.networks: {error.message}") from error
 
 
 def grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
@@ -185,18 +199,25 @@ def duration(settings: RelaySettings, name: str) -> timedelta:
         raise SettingsError(f"relay.{name}: {error.message}") from error
 
 
-def check_agent(agent_id: str, agent: AgentSettings, *, allow_loopback: bool, place: str) -> None:
+def check_agent(
+    agent_id: str,
+    agent: AgentSettings,
+    *,
+    allow_loopback: bool,
+    networks: Sequence[Network],
+    place: str,
+) -> None:
     """Raise SettingsError for an agent that cannot be called, or must not be."""
     _check_tenant(agent.tenant, place)
     if not AGENT_ID.fullmatch(agent_id):
         raise SettingsError(f"{place}: an agent's id is at most 64 letters, digits and -._~.")
     for url in (agent.url, agent.card_url):
         try:
-            if url is not None and "?" in check_url(url, allow_loopback=allow_loopback).url:
-                raise SettingsError(f"{place}: {url!r} must not carry a query.")
+            target = None if url is None else check_url(url, allow_loopback=allow_loopback, networks=networks)
         except AddressRefused as refusal:
-            loopback = " Set allow_loopback = true to try it out." if "loopback" in refusal.message else ""
-            raise SettingsError(f"{place}: {refusal.message}{loopback}") from refusal
+            raise SettingsError(f"{place}: {refusal.message}{_remedy(refusal)}") from refusal
+        if target is not None and "?" in target.url:
+            raise SettingsError(f"{place}: {url!r} must not carry a query.")
     for name in (*agent.credentials, *agent.forward_headers):
         if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS:
             raise SettingsError(f"{place}: {name[:100]!r} is no header that can be set.")
@@ -206,6 +227,14 @@ def check_agent(agent_id: str, agent: AgentSettings, *, allow_loopback: bool, pl
     private = {"authorization", "cookie", "proxy-authorization"}
     if any(name.lower() in private for name in agent.forward_headers):
         raise SettingsError(f"{place}: a caller's credentials are never forwarded.")
+
+
+def _remedy(refusal: AddressRefused) -> str:
+    if "loopback" in refusal.message:
+        return " Set allow_loopback = true to try it out."
+    if refusal.details["rule"] in OWN_RULES:
+        return " An agent in a network of your own is called if relay.networks lists the network."
+    return ""
 
 
 def check_caller(name: str, caller: CallerSettings, *, place: str) -> None:

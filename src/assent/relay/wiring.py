@@ -52,7 +52,7 @@ from assent.relay.push.pushing import Pushing
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import PREFIX as WEBHOOKS
 from assent.relay.push.webhooks import Webhooks
-from assent.relay.registered import RelaySettings
+from assent.relay.registered import RelaySettings, networks_of
 from assent.relay.registry import Registry
 from assent.relay.replay import detectors_beside
 from assent.relay.roster import check_credentials, roster_of
@@ -244,6 +244,7 @@ def _members(world: World) -> Members:
         store=world.store,
         monotonic=world.monotonic,
         allow_loopback=world.allow_loopback,
+        networks=networks_of(world.settings),
     )
 
 
@@ -292,6 +293,7 @@ def relay_app(
         address=lambda agent_id: f"{public_url}{PREFIX}{agent_id}",
         monotonic=monotonic,
         allow_loopback=allow_loopback,
+        networks=networks_of(settings),
     )
     calls = Calls(
         upstream=upstream,
