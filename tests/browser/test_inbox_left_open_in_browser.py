@@ -8,7 +8,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_inbox_in_browser import sign_in
 from tests.browser.visiting import press, visiting
-from tests.pages.checks import until
 from tests.server.running import RunningServer, running
 
 LOOK = "document.dispatchEvent(new Event('visibilitychange'))"
@@ -22,7 +21,7 @@ def empty(tmp_path: Any) -> Iterator[RunningServer]:
 
 
 def ready(page: Page) -> None:
-    until(page, "'enhanced' in document.documentElement.dataset")
+    expect(page.locator("html[data-enhanced]")).to_be_attached()
 
 
 def test_a_list_in_another_tab_says_who_is_signed_in_now(browser: Browser, empty: RunningServer) -> None:
@@ -46,11 +45,12 @@ def test_a_list_that_stays_open_does_not_choose_the_language_again(
     with visiting(browser) as page:
         sign_in(page, empty, empty.create_key("ada", "inbox:all"))
         page.get_by_role("link", name="Deutsch").click()
+        expect(page.locator("html")).to_have_attribute("lang", "de")
         ready(page)
         other = page.context.new_page()
         other.goto(f"{empty.url}/inbox?lang=fr")
         page.evaluate(LOOK)
-        until(page, "document.documentElement.lang === 'fr'")
+        expect(page.locator("html")).to_have_attribute("lang", "fr")
         other.goto(f"{empty.url}/inbox")
         assert other.locator("html").get_attribute("lang") == "fr"
 
