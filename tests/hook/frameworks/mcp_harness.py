@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
+from uuid import uuid4
 
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
@@ -75,7 +75,7 @@ class Mcp(Harness):
 
     def keep(self, thread_id: str, kept: dict[str, Any]) -> None:
         """The whole of it or nothing is there when it is read."""
-        new = self._path(thread_id).with_suffix(f".{os.getpid()}")
+        new = self._path(thread_id).with_suffix(f".{uuid4().hex}")
         new.write_text(json.dumps(kept))
         new.replace(self._path(thread_id))
 
