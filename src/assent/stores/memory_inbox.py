@@ -1,5 +1,6 @@
 """Cases in the order in which an inbox shows them, in this process's memory."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
@@ -10,7 +11,7 @@ Key = tuple[datetime, int]
 """What a case is sorted by: a moment, and when it was opened among all."""
 
 
-class MemoryInboxStore:
+class MemoryInboxStore(ABC):
     """The InboxStore over plain dictionaries."""
 
     _cases: dict[str, Case]
@@ -56,5 +57,6 @@ class MemoryInboxStore:
         ids = [*self._cases]
         return place.at, ids.index(place.case_id) + 1 if place.case_id in self._cases else 0
 
+    @abstractmethod
     def _check_open(self) -> None:
-        raise NotImplementedError
+        """Raise Unavailable once the store is closed."""
