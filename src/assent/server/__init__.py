@@ -1,1 +1,1 @@
-"""The HTTP door: an ASGI application over the desk; no rule of the case lives here."""
+"""The HTTP door: the API, review pages and the inbox over the desk; no rule of the case lives here."""
