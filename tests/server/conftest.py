@@ -1,6 +1,7 @@
-"""A running server for each file of tests, and a client that may use it."""
+"""A running server for each file of tests, one for a test alone, and a client that may use the first."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,6 +12,13 @@ from tests.server.running import RunningServer, running
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with running(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Iterator[RunningServer]:
+    """A server of this test's own."""
+    with running(tmp_path) as server:
         yield server
 
 

@@ -27,19 +27,6 @@ def ada(server: RunningServer, key: str) -> Iterator[InboxPerson]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("inbox")) as server:
-        yield server
-
-
-@pytest.fixture
-def lone(tmp_path: Path) -> Iterator[RunningServer]:
-    """A server of this test's own."""
-    with running(tmp_path) as server:
-        yield server
-
-
 # The list
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,7 +11,7 @@ from assent.server import inbox_door, sessions
 from assent.server.inbox_pages import SIGN_INS_PER_MINUTE
 from assent.server.logs import redact
 from tests.server.inboxes import INBOX, InboxPerson, link_named, person
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer
 
 
 @pytest.fixture
@@ -24,19 +23,6 @@ def key(server: RunningServer) -> str:
 def ada(server: RunningServer, key: str) -> Iterator[InboxPerson]:
     with person(server, key) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running(tmp_path_factory.mktemp("inbox")) as server:
-        yield server
-
-
-@pytest.fixture
-def lone(tmp_path: Path) -> Iterator[RunningServer]:
-    """A server of this test's own."""
-    with running(tmp_path) as server:
-        yield server
 
 
 def key_id(server: RunningServer, name: str) -> str:
