@@ -20,7 +20,7 @@ from assent.bootstrap import build
 from assent.server.app import AssentApp, Found
 from assent.server.logs import configure_logs
 from assent.server.serving import bind, run
-from assent.server.wire import Receive, Reply, Scope, Send, json_reply, send_reply
+from assent.server.wire import Receive, Scope, Send, json_reply, send_reply
 from assent.settings import Settings
 from bench import bare, heavy
 
@@ -78,6 +78,7 @@ class Beside:
 
     def __init__(self, app: AssentApp, beside: Mapping[str, ASGIApp]) -> None:
         self.streams = app.streams
+        self.reply = app.reply
         self._app = app
         self._beside = beside
         self._beginnings = tuple(beside)
@@ -86,10 +87,6 @@ class Beside:
         """What is beside is ASGI and nothing else."""
         beside = scope["path"].startswith(self._beginnings)
         return None if beside else self._app.find_whole(scope)
-
-    async def reply(self, found: Found, scope: Scope, receive: Receive) -> Reply | None:
-        """As the app."""
-        return await self._app.reply(found, scope, receive)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request with the app its path names."""

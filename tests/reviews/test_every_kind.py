@@ -143,6 +143,9 @@ def test_an_example_is_ones_own_to_change(kind: BaseKind) -> None:
         ({5: 1}, "a key that is not text"),
         ({"note": object()}, "not JSON"),
         ({"note": ["x" * 1000] * 300}, "larger than 256 KiB"),
+        ({"note": "x" * (256 * 1024)}, "larger than 256 KiB"),
+        ({"note": "€" * (100 * 1024)}, "larger than 256 KiB"),
+        ({f"{number:05}": "" for number in range(30_000)}, "larger than 256 KiB"),
     ],
 )
 def test_unsound_data_is_refused_before_it_is_read(kind: BaseKind, data: Any, complaint: str) -> None:

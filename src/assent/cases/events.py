@@ -33,6 +33,8 @@ EVENT_TYPES = (
     ERASED,
 )
 
+_encode = msgspec.json.Encoder().encode
+
 
 class Event(Struct, frozen=True, kw_only=True):
     """One fact about a case; `data` is the JSON that streams and callbacks carry."""
@@ -97,5 +99,5 @@ def _data_digest(salt: str, data: bytes) -> str:
 def _link_digest(
     case_id: str, seq: int, type: str, at: datetime, actor: str, data_digest: str, previous: str
 ) -> str:
-    link = msgspec.json.encode([case_id, seq, type, at, actor, data_digest, previous])
+    link = _encode([case_id, seq, type, at, actor, data_digest, previous])
     return hashlib.sha256(link).hexdigest()

@@ -120,6 +120,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
     (CANCELLED, Erase): CANCELLED,
 }
 
+_encode = msgspec.json.Encoder().encode
 _BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
 
 Changes = dict[str, Any]  # fields of the case and their next values
@@ -186,7 +187,7 @@ def _record(case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: 
         type=name,
         at=at,
         actor=actor,
-        data=msgspec.json.encode({"case_id": case.id, **data}),
+        data=_encode({"case_id": case.id, **data}),
         salt=salt,
         previous=earlier.digest if earlier else case.chain,
     )

@@ -29,6 +29,9 @@ class Judgement(Struct, frozen=True, kw_only=True):
     spent: tuple[str, ...] = ()
 
 
+NOTHING_ASKED = Judgement()
+
+
 async def judge_evidence(
     evidence: Sequence[Evidence],
     *,
@@ -42,7 +45,7 @@ async def judge_evidence(
 ) -> Judgement:
     """Refuses with VerificationRequired or VerificationFailed; otherwise the outcome to record."""
     if policy is None:  # nothing was asked and nothing is verified: what was presented proves nothing
-        return Judgement(result=VerificationResult(satisfied=False) if evidence else None)
+        return Judgement(result=VerificationResult(satisfied=False)) if evidence else NOTHING_ASKED
     if not evidence:
         if policy.asks(path):
             raise VerificationRequired()

@@ -7,6 +7,9 @@ import secrets
 from datetime import datetime
 
 _dice = random.SystemRandom()
+_SALT_BYTES, _DRAWN = 16, 256
+_salts: list[str] = []
+os.register_at_fork(after_in_child=_salts.clear)
 
 
 def case_id(now: datetime) -> str:
@@ -38,8 +41,14 @@ def callback_secret() -> str:
 
 
 def salt() -> str:
-    """What keeps erased event data from being guessed back."""
-    return os.urandom(16).hex()
+    """What keeps erased event data from being guessed back; drawn many at a time, and each given once."""
+    while True:
+        try:
+            return _salts.pop()
+        except IndexError:
+            drawn = os.urandom(_SALT_BYTES * _DRAWN).hex()
+            width = 2 * _SALT_BYTES
+            _salts.extend(drawn[at : at + width] for at in range(0, len(drawn), width))
 
 
 def message_id() -> str:

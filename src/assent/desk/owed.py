@@ -24,6 +24,8 @@ class Release(Struct, frozen=True, kw_only=True):
 
 def owed_deliveries(step: Step, message_id: Callable[[], str]) -> tuple[Delivery, ...]:
     """Deliveries to write in the step's own transaction; each body is fixed here, once."""
+    if step.case.callback_url is None and step.case.subject.door != RELAY:
+        return ()
     closing = [event for event in step.events if event.type in FINAL]
     return tuple(owed for event in closing for owed in _owed(step.case, event, message_id))
 

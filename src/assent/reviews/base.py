@@ -35,7 +35,10 @@ class BaseKind(ABC):
 
     def suited(self, context: Mapping[str, Any]) -> "BaseKind":
         """The kind that reviews this context: one that recognises it, else this one."""
-        return next((kind for kind in self._special if kind.recognises(context)), self)
+        for kind in self._special:
+            if kind.recognises(context):
+                return kind
+        return self
 
     def recognises(self, context: Mapping[str, Any]) -> bool:
         """Whether this kind is made for such a context; only special kinds are asked."""
@@ -69,6 +72,8 @@ class BaseKind(ABC):
     def offered(self, offer: Offer) -> tuple[str, ...]:
         """The actions this offer leaves open."""
         if not offer.actions:
+            return self.actions
+        if offer.actions == self.actions:
             return self.actions
         return tuple(action for action in self.actions if action in offer.actions)
 

@@ -57,6 +57,7 @@ TOPS = frozenset(
     | {"v1"}
 )
 access = logging.getLogger("assent.access")
+_encode = msgspec.json.Encoder().encode
 
 
 class AssentApp:
@@ -236,12 +237,12 @@ class AssentApp:
 
     async def _respond(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        return json_reply(200, msgspec.json.encode(await self._cases.submit(scope, body, case_id)))
+        return json_reply(200, _encode(await self._cases.submit(scope, body, case_id)))
 
     async def _cancel(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
         principal = await self._authenticate(scope)
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        return json_reply(200, msgspec.json.encode(await self._cases.cancel(body, case_id, principal)))
+        return json_reply(200, _encode(await self._cases.cancel(body, case_id, principal)))
 
     async def _refuse(self, scope: Scope, receive: Receive, _: str) -> Reply:
         verb = route_path(scope).rpartition("/")[2]

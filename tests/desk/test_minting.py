@@ -1,0 +1,33 @@
+"""Salts are drawn many at a time: none is given twice, also not by a process that was forked."""
+
+import subprocess
+import sys
+
+from assent.desk import minting
+
+IN_BOTH_PROCESSES = """
+import os
+from assent.desk import minting
+
+minting.salt()
+read, write = os.pipe()
+if os.fork() == 0:
+    os.write(write, minting.salt().encode())
+    os._exit(0)
+os.wait()
+print(os.read(read, 100).decode(), minting.salt())
+"""
+
+
+def test_no_salt_is_given_twice() -> None:
+    salts = [minting.salt() for _ in range(5_000)]
+    assert len(set(salts)) == len(salts)
+    assert {len(bytes.fromhex(salt)) for salt in salts} == {16}
+
+
+def test_a_forked_process_draws_salts_of_its_own() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", IN_BOTH_PROCESSES], capture_output=True, text=True, check=True, timeout=60
+    )
+    of_the_child, of_the_parent = told.stdout.split()
+    assert of_the_child != of_the_parent
