@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from assent.desk.api_keys import revoke_key
 from tests.cli.process import serving
 from tests.server.running import RunningServer, events_of, running
 from tests.server.sse import listening
@@ -25,6 +26,11 @@ MANY = 200
 @pytest.fixture
 def hitl(server: RunningServer, client: httpx.Client) -> dict[str, Any]:
     return server.open(client, **INLINE)
+
+
+def revoke(server: RunningServer, name: str) -> None:
+    (key,) = [key for key in server.run(server.parts.store.api_keys()) if key.name == name]
+    server.run(revoke_key(server.parts.store, key.id, server.clock()))
 
 
 def open_page(server: RunningServer, hitl: dict[str, Any]) -> None:
@@ -115,6 +121,17 @@ def test_reminders_are_told(server: RunningServer, client: httpx.Client) -> None
         server.sweep()
         stream.until("event: review.reminder\n")
     assert "reminder_sent_at" in client.get(hitl["poll_url"]).json()
+
+
+def test_a_stream_whose_key_was_revoked_ends_and_tells_nothing_more(server: RunningServer) -> None:
+    with server.client(server.create_key("leaver")) as client:
+        hitl = server.open(client, **INLINE)
+        with listening(client, hitl["events_url"]) as stream:
+            stream.until("retry: 2000\n\n")
+            revoke(server, "leaver")
+            server.advance(seconds=3)
+            server.press(hitl, "confirm")
+            assert stream.rest() == []
 
 
 def test_an_idle_stream_is_kept_alive_by_comments(

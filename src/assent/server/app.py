@@ -251,7 +251,11 @@ class AssentApp:
 
     async def _events(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
         case = await self._poll.current(case_id, await self._authenticate(scope))
-        await self.streams.serve(scope, receive, send, case)
+
+        async def check() -> None:
+            self._poll.require_reader(case, await self._authenticate(scope))
+
+        await self.streams.serve(scope, receive, send, case, check=check)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":  # a websocket: nothing here speaks it

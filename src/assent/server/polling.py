@@ -6,7 +6,7 @@ import msgspec
 
 from assent.cases.case import Case
 from assent.cases.wire import poll_response
-from assent.desk.access import require_scope
+from assent.desk.access import require_owner, require_scope
 from assent.desk.review_desk import ReviewDesk
 from assent.ports.identity import Principal
 from assent.protocol.poll import Status
@@ -42,9 +42,13 @@ class StatusPoll:
 
     async def current(self, case_id: str, principal: Principal) -> Case:
         """The owner's case as it stands now, for someone who may read."""
-        if principal.name is not None:  # nobody has no scopes, and may follow what nobody opened
-            require_scope(principal, "cases:read")
+        _require_reading(principal)
         return await self._desk.current(case_id, principal)
+
+    def require_reader(self, case: Case, principal: Principal) -> None:
+        """Raises unless this is the owner of the case and may read."""
+        _require_reading(principal)
+        require_owner(case, principal)
 
     def _budget(self, principal: Principal, case_id: str) -> tuple[Header, ...]:
         remaining = self._limiter.spend(principal.name, case_id)
@@ -61,6 +65,11 @@ class StatusPoll:
         age = int((now - case.created_at).total_seconds())
         pace = min(RETRY_AFTER[case.status], SOONEST + age // PATIENCE, left)
         return ((b"retry-after", b"%d" % max(1, pace)),)
+
+
+def _require_reading(principal: Principal) -> None:
+    if principal.name is not None:  # nobody has no scopes, and may follow what nobody opened
+        require_scope(principal, "cases:read")
 
 
 def matches(asked: bytes, etag: bytes) -> bool:

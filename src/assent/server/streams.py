@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from assent.cases.case import Case
 from assent.desk.review_desk import ReviewDesk
+from assent.errors import AssentError
 from assent.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
 from assent.server.wire import NO_STORE, NOSNIFF, Receive, Scope, Send, text_header
 
@@ -25,15 +26,21 @@ HEADERS = [
 HEARTBEAT_EVERY = 15.0
 LEAVE_WITHIN_S = 2.0  # a caller that does not read cannot hold up the end
 
+Check = Callable[[], Awaitable[None]]
+"""Raises once the caller may no longer be told."""
+
 
 class Stream:
     """One open stream: whom to write to, and how far it has been told."""
 
-    __slots__ = ("bare", "busy", "case_id", "closed", "missed", "seen", "send")
+    __slots__ = ("bare", "busy", "case_id", "check", "closed", "missed", "seen", "send")
 
-    def __init__(self, case_id: str, send: Send, seen: int, *, bare: bool = False) -> None:
+    def __init__(
+        self, case_id: str, send: Send, seen: int, *, bare: bool = False, check: Check | None = None
+    ) -> None:
         self.bare = bare
         self.case_id = case_id
+        self.check = check
         self.send = send
         self.seen = seen
         self.busy = False
@@ -44,6 +51,15 @@ class Stream:
         """Send bytes, as the last ones if no more follow."""
         self.closed = self.closed or not more
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def may_go_on(self) -> bool:
+        """Whether its caller may still be told: a key can be revoked while a stream is open."""
+        try:
+            if self.check is not None:
+                await self.check()
+        except AssentError:
+            return False
+        return True
 
 
 class EventStreams:
@@ -61,18 +77,26 @@ class EventStreams:
         return sum(len(streams) for streams in self._streams.values())
 
     async def serve(
-        self, scope: Scope, receive: Receive, send: Send, case: Case, *, bare: bool = False
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        case: Case,
+        *,
+        bare: bool = False,
+        check: Check | None = None,
     ) -> None:
         """Replay what the caller missed, then stay until the case closes or the caller leaves.
 
-        A bare stream tells that something happened, and nothing of what is in it.
+        A bare stream tells that something happened, and nothing of what is in it. `check` is asked before
+        each event is told: whoever it refuses hears nothing more.
         """
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
         seen = last_seen(text_header(scope, b"last-event-id"))
-        stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare)
+        stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare, check=check)
         self._streams[case.id].add(stream)
         try:
             await stream.write(b"retry: 2000\n\n")
@@ -142,6 +166,8 @@ class EventStreams:
                 data = b"{}" if stream.bare else event.data
                 frames.append(frame(name=event.type, seq=event.seq, data=data))
             final = final or event.type in FINAL
+        if (frames or final) and not await stream.may_go_on():
+            frames, final = [], True
         if frames or final:
             await stream.write(b"".join(frames), more=not final)
 
