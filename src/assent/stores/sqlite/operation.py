@@ -49,8 +49,8 @@ class Operation(Struct, frozen=True):
 def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:
     """The write that opens a case; `state` and `offer` are the case and what it shows, encoded."""
     case, replay, link, endpoint = filing.case, filing.replay, filing.link, filing.endpoint
-    due_at, waits_until = micros(filing.due_at), micros(case.expires_at)
-    opening = (case.id, case.owner, case.status, case.version, due_at, state, waits_until)
+    due_at = micros(filing.due_at)
+    opening = (case.id, case.owner, case.status, case.version, due_at, state, *_placed(case))
     guards: list[Statement] = [(INSERT_CASE, opening)]
     statements = [(INSERT_OFFER, (case.id, offer)), *_appended(filing.events)]
     if replay is not None:

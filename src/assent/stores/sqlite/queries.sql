@@ -26,7 +26,8 @@ PRAGMA data_version
 
 
 -- name: insert_case
-INSERT INTO cases (id, owner, status, version, due_at, state, waits_until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO cases (id, owner, status, version, due_at, state, waits_until, closed_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (id) DO NOTHING
 
 -- name: insert_offer
