@@ -2,8 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
 
 from assent.errors import ThreadBusy
+from assent.hook.frameworks.langchain_wire import preserved, revived
 from assent.testing.approvals import HOLD, runs_in
 from assent.testing.contracts.tool_approval import (
     BATCH,
@@ -49,3 +54,28 @@ def test_of_two_deliveries_to_one_agent_at_once_one_runs_all_calls_of_the_turn(t
     ]
     assert [call_id for call_id, _ in mine.told("t")] == ["c0", "c1", "c2", "c3"]
     mine.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"content": "msgpack:"},
+        {"content": "half a character: \ud800"},
+        {"content": [{"type": "text", "text": "rows"}]},
+        {"status": "error"},
+        {"name": "another_tool"},
+        {"tool_call_id": "c2"},
+        {"id": "m1"},
+        {"artifact": [1, 2]},
+        {"additional_kwargs": {"cost": 3}},
+        {"response_metadata": {"cost": 3}},
+        {"cost": 3},
+    ],
+    ids=str,
+)
+def test_a_result_that_is_given_again_says_all_that_it_said_the_first_time(said: dict[str, Any]) -> None:
+    call = {"id": "c1", "name": "execute_sql", "args": {}}
+    members = {"content": "rows", "name": "execute_sql", "tool_call_id": "c1", **said}
+    message = ToolMessage(**members)
+    assert revived(call, preserved(call, message)) == message

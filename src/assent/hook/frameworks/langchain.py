@@ -208,7 +208,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
         if ready is not request:
             result = announced(result, call_of(request.tool_call), call_of(ready.tool_call))
-        self._marks.finish(key, request.tool_call["id"] or "", preserved(result))
+        self._marks.finish(key, request.tool_call["id"] or "", preserved(request.tool_call, result))
         return result
 
     def _break_off(

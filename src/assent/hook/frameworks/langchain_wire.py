@@ -22,7 +22,7 @@ from assent.hook.outcomes import refusal, told
 
 SAID = ("result", "reason", "answer", "decided_by")
 SERDE = JsonPlusSerializer()
-KEPT = "msgpack:"
+KEPT, SAID_PLAINLY = "msgpack:", "text:"
 INTERRUPT = "interrupt"
 STRICT = "__pregel_strict_resume"
 RUNTIME = "__pregel_runtime"
@@ -256,8 +256,10 @@ def announced(result: Any, asked: ToolCall, ran: ToolCall) -> Any:
     return result.model_copy(update={"content": [notice, *result.content]})
 
 
-def preserved(result: Any) -> str:
+def preserved(call: Mapping[str, Any], result: Any) -> str:
     """A result as text, so that it can be given again instead of running the tool again."""
+    if _is_plain(call, result):
+        return f"{SAID_PLAINLY}{result.content}"
     try:
         return KEPT + b64encode(SERDE.dumps_typed(result)[1]).decode("ascii")
     except (TypeError, ValueError):
@@ -268,7 +270,20 @@ def revived(call: Mapping[str, Any], kept: str) -> Any:
     """What `preserved` wrote, or one of our own sentences."""
     if kept.startswith(KEPT):
         return SERDE.loads_typed(("msgpack", b64decode(kept.removeprefix(KEPT))))
+    if kept.startswith(SAID_PLAINLY):
+        return message(call, kept.removeprefix(SAID_PLAINLY), ok=True)
     return message(call, kept)
+
+
+def _is_plain(call: Mapping[str, Any], result: Any) -> bool:
+    """Whether a result says nothing but a text, as `message` makes it."""
+    return (
+        type(result) is ToolMessage
+        and type(result.content) is str
+        and (result.name, result.tool_call_id, result.status) == (call["name"], call["id"], "success")
+        and result.id is result.artifact is None
+        and not (result.additional_kwargs or result.response_metadata or result.model_extra)
+    )
 
 
 def removed(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
