@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 
-from assent.errors import ThreadBusy
+from assent.errors import InvalidFeedback, NothingToResume, ThreadBusy
 from assent.hook.frameworks.langchain_wire import preserved, revived
 from assent.testing.approvals import HOLD, runs_in
 from assent.testing.contracts.tool_approval import (
@@ -53,6 +53,20 @@ def test_of_two_deliveries_to_one_agent_at_once_one_runs_all_calls_of_the_turn(t
         "write_file",
     ]
     assert [call_id for call_id, _ in mine.told("t")] == ["c0", "c1", "c2", "c3"]
+    mine.close()
+
+
+def test_a_turn_that_the_saver_was_told_to_forget_is_asked_about_anew(tmp_path: Path) -> None:
+    mine = LangChainHarness(tmp_path, BATCH)
+    stopped = waiting(mine.start("t"))
+    for turn in mine.saver.threads("paused"):
+        mine.saver.release(turn)
+    with pytest.raises(NothingToResume):
+        mine.resume("t", stopped.approve_all())
+    with pytest.raises(InvalidFeedback):
+        mine.resume("t", stopped.approve_all())
+    assert runs_in(tmp_path) == []
+    assert mine.resume("t", {call.id: "reject" for call in stopped.undecided}) is None
     mine.close()
 
 

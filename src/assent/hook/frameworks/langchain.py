@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
@@ -19,11 +19,11 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp, UnknownInterruptError, is_invalid_resume
 from langgraph.types import Command
 
-from assent.errors import HookError, InvalidFeedback, ThreadPaused
+from assent.errors import HookError, InvalidFeedback, NothingToResume, ThreadPaused
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
-from assent.hook.frameworks.langchain_asking import answered, in_our_words, may_be_answered
+from assent.hook.frameworks.langchain_asking import answered, asking, in_our_words, may_be_answered
 from assent.hook.frameworks.langchain_wire import (
     addressed,
     announced,
@@ -58,6 +58,7 @@ from assent.hook.savers.saver import Saver
 Result = ToolMessage | Command[Any]
 Settled = InterruptionMetadata | tuple[ToolCall, ...]
 """A turn as it was decided, or the calls of one that needed nobody."""
+T = TypeVar("T")
 REMEMBERED = 100
 
 
@@ -86,7 +87,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self._gate = ApprovalGate(
             hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
         )
-        self._settled: dict[str, Settled] = {}
+        self._settled: dict[str, Settled] = {}  # what cannot change any more needs no second look
+        self._stopped: dict[str, None] = {}
         self._marks = Queue(self._gate)  # calls of one turn begin at once
         self._repeatable = frozenset(repeatable)
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
@@ -161,23 +163,27 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, key: str, calls: Sequence[Any], state: Any, *, asks_again: bool = True
     ) -> InterruptionMetadata | None:
         """The decisions, once all are there; until then this interrupts the graph. None: nobody is needed."""
-        asked = tuple(map(call_of, calls))
-        new = not may_be_answered()
-        standing = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=new)
+        asked, take = tuple(map(call_of, calls)), partial(self._take, key)
+        may, waits = may_be_answered(), key in self._stopped
+        standing = answered(take) if may and waits else None  # an answer can only be to what waits
+        if standing is None:
+            standing = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
         if standing is not None and standing.undecided:
-            standing = answered(standing, partial(self._take, key), asks_again=asks_again)
-        self._remember(key, asked if standing is None else standing)
+            _remember(self._stopped, key, None)
+            decided = answered(take) if may and not waits else None
+            if decided is None:
+                raise asking(standing) if asks_again else ThreadPaused
+            standing = decided
+        _remember(self._settled, key, asked if standing is None else standing)
         return standing
 
-    def _remember(self, key: str, settled: Settled) -> None:
-        """What cannot change any more needs no second look: complete decisions, or that none were needed."""
-        while len(self._settled) >= REMEMBERED:
-            self._settled.pop(next(iter(self._settled)), None)
-        self._settled[key] = settled
-
     def _take(self, key: str, answer: Any) -> InterruptionMetadata:
-        # LangGraph keeps the answer too, and a call that begins brings it to disk.
-        return self._gate.answer(key, decoded_answer(answer), soon=True)
+        try:
+            # LangGraph keeps the answer too, and a call that begins brings it to disk.
+            return self._gate.answer(key, decoded_answer(answer), soon=True)
+        except NothingToResume:  # somebody had the saver forget it
+            self._stopped.pop(key, None)
+            raise
 
     def _begin(self, request: ToolCallRequest) -> tuple[str | None, ToolCallRequest | Result]:
         """The call as it is to run, or what stands in its place; a key if its end must be kept."""
@@ -336,6 +342,12 @@ def _key(config: Mapping[str, Any], turn: AIMessage | None) -> str:
     where = config.get("configurable", {})
     graph = where.get("checkpoint_ns", "").rpartition("|")[0]
     return f"{where.get('thread_id', '')}/{graph}/{turn.id if turn else ''}"
+
+
+def _remember(kept: dict[str, T], key: str, value: T) -> None:
+    while len(kept) >= REMEMBERED:
+        kept.pop(next(iter(kept), key), None)
+    kept[key] = value
 
 
 def _found(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:

@@ -1,6 +1,6 @@
 """Asking a person through LangGraph's interrupts, so that it keeps only answers that were taken."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -11,7 +11,7 @@ from langgraph.errors import GraphInterrupt, is_invalid_resume
 from langgraph.types import Interrupt, interrupt
 from pydantic import RootModel, ValidationError, model_validator
 
-from assent.errors import InvalidFeedback, ThreadPaused
+from assent.errors import InvalidFeedback
 from assent.hook.frameworks.langchain_wire import encoded
 from assent.hook.interruption import InterruptionMetadata
 
@@ -47,22 +47,19 @@ class Answer(RootModel[Any]):
         return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
-def answered(standing: InterruptionMetadata, take: Take, *, asks_again: bool) -> InterruptionMetadata:
-    """The calls with their decisions, if the graph goes on with an answer; otherwise this interrupts it.
+def answered(take: Take) -> InterruptionMetadata | None:
+    """The calls with their decisions, if the graph goes on with an answer; None if it has none.
 
-    Where nobody may be asked again, it raises ThreadPaused instead.
+    An answer that leaves calls undecided interrupts the graph again.
     """
-    where = get_config()["configurable"]
-    if not may_be_answered():
-        raise _asking(standing, where) if asks_again else ThreadPaused
     taking = _TAKE.set(take)
     try:
         # A type makes LangGraph check an answer before it keeps it; a wrong one could never be undone.
         taken: InterruptionMetadata = interrupt(None, response_schema=Answer).root
     except _Waiting as still:
-        raise _asking(still.standing, where) from None
+        raise asking(still.standing) from None
     except GraphInterrupt:
-        raise (_asking(standing, where) if asks_again else ThreadPaused) from None
+        return None
     finally:
         _TAKE.reset(taking)
     return taken
@@ -90,8 +87,9 @@ def may_be_answered() -> bool:
         return True
 
 
-def _asking(standing: InterruptionMetadata, where: Mapping[str, Any]) -> GraphInterrupt:
+def asking(standing: InterruptionMetadata) -> GraphInterrupt:
     """As `interrupt` raises it, which makes the schema of an answer anew each time."""
+    where = get_config()["configurable"]
     shown, place = encoded(standing, where), where["checkpoint_ns"]
     asked: Interrupt[Any] = Interrupt.from_ns(shown, place, response_schema=_answer_schema())
     return GraphInterrupt((asked,))
