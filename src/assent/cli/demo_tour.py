@@ -57,7 +57,7 @@ class DemoTour:
         base = self._parts.settings.public_url
         click.echo(f"\n  Assent is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for door in self._demo.doors:
-            click.echo(f"  {click.style(door.type, bold=True)}: {door.prompt}\n    {door.url}\n")
+            click.echo(f"  {click.style(_named(door.type), bold=True)}: {door.prompt}\n    {door.url}\n")
         click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
@@ -93,5 +93,9 @@ class DemoTour:
         self._say(body["case_id"], f"callback received and verified: {body['event']}")
 
     def _say(self, case_id: str, words: str) -> None:
-        name = f"{self._types.get(case_id, 'case'):<12}  …{case_id[-6:]}"
+        name = f"{_named(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
         click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")
+
+
+def _named(sort: str) -> str:
+    return sort.replace("_", " ")
