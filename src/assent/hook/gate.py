@@ -76,19 +76,22 @@ class ApprovalGate:
         schemas: Schemas | None = None,
         turn: int = 0,
         new: bool = False,
+        judged: Mapping[str, Gate] | None = None,
+        soon: bool = False,
     ) -> InterruptionMetadata | None:
         """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands.
 
         Under a key whose outcome was handed out, the calls are new ones. A turn that is most likely `new` is
-        not looked for before.
+        not looked for before. `judged` calls are not judged anew. `soon`: something else is kept right after.
         """
         before = None if new and self._grants is None else self._look(key)
         if before is not None and before.checkpoint.stage != "ready":
             return _standing(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
+        gates = gates_of(self._hooks, calls, state) if judged is None else judged
         interruption = freeze(
-            self._not_granted(key, calls, gates_of(self._hooks, calls, state), turn),
+            self._not_granted(key, calls, gates, turn),
             calls,
             thread_id=key,
             turn=turn,
@@ -102,9 +105,10 @@ class ApprovalGate:
             thread_id=key, rev=rev, stage="paused", interruption=interruption, tools=schemas or {}
         )
         try:
-            self._put(checkpoint)
+            self._put(checkpoint, soon=soon)
         except CheckpointConflict:
-            return self.waiting(key) or self.stop(key, calls, state=state, schemas=schemas, turn=turn)
+            again = partial(self.stop, state=state, schemas=schemas, turn=turn, judged=gates, soon=soon)
+            return self.waiting(key) or again(key, calls)
         return self._asked(checkpoint)
 
     def waiting(self, key: str) -> InterruptionMetadata | None:

@@ -24,13 +24,18 @@ class Marks:
         self._batches: dict[Any, _Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin(self, key: str, call_id: str, *, repeatable: bool) -> Begun:
-        """As the gate's `begin`."""
-        return _begun(await self._together(self._gate.begin_all, key, call_id, repeatable))
+    async def begin(self, key: str, call_id: str, *, repeatable: bool, alone: bool = False) -> Begun:
+        """As the gate's `begin`; a call that is alone in its turn waits for no others."""
+        keep = self._at_once if alone else self._together
+        return _begun(await keep(self._gate.begin_all, key, call_id, repeatable))
 
-    async def finish(self, key: str, call_id: str, result: str) -> None:
+    async def finish(self, key: str, call_id: str, result: str, *, alone: bool = False) -> None:
         """As the gate's `finish`."""
-        await self._together(self._gate.finish_all, key, call_id, result)
+        keep = self._at_once if alone else self._together
+        await keep(self._gate.finish_all, key, call_id, result)
+
+    async def _at_once(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
+        return (await self._gate.aside(keep, key, {call_id: mark}))[call_id]
 
     async def _together(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
         loop = asyncio.get_running_loop()
@@ -40,7 +45,7 @@ class Marks:
             batch = self._batches[name] = {}
             loop.call_soon(self._write, keep, key, name)
         elif call_id in batch:  # the same call again: only one of the two may run it
-            return (await self._gate.aside(keep, key, {call_id: mark}))[call_id]
+            return await self._at_once(keep, key, call_id, mark)
         # Each waits by itself: one of the calls may be cancelled while the others go on.
         batch[call_id] = mark, loop.create_future()
         return await batch[call_id][1]

@@ -35,7 +35,7 @@ from assent.hook.calls import Arguments, ToolCall, read_arguments
 from assent.hook.feedback import FeedbackResult
 from assent.hook.frameworks.runs import Runs, Taking
 from assent.hook.frameworks.steps import Came, Flow
-from assent.hook.frameworks.threads import Ended, Held, refused, to_run
+from assent.hook.frameworks.threads import Ended, Held, is_alone, refused, to_run
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text
 from assent.hook.policy import Gate, ToolConfig
@@ -197,8 +197,7 @@ class _Gated:
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
         run = _current.get() or _Run()
         asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=_arguments(given) or {})
-        ran = None if run.decided is None else to_run(run.decided, asked.id)
-        if ran is None:
+        if run.decided is None or (ran := to_run(run.decided, asked.id)) is None:
             if asked.id in run.waits or await self.judged(run, asked, context.agent, context) is not None:
                 return UNDECIDED
             return await self.tool.on_invoke_tool(context, given)
@@ -207,9 +206,9 @@ class _Gated:
         if getattr(self.tool, "_is_agent_tool", False):
             # It comes by again with each pause of the agent inside, and its calls are run once themselves.
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
-        return await self.approval.threads.once(
-            run.turn, asked, ran, partial(self._run, context, asked, ran, given), _text
-        )
+        runs = partial(self._run, context, asked, ran, given)
+        alone = is_alone(run.decided)
+        return await self.approval.threads.once(run.turn, asked, ran, runs, _text, alone=alone)
 
     async def _run(self, context: ToolContext[Any], asked: ToolCall, ran: ToolCall, given: str) -> Any:
         if ran == asked:

@@ -4,7 +4,6 @@ The framework keeps its own loop, messages and validation. Who may run is decide
 framework calls a tool call approved runs nothing here.
 """
 
-import json
 from collections.abc import AsyncGenerator, Awaitable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult
@@ -38,6 +37,7 @@ from assent.hook.frameworks.threads import (
     RUNS,
     Ended,
     Held,
+    is_alone,
     plain_gate,
     read_gate,
     refused,
@@ -52,6 +52,8 @@ DepsT = TypeVar("DepsT")
 AnyAgent = Agent[Any, Any]
 Outcome = AgentRunResult[Any] | InterruptionMetadata
 """What a run comes to: its result, or the calls that wait for a person."""
+NAMELESS = {"infer_name": False}
+"""No variable of ours names an agent: the framework need not look for one."""
 MARK = "assent"
 """Our member in the metadata of deferred calls: the judgement on the way out, the turn on the way back."""
 
@@ -120,12 +122,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         return None if said[MARK] is None else read_gate(said[MARK])
 
     def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
-        return agent.run(**step, **options)
+        return agent.run(**step, **NAMELESS | options)
 
     async def _events(
         self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
-        async with agent.run_stream_events(**step, **options) as events:
+        async with agent.run_stream_events(**step, **NAMELESS | options) as events:
             async for event in events:
                 yield Came(event.result) if isinstance(event, AgentRunResultEvent) else event
 
@@ -224,20 +226,18 @@ class ApprovalToolset(WrapperToolset[DepsT]):
     async def _decided(self, turn: str, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
         threads, call_id = self.approval.threads, ctx.tool_call_id or ""
         standing = self.approval.decided.get(turn) or await threads.gate.aside(threads.gate.waiting, turn)
-        ran = None if standing is None else to_run(standing, call_id)
-        if ran is None:
+        if standing is None or (ran := to_run(standing, call_id)) is None:
             raise ApprovalRequired({MARK: {}})
         if isinstance(ran, str):
             return ran
         asked = next(_call(part) for part in _calls(ctx.messages) if part.tool_call_id == call_id)
-        return await threads.once(turn, asked, ran, partial(self._call, ran, ctx, tool), _text)
+        run = partial(self._call, ran, ctx, tool)
+        return await threads.once(turn, asked, ran, run, _text, alone=is_alone(standing))
 
     async def _call(self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
         if ran.name != ctx.tool_name:
             tool = (await self.wrapped.get_tools(ctx))[ran.name]
-        arguments = tool.args_validator.validate_json(
-            json.dumps(ran.arguments), context=ctx.validation_context
-        )
+        arguments = tool.args_validator.validate_json(to_json(ran.arguments), context=ctx.validation_context)
         ctx = ctx if ran.name == ctx.tool_name else replace(ctx, tool_name=ran.name)
         return await self.wrapped.call_tool(ran.name, arguments, ctx, tool)
 

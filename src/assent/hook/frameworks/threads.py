@@ -86,10 +86,7 @@ class Threads:
         self._lease_for = lease_for
         self._heartbeat = Heartbeat(lease_for)
         # A case must not be opened for what might be lost; otherwise the thread is left right after, synced.
-        stopping = saver if gate.get("reviews") else saver.soon
-        self._gate_for: Callable[[Iterable[Hook]], ApprovalGate] = lambda hooks: ApprovalGate(
-            hooks, stopping, lease_for=lease_for, **gate
-        )
+        self._stops_soon = not gate.get("reviews")
         self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
         self._marks = Marks(self.gate)
 
@@ -166,8 +163,9 @@ class Threads:
         thread_id, number = held.checkpoint.thread_id, held.checkpoint.rev
         digest = fingerprint([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_MARK}{number}-{digest}"
-        interruption = self._gate_for([_Judged(gates)]).stop(
-            turn, calls, schemas=schemas, turn=number, new=True
+        judged = {call_id: gate for call_id, gate in gates.items() if gate is not None}
+        interruption = self.gate.stop(
+            turn, calls, schemas=schemas, turn=number, new=True, judged=judged, soon=self._stops_soon
         )
         if interruption is None:
             return None
@@ -189,22 +187,27 @@ class Threads:
         ran: ToolCall,
         run: Callable[[], Awaitable[Any]],
         text: Callable[[Any], str] = as_text,
+        *,
+        alone: bool = False,
     ) -> Any:
-        """What a decided call answers, having run it unless it ran before; what it raises is kept too."""
+        """What a decided call answers, having run it unless it ran before; what it raises is kept too.
+
+        `alone` is a call that no others of its turn can begin with.
+        """
         gate, repeatable = self.gate, ran.name in self._repeatable
-        begun = await self._marks.begin(turn, ran.id, repeatable=repeatable)
+        begun = await self._marks.begin(turn, ran.id, repeatable=repeatable, alone=alone)
         if not begun.run:
             return begun.result
         try:
             result = await run()
         except Exception as error:
-            await self._marks.finish(turn, ran.id, failure(error))
+            await self._marks.finish(turn, ran.id, failure(error), alone=alone)
             raise
         except asyncio.CancelledError:
             await gate.aside(gate.cut_off, turn, ran.id, repeatable=repeatable)
             raise
         said = told(asked, ran, text(result))
-        await self._marks.finish(turn, ran.id, said)
+        await self._marks.finish(turn, ran.id, said, alone=alone)
         return result if asked == ran else said
 
     def _answer(self, standing: Checkpoint, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
@@ -276,16 +279,6 @@ class Threads:
         return left
 
 
-class _Judged:
-    """A judgement that was made while the framework ran."""
-
-    def __init__(self, gates: Gates) -> None:
-        self._gates = gates
-
-    def judge(self, call: ToolCall, state: State) -> Gate | None:
-        return self._gates.get(call.id)
-
-
 def plain_gate(gate: Gate | None) -> dict[str, Any] | None:
     """A judgement as JSON; its condition is not needed again."""
     if gate is None:
@@ -312,6 +305,11 @@ def to_run(standing: InterruptionMetadata, call_id: str) -> ToolCall | str | Non
         if feedback.id == call_id:
             return feedback.call if feedback.result in RUNS else refused(feedback)
     return next((call for call in standing.tools_automatically_approved if call.id == call_id), None)
+
+
+def is_alone(standing: InterruptionMetadata) -> bool:
+    """Whether the turn has one call only."""
+    return len(standing.tool_feedbacks) + len(standing.tools_automatically_approved) == 1
 
 
 def refused(feedback: ToolFeedback) -> str | None:
