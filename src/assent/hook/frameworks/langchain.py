@@ -24,6 +24,7 @@ from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks.langchain_asking import answered, asking, in_our_words, may_be_answered
+from assent.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
 from assent.hook.frameworks.langchain_wire import (
     addressed,
     announced,
@@ -44,9 +45,10 @@ from assent.hook.frameworks.langchain_wire import (
     since_turn,
     strict,
     turn_of,
+    unanswered,
     with_changes,
 )
-from assent.hook.frameworks.marks import Queue
+from assent.hook.frameworks.threads import RUNS
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.grants import GrantBook
 from assent.hook.interruption import InterruptionMetadata
@@ -89,7 +91,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._settled: dict[str, Settled] = {}  # what cannot change any more needs no second look
         self._stopped: dict[str, None] = {}
-        self._marks = Queue(self._gate)  # calls of one turn begin at once
+        self._marks = SideBySide(self._gate)
         self._repeatable = frozenset(repeatable)
         said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
         self._on_new_message = said[0] if said else "refuse"
@@ -197,10 +199,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if decided is None and not _waited(standing, call):
             # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
             key = f"{key}/{call['id']}"
-            settled = self._settle(key, [call], request.state)
-            if settled is None:
+            standing = self._settle(key, [call], request.state)
+            if standing is None:
                 return None, request
-            decided = _found(settled, call)
+            decided = _found(standing, call)
         if decided is not None and decided.result is None:
             raise ThreadPaused
         ready = refused(call, decided) or as_decided(request, decided)
@@ -208,8 +210,22 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             return key, ready
         repeatable = ready.tool_call["name"] in self._repeatable
         run = run_of(request.runtime.config)
-        begun = self._marks.begin(key, call["id"] or "", repeatable=repeatable, owner=run)
+        together = partial(self._together, request, turn, standing)
+        begun = self._marks.begin(key, call["id"] or "", repeatable=repeatable, owner=run, together=together)
         return key, ready if begun.run else revived(call, begun.result)
+
+    def _together(
+        self, request: ToolCallRequest, turn: AIMessage | None, standing: Settled | None
+    ) -> Mapping[str, bool]:
+        """The calls that LangGraph starts with this one, if it starts all of the turn at once."""
+        if turn is None or not isinstance(standing, InterruptionMetadata):
+            return {}
+        names = {each.id: each.name for each in standing.tool_feedbacks if each.result in RUNS}
+        names.update((each.id, each.name) for each in standing.tools_automatically_approved)
+        open_calls = [call["id"] or "" for call in unanswered(turn, request.state["messages"])]
+        at_most = request.runtime.config.get("max_concurrency") or AT_ONCE
+        calls = {each: names[each] in self._repeatable for each in open_calls if each in names}
+        return calls if len(calls) <= at_most else {}
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
         if ready is not request:
@@ -221,6 +237,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, key: str, request: ToolCallRequest, ready: ToolCallRequest, error: BaseException
     ) -> None:
         call_id = request.tool_call["id"] or ""
+        self._marks.give_back(key, run_of(request.runtime.config))
         if not isinstance(error, Exception):
             self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
         elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
@@ -239,9 +256,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if turn is None or not later:
             return request, [], None
         key = _key(get_config(), turn)
-        waiting = [
-            call for call in turn.tool_calls if all(call["id"] != each.tool_call_id for each in answers)
-        ]
+        waiting = unanswered(turn, answers)
         if waiting and self._gate.waiting(key) is None:
             return request, [], None
         if waiting and self._on_new_message != "cancel":

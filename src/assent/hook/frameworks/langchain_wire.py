@@ -3,6 +3,7 @@
 from base64 import b64decode, b64encode
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from langchain.agents.middleware import ExtendedModelResponse, ModelResponse
@@ -191,6 +192,13 @@ def since_turn(
     later = [each for each in since if not isinstance(each, ToolMessage)]
     complete = len(answers) >= len(message.tool_calls) and since == [*answers, *later]
     return (None, [], []) if complete else (message, answers, later)
+
+
+def unanswered(turn: AIMessage, messages: Sequence[BaseMessage]) -> list[Any]:
+    """The calls of a turn that none of the messages after it answers."""
+    since = takewhile(lambda message: message is not turn, reversed(messages))
+    told = {message.tool_call_id for message in since if isinstance(message, ToolMessage)}
+    return [call for call in turn.tool_calls if call["id"] not in told]
 
 
 def in_call_order(turn: AIMessage, answers: Sequence[ToolMessage]) -> list[ToolMessage]:

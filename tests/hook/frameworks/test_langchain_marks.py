@@ -1,0 +1,114 @@
+"""Calls that LangGraph starts at once begin in one write; whichever of them never comes is not lost."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langgraph.checkpoint.memory import InMemorySaver
+
+from assent.errors import ThreadBusy
+from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from assent.hook.checkpoint import Checkpoint
+from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
+from assent.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
+from assent.hook.gate import ApprovalGate
+from assent.testing.approvals import Scene
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
+
+CALLS = tuple(ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(AT_ONCE))
+ONCE = {call.id: False for call in CALLS}
+RUN, OTHER_RUN = object(), object()
+
+
+class Watched(MemorySaver):
+    """Remembers which calls had begun, write by write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began: list[tuple[str, ...]] = [()]
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        super().put(checkpoint, lease_for=lease_for)
+        if checkpoint.started != self.began[-1]:
+            self.began.append(checkpoint.started)
+
+
+def decided() -> ApprovalGate:
+    gate = ApprovalGate([HumanInTheLoopHook({"pay": True})], MemorySaver())
+    gate.stop("k", CALLS)
+    gate.answer("k", {call.id: "approve" for call in CALLS})
+    return gate
+
+
+def begin(marks: SideBySide, call_id: str, owner: Any = RUN) -> bool:
+    return marks.begin("k", call_id, repeatable=False, owner=owner, together=lambda: ONCE).run
+
+
+def paid(*calls: ToolCall, **config: Any) -> Watched:
+    """An agent that was allowed to make these calls, and made them."""
+    saver = Watched()
+    approval = ApprovalMiddleware(HumanInTheLoopHook({"pay": True}), saver=saver)
+
+    def pay(cents: int) -> str:
+        """Pay someone."""
+        return f"paid {cents}"
+
+    model = ScriptedModel(scene=Scene(turns=(calls,)))
+    agent: Any = create_agent(model, [pay], middleware=[approval], checkpointer=InMemorySaver())
+    stopped = interruption_of(agent.invoke(GO, place("t")))
+    assert stopped is not None
+    done = resume(agent, "t", stopped.approve_all(), config=config)
+    assert results_in(done["messages"]) == [(call.id, f"paid {call.arguments['cents']}") for call in calls]
+    return saver
+
+
+def test_calls_that_are_started_at_once_begin_in_one_write() -> None:
+    assert paid(*CALLS).began == [(), tuple(ONCE)]
+
+
+def test_calls_that_are_started_one_by_one_begin_one_by_one() -> None:
+    assert [len(calls) for calls in paid(*CALLS, max_concurrency=1).began] == [0, 1, 2, 3, 4]
+
+
+def test_of_more_calls_than_there_may_be_threads_none_begins_before_its_time() -> None:
+    many = [ToolCall(id=f"m{number}", name="pay", arguments={"cents": number}) for number in range(40)]
+    assert len(paid(*many).began) > 2
+
+
+def test_a_call_that_comes_twice_may_run_once() -> None:
+    marks = SideBySide(decided())
+    assert begin(marks, "c0")
+    with pytest.raises(ThreadBusy):
+        begin(marks, "c0")
+    assert begin(marks, "c1")
+
+
+def test_only_one_run_works_on_the_turn() -> None:
+    marks = SideBySide(decided())
+    assert begin(marks, "c0")
+    for call in CALLS:
+        with pytest.raises(ThreadBusy):
+            begin(marks, call.id, OTHER_RUN)
+    assert begin(marks, "c1")
+
+
+def test_what_never_came_because_another_call_broke_off_is_free_for_the_next_run() -> None:
+    marks = SideBySide(decided())
+    assert begin(marks, "c0")
+    assert begin(marks, "c1")
+    marks.give_back("k", RUN)
+    for call_id in ("c0", "c1"):
+        marks.finish("k", call_id, "failed")
+    assert [begin(marks, call.id, OTHER_RUN) for call in CALLS] == [False, False, True, True]
+
+
+def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
+    gate = decided()
+    marks = SideBySide(gate)
+    assert begin(marks, "c0")
+    marks.give_back("k", RUN)
+    gate.set_aside("k", "c0")
+    assert begin(marks, "c1")
+    marks.finish("k", "c1", "paid")
+    assert begin(marks, "c0", OTHER_RUN), "it was not begun for one that will not come"
