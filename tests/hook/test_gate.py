@@ -76,6 +76,16 @@ def test_a_turn_that_was_thought_to_be_new_is_not_judged_anew(still_asks: bool) 
     assert again.id == stopped.id
 
 
+def test_what_was_judged_already_is_taken_as_it_was_judged() -> None:
+    mine, judged = gate(HumanInTheLoopHook()), both().judge(SQL, {})
+    assert judged is not None
+    stopped = mine.stop("k", [SQL, MAIL], judged={"c1": judged}, new=True, soon=True)
+    assert stopped is not None
+    assert [waiting.description for waiting in stopped.tool_feedbacks] == ["SQL needs approval"]
+    assert stopped.tools_automatically_approved == (MAIL,)
+    assert mine.stop("k", [SQL, MAIL], judged={}, new=True, soon=True) == mine.waiting("k")
+
+
 def test_half_an_answer_is_kept_until_the_other_half_comes() -> None:
     mine = gate(both())
     mine.stop("k", [SQL, MAIL], schemas=SCHEMAS)

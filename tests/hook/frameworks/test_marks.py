@@ -72,6 +72,34 @@ def test_of_two_who_begin_the_same_call_in_one_turn_of_the_loop_one_may_run_it()
     assert sorted(type(one).__name__ for one in outcomes) == ["Begun", "ThreadBusy"]
 
 
+def test_a_call_that_is_alone_in_its_turn_is_marked_before_the_loop_turns() -> None:
+    saver = Counting()
+    marks = Marks(decided(saver))
+    before, turns = saver.writes, list[int]()
+
+    async def turn() -> None:
+        asyncio.get_running_loop().call_soon(turns.append, 1)
+        assert (await marks.begin("k", "c0", repeatable=False, alone=True)).run
+        assert saver.writes == before + 1
+        await marks.finish("k", "c0", "paid c0", alone=True)
+        assert (await marks.begin("k", "c0", repeatable=False, alone=True)).result == "paid c0"
+        assert turns == []
+
+    asyncio.run(turn())
+    assert saver.writes == before + 2
+
+
+def test_of_two_who_begin_a_call_that_is_alone_in_its_turn_one_may_run_it() -> None:
+    marks = Marks(decided(MemorySaver()))
+
+    async def twice() -> list[Any]:
+        begin = [marks.begin("k", "c0", repeatable=False, alone=True) for _ in range(2)]
+        return await asyncio.gather(*begin, return_exceptions=True)
+
+    outcomes = asyncio.run(twice())
+    assert sorted(type(one).__name__ for one in outcomes) == ["Begun", "ThreadBusy"]
+
+
 def test_a_call_that_is_cancelled_while_it_begins_leaves_the_others_alone() -> None:
     marks = Marks(decided(MemorySaver()))
 

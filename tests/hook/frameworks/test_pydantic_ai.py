@@ -305,6 +305,13 @@ def test_a_stream_tells_the_frameworks_events_and_then_the_outcome() -> None:
     assert ended.output == LAST_WORDS
 
 
+def test_an_agent_is_not_named_after_a_variable_of_ours() -> None:
+    shop = Shop((PAY,))
+    *_, stopped = asyncio.run(listen(shop))
+    shop.resume(stopped.approve_all())
+    assert shop.agent.name is None
+
+
 def test_who_stops_listening_leaves_the_thread_to_others() -> None:
     shop = Shop((LOOK,), (PAY,))
 
