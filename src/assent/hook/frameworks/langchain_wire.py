@@ -1,8 +1,8 @@
 """How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
 
+import dataclasses
 from base64 import b64decode, b64encode
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -20,6 +20,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import refusal, told
+from assent.hook.values import replace
 
 SAID = ("result", "reason", "answer", "decided_by")
 SERDE = JsonPlusSerializer()
@@ -36,11 +37,10 @@ def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None 
     """
     place = where or {}
     path = [graph.partition(":")[0] for graph in place.get("checkpoint_ns", "").split("|")[:-1]]
-    kept = {
-        **interruption.to_dict(),
-        "thread_id": str(place.get("thread_id", interruption.thread_id)),
-        "tool_feedbacks": [_waiting(each, path) for each in interruption.tool_feedbacks],
-    }
+    kept = interruption.to_dict()
+    kept["thread_id"] = str(place.get("thread_id", interruption.thread_id))
+    for call in kept["tool_feedbacks"]:
+        _spell(call, path)
     said = {each.id: _said(each) for each in interruption.tool_feedbacks if each.result is not None}
     case = None if interruption.case is None else dict(interruption.case)
     return {**kept, "said": said, "case": case}
@@ -67,7 +67,7 @@ def encoded_answer(feedback: Feedback | None) -> dict[str, Any]:
         return {"interruption": answered}
     if feedback is None or isinstance(feedback, Mapping):
         return {"decisions": feedback if feedback is None else dict(feedback)}
-    return {"tool_feedbacks": [{**_waiting(each), **_said(each)} for each in _checked(feedback)]}
+    return {"tool_feedbacks": [{**_spell(each.to_dict()), **_said(each)} for each in _checked(feedback)]}
 
 
 def decoded_answer(answer: Any) -> Feedback | None:
@@ -170,11 +170,14 @@ def run_of(config: Mapping[str, Any]) -> Hashable:
 
 def turn_of(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:
     """The model's last reply, if it calls tools; or the last that made this call."""
-    replies = (message for message in reversed(messages) if isinstance(message, AIMessage))
-    if call_id is not None:
-        replies = (reply for reply in replies if any(call["id"] == call_id for call in reply.tool_calls))
-    reply = next(replies, None)
-    return reply if reply is not None and reply.tool_calls else None
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            calls = message.tool_calls
+            if call_id is None:
+                return message if calls else None
+            if call_id in [call["id"] for call in calls]:
+                return message
+    return None
 
 
 def since_turn(
@@ -255,7 +258,7 @@ def announced(result: Any, asked: ToolCall, ran: ToolCall) -> Any:
         return [announced(each, asked, ran) for each in result]
     if isinstance(result, Command) and isinstance(result.update, dict):
         messages = [announced(each, asked, ran) for each in result.update.get("messages", ())]
-        return replace(result, update={**result.update, "messages": messages})
+        return dataclasses.replace(result, update={**result.update, "messages": messages})
     if not isinstance(result, ToolMessage) or result.tool_call_id != asked.id:
         return result
     if isinstance(result.content, str):
@@ -304,15 +307,17 @@ def with_changes(changes: Sequence[BaseMessage], response: Any) -> Any:
     if not changes:
         return response
     if isinstance(response, ExtendedModelResponse):
-        return replace(response, model_response=with_changes(changes, response.model_response))
+        return dataclasses.replace(response, model_response=with_changes(changes, response.model_response))
     if isinstance(response, AIMessage):
         return ModelResponse(result=[*changes, response])
-    return replace(response, result=[*changes, *response.result])
+    return dataclasses.replace(response, result=[*changes, *response.result])
 
 
-def _waiting(feedback: ToolFeedback, path: Sequence[str] = ()) -> dict[str, Any]:
-    decisions = [str(decision) for decision in feedback.allowed_decisions]
-    return {**feedback.to_dict(), "allowed_decisions": decisions, "path": [*path, *feedback.path]}
+def _spell(call: dict[str, Any], path: Sequence[str] = ()) -> dict[str, Any]:
+    """A waiting call in plain JSON, as it is seen from the graph that `path` begins at."""
+    call["allowed_decisions"] = [str(decision) for decision in call["allowed_decisions"]]
+    call["path"] = [*path, *call["path"]]
+    return call
 
 
 def _said(feedback: ToolFeedback) -> dict[str, str]:
