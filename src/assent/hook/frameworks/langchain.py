@@ -40,10 +40,10 @@ from assent.hook.frameworks.langchain_wire import (
     refused,
     removed,
     revived,
-    run_of,
     schema_of,
     since_turn,
     strict,
+    this_run,
     turn_of,
     unanswered,
     with_changes,
@@ -209,9 +209,10 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if isinstance(ready, ToolMessage):
             return key, ready
         repeatable = ready.tool_call["name"] in self._repeatable
-        run = run_of(request.runtime.config)
         together = partial(self._together, request, turn, standing)
-        begun = self._marks.begin(key, call["id"] or "", repeatable=repeatable, owner=run, together=together)
+        begun = self._marks.begin(
+            key, call["id"] or "", repeatable=repeatable, owner=this_run(), together=together
+        )
         return key, ready if begun.run else revived(call, begun.result)
 
     def _together(
@@ -237,7 +238,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, key: str, request: ToolCallRequest, ready: ToolCallRequest, error: BaseException
     ) -> None:
         call_id = request.tool_call["id"] or ""
-        self._marks.give_back(key, run_of(request.runtime.config))
+        self._marks.give_back(key, this_run())
         if not isinstance(error, Exception):
             self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
         elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):

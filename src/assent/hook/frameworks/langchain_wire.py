@@ -11,6 +11,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.runtime import get_runtime
 from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
 
@@ -27,7 +28,6 @@ SERDE = JsonPlusSerializer()
 KEPT, SAID_PLAINLY = "msgpack:", "text:"
 INTERRUPT = "interrupt"
 STRICT = "__pregel_strict_resume"
-RUNTIME = "__pregel_runtime"
 
 
 def encoded(interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -162,9 +162,9 @@ def _checked(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
     return answered
 
 
-def run_of(config: Mapping[str, Any]) -> Hashable:
-    """What tells one run of a graph from another; None with a LangGraph that does not know of it."""
-    run: Hashable = getattr(config.get("configurable", {}).get(RUNTIME), "control", None)
+def this_run() -> Hashable:
+    """What tells the run of a graph from another; None with a LangGraph that does not know of it."""
+    run: Hashable = getattr(get_runtime(), "control", None)
     return run
 
 
