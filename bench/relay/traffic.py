@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from assent.relay.proxy import PREFIX as RELAY
+from assent.relay.traffic.proxy import PREFIX as RELAY
 from bench.measure import Traffic
 from bench.relay import raw, scene
 from bench.relay.process import Relay

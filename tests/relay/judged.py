@@ -23,8 +23,10 @@ from assent.relay.audit.keeping import Payloads
 from assent.relay.audit.making import EventMaker
 from assent.relay.detectors.registry import Detectors
 from assent.relay.holds.holder import text_digest
-from assent.relay.inspection import Answered, Exchange
-from assent.relay.judging import Judge
+from assent.relay.judging.inspection import Answered, Exchange
+from assent.relay.judging.judge import Judge
+from assent.relay.judging.shelf import Shelf
+from assent.relay.membership.settings import RelaySettings
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg, first_version, read_draft
 from assent.relay.policies.records import (
@@ -37,9 +39,7 @@ from assent.relay.policies.records import (
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
-from assent.relay.reasons import HitlHeld, as_metadata
-from assent.relay.registered import RelaySettings
-from assent.relay.shelf import Shelf
+from assent.relay.tasks.reasons import HitlHeld, as_metadata
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind
 from assent.server.wire import read_body

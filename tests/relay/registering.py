@@ -1,8 +1,8 @@
 """Registers agents as another process would: through the file, not through the server."""
 
 from assent.desk import clock
-from assent.relay.enrolled import read_enrolled, record_of, roster_record
-from assent.relay.registered import AgentSettings
+from assent.relay.membership.records import read_enrolled, record_of, roster_record
+from assent.relay.membership.settings import AgentSettings
 from assent.stores.sqlite.store import SqliteStore
 
 

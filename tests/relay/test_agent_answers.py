@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from assent.relay import agent_http
-from assent.relay.agent_failures import BadHttp, BrokenOff
+from assent.relay.agents import http as agent_http
+from assent.relay.agents.failures import BadHttp, BrokenOff
 from tests.relay.agent_peer import OK, Peer, asking, client_of, whole
 
 pytestmark = pytest.mark.anyio

@@ -7,10 +7,10 @@ import pytest
 from yarl import URL
 
 from assent.deliveries.guarded_resolver import GuardedResolver
-from assent.relay import agent_http
-from assent.relay.agent_failures import BadHttp, ConnectTimeout
-from assent.relay.agent_http import AgentHttp, Asked
-from assent.relay.deadlines import Deadlines
+from assent.relay.agents import http as agent_http
+from assent.relay.agents.deadlines import Deadlines
+from assent.relay.agents.failures import BadHttp, ConnectTimeout
+from assent.relay.agents.http import AgentHttp, Asked
 from tests.relay.agent_peer import OK, Ends, Peer, asking, client_of, nowhere, whole
 
 pytestmark = pytest.mark.anyio

@@ -9,11 +9,11 @@ import msgspec
 
 from assent.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
 from assent.relay.a2a.recognition import recognise
-from assent.relay.detections import MOST_POLICIES, detections, event_type
 from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.inspection import Exchange
+from assent.relay.judging.detections import MOST_POLICIES, detections, event_type
+from assent.relay.judging.inspection import Exchange
+from assent.relay.membership.registry import Agent, Caller, Subscription
 from assent.relay.policies.policy import Leg, Policy
-from assent.relay.registry import Agent, Caller, Subscription
 from tests.relay.detectors.looking import inspector, look
 from tests.relay.judged import MemoryTrail
 from tests.relay.policies.samples import plugin_draft, policy, regex_policy

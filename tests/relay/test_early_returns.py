@@ -13,12 +13,12 @@ from assent.desk import clock
 from assent.ports.identity import Principal
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.audit.trail import Trail
-from assent.relay.proxy import RelayApp
+from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
-from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
-from assent.relay.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
+from assent.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
+from assent.relay.traffic.proxy import RelayApp
 from assent.relay.wiring import relay_app
 from assent.server.wire import Whole, read_body
 from assent.stores.memory import MemoryStore

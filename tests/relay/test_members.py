@@ -9,11 +9,11 @@ import pytest
 from assent.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
 from assent.ports.identity import Principal
 from assent.ports.relay_store import Record
-from assent.relay.enrolled import record_of, roster_record
-from assent.relay.members import LOOK_EVERY_S, Members
-from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings, RelaySettings
-from assent.relay.roster import Roster, roster_of
-from assent.relay.tenancy import PERMISSIONS
+from assent.relay.membership.members import LOOK_EVERY_S, Members
+from assent.relay.membership.records import record_of, roster_record
+from assent.relay.membership.roster import Roster, roster_of
+from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from assent.relay.membership.tenancy import PERMISSIONS
 from assent.settings import settings_from
 from assent.stores.memory import MemoryStore
 

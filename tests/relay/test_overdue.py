@@ -13,11 +13,11 @@ from assent.relay.a2a.dialects import RPC_1_0
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.recognition import recognise
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.faces import GIVEN_UP
-from assent.relay.overdue import KEEP, OverdueCalls
-from assent.relay.own import Handle, OwnTasks
-from assent.relay.registry import Agent, Caller, Subscription
-from assent.relay.taskbook import Entry, Mask, StoredTaskBook
+from assent.relay.membership.registry import Agent, Caller, Subscription
+from assent.relay.tasks.faces import GIVEN_UP
+from assent.relay.tasks.overdue import KEEP, OverdueCalls
+from assent.relay.tasks.own import Handle, OwnTasks
+from assent.relay.tasks.taskbook import Entry, Mask, StoredTaskBook
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
 

@@ -14,7 +14,7 @@ from assent.ports.identity import Principal
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.inspection import (
+from assent.relay.judging.inspection import (
     PASSED,
     Answered,
     Changed,
@@ -24,12 +24,12 @@ from assent.relay.inspection import (
     StreamVerdict,
     Verdict,
 )
+from assent.relay.membership.registry import Subscription
+from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.policies.policy import Leg
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
-from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
-from assent.relay.registry import Subscription
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind
 from assent.server.wire import read_body

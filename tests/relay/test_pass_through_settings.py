@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from assent.cli.settings import settings as settings_command
 from assent.errors import SettingsError
-from assent.relay.roster import check_credentials, roster_of
+from assent.relay.membership.roster import check_credentials, roster_of
 from assent.settings import Settings, load, settings_from
 
 FILE = """

@@ -15,6 +15,7 @@ from assent.ports.detector import PreparedRules, Rule, Scannable
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors
+from assent.relay.judging.shelf import Shelf, policies_in
 from assent.relay.policies.policy import Leg, Policy
 from assent.relay.policies.records import (
     KeptPolicy,
@@ -23,7 +24,6 @@ from assent.relay.policies.records import (
     group_record,
     policy_record,
 )
-from assent.relay.shelf import Shelf, policies_in
 from assent.stores.memory import MemoryStore
 from tests.relay.policies.samples import NOW, binding, group, regex_policy
 

@@ -12,7 +12,7 @@ from assent.desk import clock
 from assent.ports.storable import LONGEST_TEXT
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem
-from assent.relay.taskbook import Ending, Entry, StoredTaskBook, row_of
+from assent.relay.tasks.taskbook import Ending, Entry, StoredTaskBook, row_of
 from assent.stores.sqlite.connection import connect_writer
 from assent.stores.sqlite.migrate import prepare
 from assent.stores.sqlite.pages import PageReader

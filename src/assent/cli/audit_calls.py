@@ -9,7 +9,7 @@ from assent.desk import clock
 from assent.ports.store import Store
 from assent.relay.api.audit import PATH, AuditApi
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.tenancy import Membership
+from assent.relay.membership.tenancy import Membership
 
 T = TypeVar("T")
 

@@ -14,13 +14,13 @@ from assent.relay.api.policy_groups import PolicyGroupApi
 from assent.relay.api.replays import ReplayApi
 from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.bookkeeping import Bookkeeper
-from assent.relay.members import Members
-from assent.relay.registered import RelaySettings
-from assent.relay.replay import detectors_beside
-from assent.relay.roster import roster_of
-from assent.relay.shelf import Shelf, policies_in
-from assent.relay.tenancy import Membership
+from assent.relay.judging.replay import detectors_beside
+from assent.relay.judging.shelf import Shelf, policies_in
+from assent.relay.membership.members import Members
+from assent.relay.membership.roster import roster_of
+from assent.relay.membership.settings import RelaySettings
+from assent.relay.membership.tenancy import Membership
+from assent.relay.policies.bookkeeping import Bookkeeper
 
 T = TypeVar("T")
 

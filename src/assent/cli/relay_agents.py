@@ -8,8 +8,8 @@ from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.relay_registry import AGENTS, in_registry, registry_options
 from assent.cli.results import print_result
-from assent.relay.registered import VARIABLE
-from assent.relay.registry import DEFAULT_TENANT
+from assent.relay.membership.registry import DEFAULT_TENANT
+from assent.relay.membership.settings import VARIABLE
 
 
 @click.group()

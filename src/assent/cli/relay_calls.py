@@ -16,10 +16,10 @@ from assent.ports.identity import Principal
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.relay.api.paging import MAX_SIZE
 from assent.relay.api.route import ApiRequest, ApiRoute, ApiStream
-from assent.relay.registered import TENANT
-from assent.relay.registry import DEFAULT_TENANT
-from assent.relay.roster import ADMIN
-from assent.relay.tenancy import PERMISSIONS, Membership
+from assent.relay.membership.registry import DEFAULT_TENANT
+from assent.relay.membership.roster import ADMIN
+from assent.relay.membership.settings import TENANT
+from assent.relay.membership.tenancy import PERMISSIONS, Membership
 from assent.server.wire import NOTHING_HERE
 
 API = "/relay/v1"

@@ -10,7 +10,7 @@ from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
 from assent.cli.results import print_result
 from assent.errors import AssentError, CaseNotFound, RelayConflict
-from assent.relay.tenancy import PERMISSIONS
+from assent.relay.membership.tenancy import PERMISSIONS
 
 NOT_FOUND, CONFLICT = 404, 409
 ATTEMPTS = 10

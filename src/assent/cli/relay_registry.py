@@ -16,10 +16,10 @@ from assent.relay.api.callers import CallersApi
 from assent.relay.api.groups import GroupsApi
 from assent.relay.api.route import ApiRoute
 from assent.relay.audit.making import EventMaker
-from assent.relay.enrolment import Enrolment
-from assent.relay.members import Members
-from assent.relay.registered import RelaySettings, networks_of
-from assent.relay.roster import roster_of
+from assent.relay.membership.enrolment import Enrolment
+from assent.relay.membership.members import Members
+from assent.relay.membership.roster import roster_of
+from assent.relay.membership.settings import RelaySettings, networks_of
 from assent.settings import Settings
 
 AGENTS, CALLERS = "/registry/agents", "/registry/callers"

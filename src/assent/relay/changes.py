@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from assent.ports.relay_store import Record
-from assent.relay.tenancy import Membership
+from assent.relay.membership.tenancy import Membership
 
 T = TypeVar("T")
 P_co = TypeVar("P_co", covariant=True)

@@ -14,7 +14,8 @@ from assent.errors import NotPermitted, SettingsError
 from assent.ports.courier import Courier
 from assent.ports.identity import Principal
 from assent.ports.store import Store
-from assent.relay.access import Access
+from assent.relay.agents.directory import Directory
+from assent.relay.agents.upstream import Upstream
 from assent.relay.api.agents import AgentsApi
 from assent.relay.api.approvals import ApprovalApi, approvals
 from assent.relay.api.audit import AuditApi
@@ -32,19 +33,21 @@ from assent.relay.audit.retention import Retention
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.audit.tenants import TenantKeeping
 from assent.relay.audit.trail import Trail
-from assent.relay.bookkeeping import Bookkeeper
-from assent.relay.calls import Calls
 from assent.relay.detectors.registry import Detectors, installed
-from assent.relay.directory import Directory
-from assent.relay.enrolment import Enrolment
 from assent.relay.holds.holding import Holding
 from assent.relay.holds.holds import Holds, owner_of
-from assent.relay.inspection import Inspector, PassEverything
-from assent.relay.judging import Judge
+from assent.relay.judging.inspection import Inspector, PassEverything
+from assent.relay.judging.judge import Judge
+from assent.relay.judging.replay import detectors_beside
+from assent.relay.judging.shelf import Shelf, policies_in
 from assent.relay.limits import limits_from
-from assent.relay.members import Members
+from assent.relay.membership.enrolment import Enrolment
+from assent.relay.membership.members import Members
+from assent.relay.membership.registry import Registry
+from assent.relay.membership.roster import check_credentials, roster_of
+from assent.relay.membership.settings import RelaySettings, networks_of
+from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import Policy
-from assent.relay.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
 from assent.relay.push.courier import COURIER
 from assent.relay.push.notices import Notices
 from assent.relay.push.pushes import Pushes
@@ -52,13 +55,10 @@ from assent.relay.push.pushing import Pushing
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import PREFIX as WEBHOOKS
 from assent.relay.push.webhooks import Webhooks
-from assent.relay.registered import RelaySettings, networks_of
-from assent.relay.registry import Registry
-from assent.relay.replay import detectors_beside
-from assent.relay.roster import check_credentials, roster_of
-from assent.relay.shelf import Shelf, policies_in
-from assent.relay.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
-from assent.relay.upstream import Upstream
+from assent.relay.tasks.access import Access
+from assent.relay.tasks.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
+from assent.relay.traffic.calls import Calls
+from assent.relay.traffic.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
 
 if TYPE_CHECKING:
     from assent.relay.grpc.door import GrpcDoor

@@ -33,7 +33,7 @@ from assent.relay.a2a.renaming import rename_task
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.a2a.translation import parts_of, translated
-from assent.relay.reasons import (
+from assent.relay.tasks.reasons import (
     HitlHeld,
     HitlHeldAgentInputRequired,
     HitlRejected,

@@ -18,14 +18,14 @@ from assent.relay.api.replays import ReplayApi
 from assent.relay.api.route import ApiRequest, ApiRoute
 from assent.relay.api.tryouts import EvaluationApi
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.registry import Detectors, installed
-from assent.relay.members import Members
+from assent.relay.judging.shelf import Shelf
+from assent.relay.membership.members import Members
+from assent.relay.membership.roster import roster_of
+from assent.relay.membership.settings import AgentSettings, RelaySettings
+from assent.relay.membership.tenancy import PERMISSIONS, Membership, require
+from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import Policy
-from assent.relay.registered import AgentSettings, RelaySettings
-from assent.relay.roster import roster_of
-from assent.relay.shelf import Shelf
-from assent.relay.tenancy import PERMISSIONS, Membership, require
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
 

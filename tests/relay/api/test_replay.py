@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from assent.errors import CaseNotFound, NotPermitted, RateLimited, ValidationFailed
-from assent.relay.registry import Agent, Caller, Subscription
-from assent.relay.tenancy import PERMISSIONS
+from assent.relay.membership.registry import Agent, Caller, Subscription
+from assent.relay.membership.tenancy import PERMISSIONS
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import regex_draft
 

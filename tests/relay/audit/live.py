@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from assent.relay.registered import (
+from assent.relay.membership.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,

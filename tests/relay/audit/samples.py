@@ -6,10 +6,10 @@ from typing import Any
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.recognition import recognise
 from assent.relay.a2a.reply import A2AReply, read_reply
+from assent.relay.membership.registry import Agent, Caller, CallerKind, Subscription
 from assent.relay.policies.binding import BindingLevel
 from assent.relay.policies.finding import Finding
 from assent.relay.policies.policy import Action
-from assent.relay.registry import Agent, Caller, CallerKind, Subscription
 
 SSN = "536-22-8764"
 

@@ -8,11 +8,11 @@ import pytest
 from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
 from assent.errors import Unavailable
+from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
-from assent.relay.registered import AgentSettings, CallerSettings, RelaySettings
-from assent.relay.taskbook import Entry, Kind, MemoryTaskBook
+from assent.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind
 from assent.stores.memory import MemoryStore

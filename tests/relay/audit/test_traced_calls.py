@@ -10,7 +10,7 @@ from assent.ports.identity import Principal
 from assent.relay.api.audit import MOST_STEPS, AuditApi
 from assent.relay.api.route import ApiRequest
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.tenancy import Membership
+from assent.relay.membership.tenancy import Membership
 from assent.stores.sqlite.store import SqliteStore
 from assent.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription

@@ -13,12 +13,12 @@ import pytest
 from assent.errors import Unavailable, ValidationFailed
 from assent.ports.identity import Principal
 from assent.ports.relay_store import AuditFilter, AuditRow
+from assent.relay.audit.communication import Communication, Told
 from assent.relay.audit.event import AuditEvent
 from assent.relay.audit.making import LONGEST_ID
 from assent.relay.audit.stored import BATCH, MAX_UNMADE, StoredTrail
-from assent.relay.communication import Communication, Told
-from assent.relay.tenancy import Membership
-from assent.relay.way import Way
+from assent.relay.membership.tenancy import Membership
+from assent.relay.traffic.way import Way
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
 from tests.quick_loop import QuickLoop

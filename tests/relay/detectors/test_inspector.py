@@ -15,7 +15,7 @@ from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scann
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors, from_entry_points
-from assent.relay.inspection import Glance
+from assent.relay.judging.inspection import Glance
 from assent.relay.policies.book import PolicyBook
 from assent.relay.policies.evaluation import Outcome
 from assent.relay.policies.policy import Leg, read_draft

@@ -15,20 +15,20 @@ from assent.ports.identity import Principal
 from assent.ports.relay_store import HoldFilter
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.recognition import recognise
-from assent.relay.access import Access
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.holds.courier import RelayCourier
 from assent.relay.holds.holder import text_digest
 from assent.relay.holds.holds import Holds
 from assent.relay.holds.showing import shown_texts, visible
-from assent.relay.inspection import Answered, Exchange, Refused
+from assent.relay.judging.inspection import Answered, Exchange, Refused
+from assent.relay.membership.registry import Agent, Caller, Subscription
 from assent.relay.policies.binding import BindingLevel
 from assent.relay.policies.book import Applied
 from assent.relay.policies.evaluation import Evaluation, Outcome
 from assent.relay.policies.finding import Finding
 from assent.relay.policies.policy import Action, Leg
-from assent.relay.registry import Agent, Caller, Subscription
-from assent.relay.taskbook import MemoryTaskBook
+from assent.relay.tasks.access import Access
+from assent.relay.tasks.taskbook import MemoryTaskBook
 from assent.stores.memory import MemoryStore
 from assent.testing.desk import desk_for_tests
 from tests.relay.policies.samples import regex_policy

@@ -19,8 +19,8 @@ from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
 from assent.relay.holds.body import DetectionSource, HeldBy, Resolution
 from assent.relay.holds.settling import Settling
+from assent.relay.membership.registry import CallerKind
 from assent.relay.policies.policy import Leg
-from assent.relay.registry import CallerKind
 
 PATH = "/relay/v1/approvals"
 ONE = f"{PATH}/{{id}}"

@@ -16,9 +16,8 @@ from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.records import Records, Told
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
-from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.changes import Change, Held
-from assent.relay.members import Members
+from assent.relay.membership.members import Members
 from assent.relay.policies.binding import (
     Binding,
     BindingDraft,
@@ -29,6 +28,7 @@ from assent.relay.policies.binding import (
     read_reorder,
     reordered,
 )
+from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import refuse
 from assent.relay.policies.records import Library, binding_record
 

@@ -6,7 +6,7 @@ from typing import Any
 from assent.errors import SettingsError
 from assent.ports.identity import Principal
 from assent.relay.api.route import ApiRequest, ApiRoute
-from assent.relay.tenancy import PERMISSIONS, Membership, Tenancy, require
+from assent.relay.membership.tenancy import PERMISSIONS, Membership, Tenancy, require
 
 TENANT = "tenantId"
 

@@ -19,10 +19,10 @@ from assent.relay.api.registry_records import (
 )
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api, Topic
-from assent.relay.enrolment import Enrolment, check_brings
-from assent.relay.registered import GroupSettings
-from assent.relay.roster import Roster
-from assent.relay.tenancy import PERMISSIONS
+from assent.relay.membership.enrolment import Enrolment, check_brings
+from assent.relay.membership.roster import Roster
+from assent.relay.membership.settings import GroupSettings
+from assent.relay.membership.tenancy import PERMISSIONS
 
 PATH = "/relay/v1/groups"
 ONE = f"{PATH}/{{name}}"

@@ -15,9 +15,9 @@ from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.preconditions import IN_SETTINGS, check_match
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
-from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.changes import Change, Held
 from assent.relay.detectors.registry import Detectors
+from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import (
     LONGEST_DESCRIPTION,
     LONGEST_NAME,

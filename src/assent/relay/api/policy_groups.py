@@ -14,9 +14,9 @@ from assent.relay.api.paging import Page, PageQuery
 from assent.relay.api.records import Records, Told
 from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api, Topic
-from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.changes import Held
 from assent.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, file_group, read_group
+from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import refuse
 from assent.relay.policies.records import Library, group_record
 

@@ -14,10 +14,10 @@ from assent.relay.api.preconditions import IN_SETTINGS
 from assent.relay.api.records import Records, Told
 from assent.relay.api.route import ApiRequest, read_query
 from assent.relay.changes import Held
-from assent.relay.enrolled import Enrolled, record_of
-from assent.relay.enrolment import Enrolment, Present, check_room
-from assent.relay.registered import AgentSettings, CallerSettings, GroupSettings
-from assent.relay.roster import Key, Roster
+from assent.relay.membership.enrolment import Enrolment, Present, check_room
+from assent.relay.membership.records import Enrolled, record_of
+from assent.relay.membership.roster import Key, Roster
+from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings
 
 BRINGS_KEYS = "Only an administrator brings a key into a tenant that does not belong to it yet."
 Origin = Annotated[

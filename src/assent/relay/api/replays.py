@@ -16,10 +16,10 @@ from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api
 from assent.relay.api.tryouts import tried_policy
 from assent.relay.api.turns import Turns
-from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.registry import Detectors
+from assent.relay.judging.replay import Replayed, ReplayLimits, replay
 from assent.relay.policies.binding import Id
-from assent.relay.replay import Replayed, ReplayLimits, replay
+from assent.relay.policies.bookkeeping import Bookkeeper
 
 DEFAULT_TIME = timedelta(days=1)
 AT_ONCE = 2

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from assent.errors import AssentError, InvalidJson, ValidationFailed
 from assent.protocol.shape import complaint
-from assent.relay.tenancy import Membership
+from assent.relay.membership.tenancy import Membership
 
 T = TypeVar("T")
 

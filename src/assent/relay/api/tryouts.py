@@ -14,16 +14,9 @@ from assent.relay.api.policies import PATH, policies
 from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api
 from assent.relay.api.turns import Turns
-from assent.relay.bookkeeping import Bookkeeper
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.registry import Detectors
-from assent.relay.policies.binding import BindingLevel, Id
-from assent.relay.policies.book import Applied
-from assent.relay.policies.evaluation import Evaluation, Outcome, Unchecked
-from assent.relay.policies.finding import Finding
-from assent.relay.policies.policy import Action, Leg, Policy, first_version, read_draft, refuse
-from assent.relay.policies.records import Versions
-from assent.relay.trying import (
+from assent.relay.judging.trying import (
     REQUEST_LEGS,
     Specimen,
     forwarded,
@@ -34,6 +27,13 @@ from assent.relay.trying import (
     strictest,
     together,
 )
+from assent.relay.policies.binding import BindingLevel, Id
+from assent.relay.policies.book import Applied
+from assent.relay.policies.bookkeeping import Bookkeeper
+from assent.relay.policies.evaluation import Evaluation, Outcome, Unchecked
+from assent.relay.policies.finding import Finding
+from assent.relay.policies.policy import Action, Leg, Policy, first_version, read_draft, refuse
+from assent.relay.policies.records import Versions
 
 AT_ONCE_EACH, AT_ONCE = 2, 4
 UNSAVED = "unsaved"

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from assent.ports.relay_store import AuditRow
 from assent.relay.audit.event import Party
-from assent.relay.registry import Subscription
-from assent.relay.tenancy import Membership
+from assent.relay.membership.registry import Subscription
+from assent.relay.membership.tenancy import Membership
 
 LARGEST_EVENT = 320 * 1024
 """Two bodies and what is said about them."""

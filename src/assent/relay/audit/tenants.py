@@ -12,7 +12,7 @@ from assent.errors import AssentError, RelayConflict
 from assent.ports.relay_store import Record, RelayStore
 from assent.relay.audit.keeping import Keeping, Payloads, check_keeping
 from assent.relay.audit.trail import Trail
-from assent.relay.tenancy import Membership
+from assent.relay.membership.tenancy import Membership
 
 RECORD_ID = "tenant"
 DEFAULT = Keeping()

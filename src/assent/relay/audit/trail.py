@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from assent.ports.relay_store import AuditRow
 from assent.relay.audit.keeping import Payloads
 from assent.relay.audit.making import Stamp
-from assent.relay.registry import Subscription
-from assent.relay.tenancy import Membership
+from assent.relay.membership.registry import Subscription
+from assent.relay.membership.tenancy import Membership
 
 
 class Trail(Protocol):

@@ -12,7 +12,7 @@ from msgspec import Struct
 from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
 from assent.relay.detectors.regex_detector import PreparedPatterns
 from assent.relay.detectors.registry import Detectors
-from assent.relay.inspection import Glance
+from assent.relay.judging.inspection import Glance
 from assent.relay.policies.book import Applicable, Applied, PolicyBook
 from assent.relay.policies.evaluation import Evaluation, Stage, is_final, judge, untouched
 from assent.relay.policies.policy import Action, Leg, Policy, rule_of

@@ -11,8 +11,8 @@ import msgspec
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.sse import EventSplitter, event_data
-from assent.relay.proxy import PREFIX
-from assent.relay.upstream import EVENTS_TYPE
+from assent.relay.agents.upstream import EVENTS_TYPE
+from assent.relay.traffic.proxy import PREFIX
 
 Message = MutableMapping[str, Any]
 App = Callable[

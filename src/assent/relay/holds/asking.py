@@ -13,16 +13,16 @@ from assent.relay.a2a.translation import parts_of
 from assent.relay.holds.body import HeldBy
 from assent.relay.holds.envelope import Frozen, Matter
 from assent.relay.holds.showing import in_data, is_id, label, shown_data, shown_texts, visible
-from assent.relay.inspection import Exchange
+from assent.relay.judging.inspection import Exchange
+from assent.relay.membership.registry import Subscription
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.finding import Finding
 from assent.relay.policies.policy import Action
-from assent.relay.reasons import (
+from assent.relay.tasks.reasons import (
     HitlHeld,
     HitlHeldAgentInputRequired,
     RelayReason,
 )
-from assent.relay.registry import Subscription
 
 FIELD = "held_message"
 LONGEST_TEXT = 100_000

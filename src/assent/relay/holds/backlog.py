@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from assent.ports.relay_store import HoldFilter, RelayStore
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.holds.body import body_of
-from assent.relay.inspection import Exchange
+from assent.relay.judging.inspection import Exchange
 
 FULL = "{most:,} messages of this caller wait for a person already"
 SEND_LATER = f"{FULL}; send this one again when some of them are decided."

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from assent.ports.relay_store import HoldRow
 from assent.relay.holds.envelope import Frame, Frozen
-from assent.relay.reasons import PolicyLevel
-from assent.relay.registry import CallerKind
+from assent.relay.membership.registry import CallerKind
+from assent.relay.tasks.reasons import PolicyLevel
 
 DetectionSource = Literal["POLICY_ESCALATION", "AGENT_INPUT_REQUIRED", "PUSH_NOTIFICATION"]
 ResolutionAction = Literal["APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]

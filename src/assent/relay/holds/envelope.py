@@ -12,7 +12,7 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import Dialect, Operation
 from assent.relay.a2a.problems import RpcId
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.inspection import Exchange
+from assent.relay.judging.inspection import Exchange
 from assent.relay.policies.policy import Leg
 
 Matter = Literal["request", "response", "input"]

@@ -8,9 +8,9 @@ from assent.ports.relay_store import HoldFilter, HoldStatus
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.holds.holds import Holds, owner_of
 from assent.relay.holds.settling import Settling
-from assent.relay.inspection import Answered, Exchange, Refused
-from assent.relay.registry import Subscription
-from assent.relay.taskbook import Entry
+from assent.relay.judging.inspection import Answered, Exchange, Refused
+from assent.relay.membership.registry import Subscription
+from assent.relay.tasks.taskbook import Entry
 
 DECIDED = "A decision has just been made; ask for the task again."
 WITHDRAWN = "Its caller canceled the task."

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Protocol
 
-from assent.relay.inspection import Answered, Exchange, Refused
+from assent.relay.judging.inspection import Answered, Exchange, Refused
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg
 

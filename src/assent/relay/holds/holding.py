@@ -1,13 +1,13 @@
 """The parts that hold messages, joined."""
 
-from assent.relay.calls import Calls
-from assent.relay.forwarding import Forwarding
 from assent.relay.holds.courier import RelayCourier
 from assent.relay.holds.guard import TaskGuard
 from assent.relay.holds.holds import Holds
 from assent.relay.holds.resuming import Resuming
 from assent.relay.holds.settling import Settling
-from assent.relay.registry import Registry
+from assent.relay.membership.registry import Registry
+from assent.relay.traffic.calls import Calls
+from assent.relay.traffic.forwarding import Forwarding
 
 
 class Holding:

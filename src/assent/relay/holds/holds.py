@@ -23,9 +23,7 @@ from assent.protocol.duration import format_duration, parse_duration
 from assent.relay.a2a.building import task_reply
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.access import Access, SpokenFor
 from assent.relay.audit.trail import Trail
-from assent.relay.faces import face_of
 from assent.relay.holds.asking import (
     AGENT_ASKS,
     data_parts,
@@ -37,13 +35,15 @@ from assent.relay.holds.body import DetectionSource
 from assent.relay.holds.envelope import freeze_call, freeze_reply
 from assent.relay.holds.places import Places, task_of
 from assent.relay.holds.taking import Taking
-from assent.relay.inspection import Answered, Exchange, Refused
+from assent.relay.judging.inspection import Answered, Exchange, Refused
+from assent.relay.membership.registry import Subscription
+from assent.relay.membership.settings import MAX_PENDING_HOLDS
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg
-from assent.relay.reasons import as_metadata
-from assent.relay.registered import MAX_PENDING_HOLDS
-from assent.relay.registry import Subscription
-from assent.relay.taskbook import Entry, Mask, TaskBook, row_of
+from assent.relay.tasks.access import Access, SpokenFor
+from assent.relay.tasks.faces import face_of
+from assent.relay.tasks.reasons import as_metadata
+from assent.relay.tasks.taskbook import Entry, Mask, TaskBook, row_of
 
 ATTEMPTS = 16
 REQUESTS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})

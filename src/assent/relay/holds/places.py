@@ -6,11 +6,11 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import TASK_ID, text_of
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.access import NO_SUCH_TASK, Access
-from assent.relay.inspection import Exchange
-from assent.relay.own import ENDED, WAITS
-from assent.relay.registry import Subscription
-from assent.relay.taskbook import Entry, TaskBook
+from assent.relay.judging.inspection import Exchange
+from assent.relay.membership.registry import Subscription
+from assent.relay.tasks.access import NO_SUCH_TASK, Access
+from assent.relay.tasks.own import ENDED, WAITS
+from assent.relay.tasks.taskbook import Entry, TaskBook
 
 
 class Place(Struct, frozen=True, kw_only=True):

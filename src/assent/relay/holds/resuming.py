@@ -10,18 +10,18 @@ from assent.ports.relay_store import HoldRow
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem, Kind
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.agent_failures import BrokenOff, ConnectTimeout, HungUp
-from assent.relay.faces import BROKEN
-from assent.relay.forwarding import Forwarding, Named, answering_call, task_call, way_back
+from assent.relay.agents.failures import BrokenOff, ConnectTimeout, HungUp
 from assent.relay.holds.body import HoldBody, body_of, frozen_of
 from assent.relay.holds.envelope import Frozen
 from assent.relay.holds.settling import Settling, parties_of
 from assent.relay.holds.showing import label
-from assent.relay.own import Handle
+from assent.relay.membership.registry import Registry, Subscription
 from assent.relay.policies.policy import Leg
-from assent.relay.registry import Registry, Subscription
-from assent.relay.taskbook import Ending, Entry, TaskBook
-from assent.relay.way import Taken, Way
+from assent.relay.tasks.faces import BROKEN
+from assent.relay.tasks.own import Handle
+from assent.relay.tasks.taskbook import Ending, Entry, TaskBook
+from assent.relay.traffic.forwarding import Forwarding, Named, answering_call, task_call, way_back
+from assent.relay.traffic.way import Taken, Way
 
 APPROVED = "Approved"
 """What an agent is told that asked for input, where the reviewer said nothing."""

@@ -19,10 +19,10 @@ from assent.relay.audit.trail import Trail
 from assent.relay.holds.body import HoldBody, Resolution, ResolutionAction, body_of
 from assent.relay.holds.holder import text_digest
 from assent.relay.holds.holds import owner_of
-from assent.relay.own import OwnTasks
-from assent.relay.reasons import HitlRejected, Timeout, as_metadata
-from assent.relay.registry import Agent, Caller, Subscription
-from assent.relay.taskbook import Ending, Entry, Mask, TaskBook, row_of
+from assent.relay.membership.registry import Agent, Caller, Subscription
+from assent.relay.tasks.own import OwnTasks
+from assent.relay.tasks.reasons import HitlRejected, Timeout, as_metadata
+from assent.relay.tasks.taskbook import Ending, Entry, Mask, TaskBook, row_of
 
 ATTEMPTS = 16
 MOST_APPROVED = 5_000

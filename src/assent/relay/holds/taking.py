@@ -21,10 +21,10 @@ from assent.relay.holds.body import DetectionSource, HoldBody
 from assent.relay.holds.envelope import Frozen
 from assent.relay.holds.holder import text_digest
 from assent.relay.holds.places import Place
-from assent.relay.inspection import Exchange
+from assent.relay.judging.inspection import Exchange
 from assent.relay.policies.finding import untold
 from assent.relay.policies.joining import joined_texts
-from assent.relay.taskbook import Entry
+from assent.relay.tasks.taskbook import Entry
 
 MOST_TEXTS = 2_000
 """So many texts of one message are remembered as approved."""

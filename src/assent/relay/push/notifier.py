@@ -8,15 +8,15 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import TERMINAL
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
-from assent.relay.calls import Calls
-from assent.relay.forwarding import task_call
+from assent.relay.membership.registry import Subscription
 from assent.relay.policies.policy import Leg
 from assent.relay.push.configs import Address, bearer
 from assent.relay.push.notices import Notices
 from assent.relay.push.own_configs import create_call
 from assent.relay.push.webhooks import Webhook, Webhooks
-from assent.relay.registry import Subscription
-from assent.relay.way import Way
+from assent.relay.traffic.calls import Calls
+from assent.relay.traffic.forwarding import task_call
+from assent.relay.traffic.way import Way
 
 ANNOUNCE_WITHIN_S = 10.0
 

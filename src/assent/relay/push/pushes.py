@@ -11,11 +11,11 @@ from assent.relay.a2a.call import SENDS, A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json
 from assent.relay.a2a.reply import PUSH, A2AReply
+from assent.relay.membership.registry import Subscription
 from assent.relay.push.configs import Address, address_in, as_callers_know, config_id_in, id_in, urls_in
 from assent.relay.push.configs import with_address as readdressed
 from assent.relay.push.own_configs import answer, config_of, listing
 from assent.relay.push.webhooks import Webhook, Webhooks
-from assent.relay.registry import Subscription
 
 Decided = Callable[[Subscription, str, str], Awaitable[None]]
 NO_SUCH_CONFIG = "There is no such push notification config."

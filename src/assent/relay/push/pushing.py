@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from assent.ports.courier import Courier
 from assent.relay.audit.trail import Trail
-from assent.relay.calls import Calls
-from assent.relay.proxy import ReadBody
+from assent.relay.membership.registry import Registry
 from assent.relay.push.courier import PushCourier
 from assent.relay.push.notices import Notices
 from assent.relay.push.notifier import Notifier
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.reception import Reception
-from assent.relay.registry import Registry
+from assent.relay.traffic.calls import Calls
+from assent.relay.traffic.proxy import ReadBody
 
 
 class Pushing:

@@ -24,17 +24,17 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import REST_1_0, TERMINAL
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
+from assent.relay.agents.upstream import JSON_TYPES
+from assent.relay.audit.communication import Communication, Told
 from assent.relay.audit.trail import Trail
-from assent.relay.calls import Calls
-from assent.relay.communication import Communication, Told
+from assent.relay.membership.registry import Registry, Subscription
 from assent.relay.push.notices import Notices
 from assent.relay.push.notifier import Notifier
 from assent.relay.push.sealing import same
 from assent.relay.push.webhooks import PREFIX, SUFFIX, Webhook, Webhooks
-from assent.relay.registry import Registry, Subscription
-from assent.relay.taskbook import Entry
-from assent.relay.upstream import JSON_TYPES
-from assent.relay.way import Taken, Way
+from assent.relay.tasks.taskbook import Entry
+from assent.relay.traffic.calls import Calls
+from assent.relay.traffic.way import Taken, Way
 
 MOST_SEEN = 64
 MOST_AT_ONCE = 64

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from assent.ports.relay_store import RelayStore, TaskKind, TaskRow
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import Dialect, State
+from assent.relay.membership.registry import Subscription
 from assent.relay.push.configs import Address
 from assent.relay.push.sealing import Seal, digest
-from assent.relay.registry import Subscription
 
 PREFIX = "/relay/v1/webhooks/"
 SUFFIX = "/notifications"

@@ -1,0 +1,1 @@
+"""Calling agents: their cards, and plain connections to them that nothing of theirs can abuse."""
