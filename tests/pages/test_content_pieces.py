@@ -19,7 +19,7 @@ MUCH: dict[str, Any] = {
     "a list of objects": [{"number": number, "deep": [number, {"x": 1}]} for number in range(5000)],
     "Markdown": {"format": "markdown", "content": ARTICLE},
     "code": {"language": "python", "content": "print('<word>')  # and on\n" * 2500},
-    "a short diff": {"diff": " -1 +1 \n" + "-a <b>\n+b & c and so on\n" * 1200},
+    "a short diff": {"diff": "@@ -1 +1 @@\n" + "-a <b>\n+b & c and so on\n" * 1200},
     "words that join": "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e " * 4000,
 }
 words = st.sampled_from(

@@ -14,7 +14,7 @@ from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
 
 VALUES = Values(ENGLISH)
-DIFF = "--- a/mail.py\n+++ b/mail.py\n -1,2 +1,3 \n same\n-old <b>\n+new\n+more\n"
+DIFF = "--- a/mail.py\n+++ b/mail.py\n@@ -1,2 +1,3 @@\n same\n-old <b>\n+new\n+more\n"
 
 
 def shown(value: Any) -> Markup:

@@ -194,7 +194,7 @@ BOMBS: dict[str, Any] = {
     "many facts": {f"key_{n}": f"value {n}" for n in range(30_000)},
     "many keys of objects": [{f"k{n}": 1, f"l{n}": 2} for n in range(20_000)],
     "hidden characters": "\u202e\u200b" * (LARGE // 6),
-    "a diff": {"diff": " -1 +1 \n" + "-a\n+b\n" * (LARGE // 6)},
+    "a diff": {"diff": "@@ -1 +1 @@\n" + "-a\n+b\n" * (LARGE // 6)},
     "quotes in keys": {'"<&' * 100 + str(n): "'" * 300 for n in range(1000)},
 }
 

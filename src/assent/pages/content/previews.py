@@ -22,8 +22,8 @@ MOST_NUMBERED_LINES = 3000
 MOST_CELLS = 3000
 MOST_FIELDS = 40
 
-_DIFF = re.compile(r"(?:diff --git |index |Index: |--- )[^\n]*\n| -\d", re.ASCII)
-_HUNK = re.compile(r"^ -\d+(?:,\d+)? \+\d+(?:,\d+)? ", re.MULTILINE | re.ASCII)
+_DIFF = re.compile(r"(?:diff --git |index |Index: |--- )[^\n]*\n|@@ -\d", re.ASCII)
+_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE | re.ASCII)
 _BASE64_IMAGE = re.compile(r"\s*(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR)")
 _BASE64_MEDIA = {"i": "image/png", "/": "image/jpeg", "R": "image/gif", "U": "image/webp"}
 
@@ -192,7 +192,7 @@ _SIGNS = (
     ("--- ", '<span class="file">'),
     ("+", '<span class="added" role="insertion">'),
     ("-", '<span class="removed" role="deletion">'),
-    ("", '<span class="place">'),
+    ("@@", '<span class="place">'),
 )
 
 
