@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import FunctionToolset
 
-from assent.errors import NothingToResume, ThreadBusy, ThreadPaused
+from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
 from assent.hook.frameworks.pydantic_ai import Approval
 from assent.hook.frameworks.threads import Held, Threads
@@ -369,3 +369,25 @@ def test_nothing_waits_in_a_thread_that_only_talked() -> None:
     assert shop.approval.waiting("t") is None
     with pytest.raises(NothingToResume):
         shop.resume({"c0": "approve"})
+
+
+@pytest.mark.parametrize("way", ["run_sync", "resume_sync", "stream", "resume_stream"])
+def test_an_agent_whose_calls_nobody_would_stop_is_refused_before_anything_begins(way: str) -> None:
+    shop = Shop((PAY,))
+    unguarded = Agent(scripted(Scene(turns=((PAY,),))), tools=[shop.pay])
+    given: Any = {"prompt": "Pay."} if way in ("run_sync", "stream") else {}
+    with pytest.raises(HookError, match="capabilities="):
+        getattr(shop.approval, way)(unguarded, thread_id="t", **given)
+    assert shop.saver.get("t") is None
+    assert shop.did == []
+
+
+def test_approval_may_also_be_given_to_one_run_alone() -> None:
+    shop = Shop((PAY,))
+    unguarded = Agent(scripted(Scene(turns=((PAY,),))), tools=[shop.pay])
+    given: Any = {"capabilities": [shop.approval]}
+    stopped = shop.approval.run_sync(unguarded, "Pay.", thread_id="t", **given)
+    assert isinstance(stopped, InterruptionMetadata)
+    assert shop.did == []
+    shop.approval.resume_sync(unguarded, "t", stopped.approve_all(), **given)
+    assert shop.did == ["paid Ann 5"]

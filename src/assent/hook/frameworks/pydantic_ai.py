@@ -29,6 +29,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json, to_jsonable_python
 
+from assent.errors import HookError
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult
 from assent.hook.frameworks.runs import Runs, Taking
@@ -120,6 +121,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         if MARK not in said:
             return self.threads.always(part.tool_name) or read_gate({})
         return None if said[MARK] is None else read_gate(said[MARK])
+
+    def _check(self, agent: AnyAgent, options: dict[str, Any]) -> None:
+        taking_part: list[Any] = list(options.get("capabilities") or ())
+        agent.root_capability.apply(taking_part.append)
+        if not any(capability is self for capability in taking_part):
+            raise HookError("This agent would run its calls unasked: make it with capabilities=[approval].")
 
     def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
         return agent.run(**step, **NAMELESS | options)

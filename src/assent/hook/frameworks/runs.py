@@ -107,6 +107,9 @@ class Runs(ABC, Generic[AgentT, OutcomeT]):
     def _events(self, agent: AgentT, options: dict[str, Any], step: Any) -> AsyncGenerator[Any, None]:
         """Let the framework run and tell; the last thing is what it Came to."""
 
+    def _check(self, agent: AgentT, options: dict[str, Any]) -> None:
+        """Raise HookError for an agent whose calls nobody would stop; nothing has begun yet."""
+
     def _opened(self, agent: AgentT, thread_id: str, prompt: str) -> Flow[OutcomeT]:
         return self._flow(agent, partial(self.threads.open, thread_id, prompt), prompt)
 
@@ -116,9 +119,11 @@ class Runs(ABC, Generic[AgentT, OutcomeT]):
     def _drive(
         self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]
     ) -> Coroutine[Any, Any, OutcomeT]:
+        self._check(agent, options)
         return adrive(flow, partial(self._run, agent, options), self.threads.gate.aside)
 
     def _tell(
         self, agent: AgentT, flow: Flow[OutcomeT], options: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
+        self._check(agent, options)
         return stream(flow, partial(self._events, agent, options), self.threads.gate.aside)
