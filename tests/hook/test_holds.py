@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall, holds
 from assent.hook.gate import ApprovalGate
-from assent.hook.holds import REMEMBERED
 from assent.hook.outcomes import UNKNOWN
 from assent.testing.clock import FakeClock
 
@@ -115,8 +114,20 @@ def test_a_process_that_was_only_slow_does_not_take_a_turn_back(processes: Proce
     assert began(following, "c2") == "runs"
 
 
-def test_of_many_turns_at_once_each_is_still_begun_once(processes: Processes) -> None:
-    gate, keys = processes.new(), [f"k{number}" for number in range(REMEMBERED + 2)]
+def test_of_many_turns_at_once_each_goes_on(processes: Processes) -> None:
+    gate, keys = processes.new(), [f"k{number}" for number in range(300)]
+    for key in keys:
+        processes.decide(key)
+    for call_id in ("c0", "c1"):
+        for key in keys:
+            assert gate.begin_all(key, {call_id: False}, owner=key)[call_id] == holds.Begun(run=True)
+
+
+def test_of_more_turns_than_are_remembered_each_is_still_begun_once(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holds, "REMEMBERED", 8)
+    gate, keys = processes.new(), [f"k{number}" for number in range(10)]
     for key in keys:
         processes.decide(key)
         assert gate.begin_all(key, {"c0": False})["c0"] == gate.begin_all(key, {"c1": False})["c1"]

@@ -10,8 +10,11 @@ from assent.errors import ThreadBusy
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.outcomes import UNKNOWN
 
-REMEMBERED = 64
-"""How many turns are remembered; of a forgotten one it is known again when its lease is over."""
+REMEMBERED = 10_000
+"""How many turns are remembered; of a forgotten one it is known again when its lease is over.
+
+Only those are here that are worked on, or were left by one who never said so.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -112,3 +112,17 @@ def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
     assert begin(marks, "c1")
     marks.finish("k", "c1", "paid")
     assert begin(marks, "c0", OTHER_RUN), "it was not begun for one that will not come"
+
+
+def test_of_many_turns_at_once_every_call_runs() -> None:
+    gate, turns = ApprovalGate([HumanInTheLoopHook({"pay": True})], MemorySaver()), range(300)
+    marks = SideBySide(gate)
+    for turn in turns:
+        gate.stop(f"k{turn}", CALLS)
+        gate.answer(f"k{turn}", {call.id: "approve" for call in CALLS})
+    for call in CALLS:
+        begun = [
+            marks.begin(f"k{turn}", call.id, repeatable=False, owner=turn, together=lambda: ONCE).run
+            for turn in turns
+        ]
+        assert all(begun)

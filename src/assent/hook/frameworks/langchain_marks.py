@@ -10,7 +10,8 @@ from assent.hook.holds import Begun
 
 AT_ONCE = 4
 """So many calls have a thread each, however few threads LangGraph has for them."""
-REMEMBERED = 100
+REMEMBERED = 10_000
+"""More turns than are ever under way at once: a call of a forgotten one would find itself begun already."""
 Together = Callable[[], Mapping[str, bool]]
 """The calls that are started at once, if that is sure: call -> whether it is repeatable."""
 
