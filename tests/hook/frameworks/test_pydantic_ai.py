@@ -385,9 +385,8 @@ def test_an_agent_whose_calls_nobody_would_stop_is_refused_before_anything_begin
 def test_approval_may_also_be_given_to_one_run_alone() -> None:
     shop = Shop((PAY,))
     unguarded = Agent(scripted(Scene(turns=((PAY,),))), tools=[shop.pay])
-    given: Any = {"capabilities": [shop.approval]}
-    stopped = shop.approval.run_sync(unguarded, "Pay.", thread_id="t", **given)
-    assert isinstance(stopped, InterruptionMetadata)
+    shop.agent = unguarded
+    stopped = shop.start(capabilities=[shop.approval])
     assert shop.did == []
-    shop.approval.resume_sync(unguarded, "t", stopped.approve_all(), **given)
+    shop.resume(stopped.approve_all(), capabilities=[shop.approval])
     assert shop.did == ["paid Ann 5"]
