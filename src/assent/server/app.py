@@ -3,17 +3,18 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.types import ASGIApp
 
 from assent.desk.review_desk import ReviewDesk
-from assent.errors import MethodNotAllowed
+from assent.errors import InvalidToken, MethodNotAllowed
 from assent.ports.identity import Principal
 from assent.server.case_api import CaseApi, require_caller
 from assent.server.metrics import Meter
-from assent.server.polling import StatusPoll
+from assent.server.polling import StatusPoll, require_reading
 from assent.server.streams import EventStreams
 from assent.server.wire import (
     Disconnected,
@@ -250,12 +251,18 @@ class AssentApp:
         raise MethodNotAllowed(allow=", ".join(methods))
 
     async def _events(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
-        case = await self._poll.current(case_id, await self._authenticate(scope))
+        principal = await self._authenticate(scope)
+        check = partial(self._check_same, scope, principal.name)
+        await self.streams.serve(
+            scope, receive, send, await self._poll.current(case_id, principal), check=check
+        )
 
-        async def check() -> None:
-            self._poll.require_reader(case, await self._authenticate(scope))
-
-        await self.streams.serve(scope, receive, send, case, check=check)
+    async def _check_same(self, scope: Scope, name: str | None) -> None:
+        """Raises unless the request is still that of this principal, who may still read."""
+        principal = await self._authenticate(scope)
+        require_reading(principal)
+        if principal.name != name:
+            raise InvalidToken("This credential is another's now.")
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":  # a websocket: nothing here speaks it

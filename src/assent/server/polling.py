@@ -6,7 +6,7 @@ import msgspec
 
 from assent.cases.case import Case
 from assent.cases.wire import poll_response
-from assent.desk.access import require_owner, require_scope
+from assent.desk.access import require_scope
 from assent.desk.review_desk import ReviewDesk
 from assent.ports.identity import Principal
 from assent.protocol.poll import Status
@@ -42,13 +42,8 @@ class StatusPoll:
 
     async def current(self, case_id: str, principal: Principal) -> Case:
         """The owner's case as it stands now, for someone who may read."""
-        _require_reading(principal)
+        require_reading(principal)
         return await self._desk.current(case_id, principal)
-
-    def require_reader(self, case: Case, principal: Principal) -> None:
-        """Raises unless this is the owner of the case and may read."""
-        _require_reading(principal)
-        require_owner(case, principal)
 
     def _budget(self, principal: Principal, case_id: str) -> tuple[Header, ...]:
         remaining = self._limiter.spend(principal.name, case_id)
@@ -67,7 +62,8 @@ class StatusPoll:
         return ((b"retry-after", b"%d" % max(1, pace)),)
 
 
-def _require_reading(principal: Principal) -> None:
+def require_reading(principal: Principal) -> None:
+    """Raises NotPermitted unless the principal may follow cases."""
     if principal.name is not None:  # nobody has no scopes, and may follow what nobody opened
         require_scope(principal, "cases:read")
 

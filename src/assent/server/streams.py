@@ -98,10 +98,12 @@ class EventStreams:
         seen = last_seen(text_header(scope, b"last-event-id"))
         stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare, check=check)
         self._streams[case.id].add(stream)
+        over = not case.live
+        del case  # an idle stream stays for hours, and holds no more than it needs
         try:
             await stream.write(b"retry: 2000\n\n")
             await self._tell(stream)
-            if not stream.closed and (self._ending or not case.live):  # nothing more will come
+            if not stream.closed and (self._ending or over):  # nothing more will come
                 await stream.write(b"", more=False)
             while not stream.closed and (await receive())["type"] != "http.disconnect":
                 pass
