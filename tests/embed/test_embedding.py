@@ -22,6 +22,7 @@ from tests.embed.apps import (
     Build,
     at_the_root,
     fastapi_app,
+    known,
     known_later,
     raw_asgi_app,
     starlette_app,
@@ -209,6 +210,31 @@ def test_a_listening_agent_cannot_keep_the_app_from_stopping(tmp_path: Path) -> 
 
 
 # Who is asking
+
+
+def signed_out(request: Request) -> None:
+    """Nobody."""
+
+
+def turned_away(request: Request) -> None:
+    raise HTTPException(403, "not you")
+
+
+@pytest.mark.parametrize("after", [signed_out, turned_away])
+def test_a_stream_tells_nothing_more_once_its_caller_is_no_longer_known(tmp_path: Path, after: Any) -> None:
+    ways: list[Any] = [known]
+
+    def authenticate(request: Request) -> str | None:
+        name: str | None = ways[-1](request)
+        return name
+
+    with hosting(fastapi_app(tmp_path, authenticate=authenticate)) as hosted, hosted.caller("ada") as agent:
+        hitl = ask(agent, **GO)
+        with listening(agent, hitl["events_url"]) as stream:
+            stream.until("retry")
+            ways.append(after)
+            assert press(agent, hitl, "confirm").status_code == 200
+            assert stream.rest() == []
 
 
 def refusing(status: int) -> Any:

@@ -162,7 +162,8 @@ _EVENTS = Route(
     about=(
         "Server-sent events: `review.opened`, `review.in_progress`, `review.reminder` and one of "
         "`review.completed`, `review.expired` and `review.cancelled`, after which the stream ends. Come back "
-        "with `Last-Event-ID` and you get what you missed."
+        "with `Last-Event-ID` and you get what you missed. Once your key is over or revoked, the stream ends "
+        "without another word."
     ),
     credential="apiKeyOrNone",
     parameters=(
