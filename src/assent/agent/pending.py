@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,7 @@ log = logging.getLogger("assent.agent")
 KEY_VARIABLE = "ASSENT_AGENT_KEY"
 _NONCE_BYTES = 12
 BUSY_S = 10.0  # how long to wait for another process that writes
+SWITCH_ATTEMPTS = 20
 _ORDINARY = 32 * 1024
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pending (
@@ -217,15 +218,29 @@ def _row_id(case: FollowedCase) -> str:
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        with suppress(FileExistsError):  # untouched then: closing it would drop the locks this process holds
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(path, timeout=busy_s, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _keep_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.executescript(_SCHEMA)
     except (OSError, sqlite3.Error) as error:
         raise SettingsError(f"Pending cases cannot be kept in {path}: {error}.") from error
     return connection
+
+
+def _keep_log(connection: sqlite3.Connection) -> None:
+    """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
+    for _ in range(SWITCH_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            connection.execute("BEGIN IMMEDIATE")  # waits for the other, and fails if it never ends
+            connection.execute("COMMIT")
+        else:
+            return
+    raise sqlite3.OperationalError("database is locked")
 
 
 def _key(path: Path) -> bytes:
