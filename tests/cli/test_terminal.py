@@ -158,7 +158,7 @@ def test_a_qr_code_is_drawn_where_it_fits(desk: Desk, service: StrangeService, c
     service.asks()
     service.stands(status="pending")
     with terminal(desk, columns, "request", "POST", f"{service.url}/act", "--via", "qr") as shown:
-        shown.wait_for(" left")
+        eventually(lambda: re.search(r"\d left", shown.seen))
         drawn = re.findall(r"\x1b\[30;107m([█▀▄ ]+)\x1b\[0m", shown.seen)
         if columns == 80:
             assert {len(line) for line in drawn} == {qr_width(f"{service.url}/review/1")}
