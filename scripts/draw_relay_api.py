@@ -6,7 +6,7 @@ from typing import Any
 
 from assent.bootstrap import build
 from assent.pages.api_docs import ApiDocs, read_api
-from assent.relay.membership.settings import RelaySettings
+from assent.relay.settings import RelaySettings
 from assent.server.openapi import openapi_document
 from assent.server.openapi.route import Route
 from assent.server.openapi.with_relay import RELAY_TAGS, relay_routes

@@ -10,7 +10,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from assent.cli.serve import serve
-from assent.relay.membership.settings import (
+from assent.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,

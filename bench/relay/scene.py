@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from bench.relay.patterns import policies
 from bench.rows import RELAY_HELD
 

@@ -29,7 +29,7 @@ from assent.ports.identity import Principal
 from assent.ports.store import Commitment, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.discovery import ServiceCard
-from assent.relay.membership.settings import RelaySettings, networks_of
+from assent.relay.settings import RelaySettings, networks_of
 from assent.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi

@@ -15,7 +15,7 @@ from assent.errors import SettingsError, ValidationFailed
 from assent.pages.look import read_look
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.protocol.duration import parse_duration
-from assent.relay.membership.settings import RelaySettings, check_relay
+from assent.relay.settings import RelaySettings, check_relay
 
 PREFIX = "ASSENT_"
 DEFAULT_FILE = "assent.toml"

@@ -19,7 +19,7 @@ from assent.errors import AssentError, CaseNotFound, SettingsError, Unavailable
 from assent.ports.store import Store
 from assent.relay.api.audit import AuditApi
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.membership.settings import GroupSettings, RelaySettings
+from assent.relay.settings import GroupSettings, RelaySettings
 from assent.stores.sqlite import SqliteStore
 from tests.cli.process import assent
 from tests.relay.audit.samples import subscription

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from assent.cli.main import cli
 from assent.errors import AssentError
-from assent.relay.membership.settings import GroupSettings, RelaySettings
+from assent.relay.settings import GroupSettings, RelaySettings
 from tests.server.running import RunningServer, running
 
 

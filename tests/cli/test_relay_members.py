@@ -8,7 +8,7 @@ import pytest
 from assent.cli.relay_calls import RelayCalls, on_server
 from assent.cli.relay_members import amended
 from assent.cli.relay_registry import GROUPS
-from assent.relay.membership.settings import RelaySettings
+from assent.relay.settings import RelaySettings
 from tests.server.running import RunningServer, running
 
 Change = dict[str, Any]

@@ -7,7 +7,7 @@ import msgspec
 
 from assent.bootstrap import build
 from assent.relay.api.route import ApiRoute
-from assent.relay.membership.settings import RelaySettings
+from assent.relay.settings import RelaySettings
 from assent.server.openapi import openapi_with_relay
 from assent.settings import Settings
 from assent.stores.memory import MemoryStore

@@ -26,7 +26,6 @@ from assent.relay.holds.holder import text_digest
 from assent.relay.judging.inspection import Answered, Exchange
 from assent.relay.judging.judge import Judge
 from assent.relay.judging.shelf import Shelf
-from assent.relay.membership.settings import RelaySettings
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg, first_version, read_draft
 from assent.relay.policies.records import (
@@ -39,6 +38,7 @@ from assent.relay.policies.records import (
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
+from assent.relay.settings import RelaySettings
 from assent.relay.tasks.reasons import HitlHeld, as_metadata
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind

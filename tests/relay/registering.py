@@ -2,7 +2,7 @@
 
 from assent.desk import clock
 from assent.relay.membership.records import read_enrolled, record_of, roster_record
-from assent.relay.membership.settings import AgentSettings
+from assent.relay.settings import AgentSettings
 from assent.stores.sqlite.store import SqliteStore
 
 

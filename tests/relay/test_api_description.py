@@ -10,7 +10,7 @@ import schemathesis
 from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
-from assent.relay.membership.settings import RelaySettings
+from assent.relay.settings import RelaySettings
 from assent.server.openapi.relaying_routes import RELAYING_ROUTES
 from assent.server.openapi.with_relay import RELAY_TAGS
 from tests.server.running import RunningServer, running

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from assent.cli.main import cli
 from assent.errors import AssentError, CaseNotFound
-from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.things import HELD, Things, message_of
 from tests.server.running import RunningServer, running

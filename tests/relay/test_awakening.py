@@ -23,7 +23,7 @@ relays = asyncio.run(main())
 read = sorted(name for name in sys.modules if name.startswith("assent.relay."))
 print(relays, *read)
 """
-LIGHT = {"membership", "membership.registry", "membership.settings", "membership.tenancy"}
+LIGHT = {"membership", "membership.registry", "membership.tenancy", "settings"}
 """What the settings are made of."""
 
 

@@ -13,10 +13,10 @@ from assent.desk import clock
 from assent.ports.identity import Principal
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.audit.trail import Trail
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
 from assent.relay.traffic.proxy import RelayApp
 from assent.relay.wiring import relay_app

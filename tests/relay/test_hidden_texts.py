@@ -10,7 +10,7 @@ import pytest
 
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.judged import Judged, judged_relay, put_in_force

@@ -7,8 +7,8 @@ import pytest
 
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.policies.policy import Action, Leg
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.judged import Callers, Got, Judged, judged_relay, put_in_force

@@ -14,10 +14,10 @@ import pytest
 from assent.ports.detector import PreparedRules, Rule, Scan, Scannable
 from assent.relay.detectors.regex_detector import RegexDetector
 from assent.relay.detectors.registry import Detectors
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.policies.evaluation import Outcome
 from assent.relay.policies.policy import Leg
 from assent.relay.policies.records import book_record, group_record
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.judged import Judged, judged_relay, put_in_force

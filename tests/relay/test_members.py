@@ -12,8 +12,8 @@ from assent.ports.relay_store import Record
 from assent.relay.membership.members import LOOK_EVERY_S, Members
 from assent.relay.membership.records import record_of, roster_record
 from assent.relay.membership.roster import Roster, roster_of
-from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from assent.relay.membership.tenancy import PERMISSIONS
+from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from assent.settings import settings_from
 from assent.stores.memory import MemoryStore
 

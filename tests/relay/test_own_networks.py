@@ -20,7 +20,7 @@ from assent.bootstrap import Parts, build
 from assent.desk import clock
 from assent.desk.api_keys import create_key
 from assent.errors import AddressRefused, SettingsError
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.settings import Settings
 from tests.certificates import certified
 from tests.relay.a2a.raw_agent import RawAgent, answering

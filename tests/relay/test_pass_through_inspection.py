@@ -25,11 +25,11 @@ from assent.relay.judging.inspection import (
     Verdict,
 )
 from assent.relay.membership.registry import Subscription
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.policies.policy import Leg
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind
 from assent.server.wire import read_body

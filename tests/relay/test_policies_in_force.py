@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from assent.desk import clock
 from assent.errors import SettingsError
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.policies.records import book_record
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.server.running import RunningServer, running
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from assent.relay.membership.tenancy import PERMISSIONS
+from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, raw_agent
 from tests.relay.registering import register
 from tests.server.running import RunningServer, running

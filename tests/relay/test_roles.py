@@ -18,14 +18,14 @@ from a2a.types import a2a_pb2
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from assent.relay.api.route import ApiRoute
-from assent.relay.membership.settings import (
+from assent.relay.membership.tenancy import PERMISSIONS
+from assent.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,
     GrpcSettings,
     RelaySettings,
 )
-from assent.relay.membership.tenancy import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.described import addresses
 from tests.relay.things import Things, message_of

@@ -18,9 +18,9 @@ from assent.relay.judging.replay import detectors_beside
 from assent.relay.judging.shelf import Shelf, policies_in
 from assent.relay.membership.members import Members
 from assent.relay.membership.roster import roster_of
-from assent.relay.membership.settings import RelaySettings
 from assent.relay.membership.tenancy import Membership
 from assent.relay.policies.bookkeeping import Bookkeeper
+from assent.relay.settings import RelaySettings
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.relay_registry import AGENTS, in_registry, registry_options
 from assent.cli.results import print_result
 from assent.relay.membership.registry import DEFAULT_TENANT
-from assent.relay.membership.settings import VARIABLE
+from assent.relay.settings import VARIABLE
 
 
 @click.group()

@@ -18,8 +18,8 @@ from assent.relay.api.paging import MAX_SIZE
 from assent.relay.api.route import ApiRequest, ApiRoute, ApiStream
 from assent.relay.membership.registry import DEFAULT_TENANT
 from assent.relay.membership.roster import ADMIN
-from assent.relay.membership.settings import TENANT
 from assent.relay.membership.tenancy import PERMISSIONS, Membership
+from assent.relay.settings import TENANT
 from assent.server.wire import NOTHING_HERE
 
 API = "/relay/v1"

@@ -19,7 +19,7 @@ from assent.relay.audit.making import EventMaker
 from assent.relay.membership.enrolment import Enrolment
 from assent.relay.membership.members import Members
 from assent.relay.membership.roster import roster_of
-from assent.relay.membership.settings import RelaySettings, networks_of
+from assent.relay.settings import RelaySettings, networks_of
 from assent.settings import Settings
 
 AGENTS, CALLERS = "/registry/agents", "/registry/callers"

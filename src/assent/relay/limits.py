@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from assent.relay.membership.settings import RelaySettings, duration
+from assent.relay.settings import RelaySettings, duration
 
 
 class RelayLimits(Struct, frozen=True, kw_only=True):

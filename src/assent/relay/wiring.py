@@ -45,7 +45,6 @@ from assent.relay.membership.enrolment import Enrolment
 from assent.relay.membership.members import Members
 from assent.relay.membership.registry import Registry
 from assent.relay.membership.roster import check_credentials, roster_of
-from assent.relay.membership.settings import RelaySettings, networks_of
 from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import Policy
 from assent.relay.push.courier import COURIER
@@ -55,6 +54,7 @@ from assent.relay.push.pushing import Pushing
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import PREFIX as WEBHOOKS
 from assent.relay.push.webhooks import Webhooks
+from assent.relay.settings import RelaySettings, networks_of
 from assent.relay.tasks.access import Access
 from assent.relay.tasks.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
 from assent.relay.traffic.calls import Calls

@@ -22,10 +22,10 @@ from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.judging.shelf import Shelf
 from assent.relay.membership.members import Members
 from assent.relay.membership.roster import roster_of
-from assent.relay.membership.settings import AgentSettings, RelaySettings
 from assent.relay.membership.tenancy import PERMISSIONS, Membership, require
 from assent.relay.policies.bookkeeping import Bookkeeper
 from assent.relay.policies.policy import Policy
+from assent.relay.settings import AgentSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from assent.testing.clock import FakeClock
 

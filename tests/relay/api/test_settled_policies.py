@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from assent.cli.main import cli
 from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
-from assent.relay.membership.settings import RelaySettings
 from assent.relay.policies.file import read_policies
+from assent.relay.settings import RelaySettings
 from tests.relay.api.policy_desk import PolicyDesk, policy_desk
 from tests.relay.policies.samples import NOW, regex_draft
 from tests.server.running import running

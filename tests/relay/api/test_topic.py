@@ -10,8 +10,8 @@ from assent.relay.api.route import ApiRequest
 from assent.relay.api.topic import Api, Topic
 from assent.relay.membership.members import Members
 from assent.relay.membership.roster import roster_of
-from assent.relay.membership.settings import RelaySettings
 from assent.relay.membership.tenancy import Membership
+from assent.relay.settings import RelaySettings
 
 things = Topic(tag="Things", read="AGENTS:READ", write="AGENTS:WRITE")
 nobodys = Topic(tag="Nobody's", read="DREAMS:READ", write="DREAMS:WRITE")

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from assent.relay.membership.settings import (
+from assent.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,

@@ -10,7 +10,7 @@ import pytest
 
 from assent.ports.relay_store import AuditRow
 from assent.relay.audit.stored import StoredTrail
-from assent.relay.membership.settings import GroupSettings, RelaySettings, TenantSettings
+from assent.relay.settings import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import subscription
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S

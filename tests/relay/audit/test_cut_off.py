@@ -8,10 +8,10 @@ import pytest
 from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from assent.desk import clock
 from assent.errors import Unavailable
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.sealing import Seal
 from assent.relay.push.webhooks import Webhooks
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook
 from assent.relay.wiring import relay_app
 from assent.server.serving import bind

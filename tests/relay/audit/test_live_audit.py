@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from assent.relay.membership.settings import TenantSettings
+from assent.relay.settings import TenantSettings
 from tests.relay.audit.live import SSN, Live, live
 from tests.waiting import eventually
 

@@ -14,8 +14,8 @@ from assent.relay.audit.keeping import Keeping, Payloads
 from assent.relay.audit.retention import BATCH, Retention
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.audit.tenants import TenantKeeping
-from assent.relay.membership.settings import RelaySettings, TenantSettings, check_relay
 from assent.relay.membership.tenancy import Membership
+from assent.relay.settings import RelaySettings, TenantSettings, check_relay
 from assent.stores.memory import MemoryStore
 from assent.stores.sqlite.store import SqliteStore
 from assent.testing.clock import FakeClock

@@ -19,7 +19,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from assent.errors import SettingsError
 from assent.ports.relay_store import AuditFilter
-from assent.relay.membership.settings import (
+from assent.relay.settings import (
     AgentSettings,
     CallerSettings,
     GrpcSettings,

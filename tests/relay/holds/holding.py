@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from assent.desk.answer import Answer
 from assent.ports.relay_store import HoldFilter, HoldRow
-from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.test_pass_through import Errand
 from tests.server.running import RunningServer, running

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from assent.ports.relay_store import AuditFilter, AuditRow
-from assent.relay.membership.settings import AgentSettings, CallerSettings, RelaySettings
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import decide, pending, policy, settled
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update

@@ -13,7 +13,7 @@ from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api, Topic
 from assent.relay.membership.enrolment import Enrolment, check_sends
 from assent.relay.membership.records import Enrolled, record_of
-from assent.relay.membership.settings import AGENT_ID, AgentSettings, CallerSettings
+from assent.relay.settings import AGENT_ID, AgentSettings, CallerSettings
 
 PATH = "/relay/v1/registry/agents"
 ONE = f"{PATH}/{{agentId}}"

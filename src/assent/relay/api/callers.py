@@ -23,7 +23,7 @@ from assent.relay.api.route import ApiRequest, read_json, read_query
 from assent.relay.api.topic import Api
 from assent.relay.membership.enrolment import Enrolment, check_agents, check_brings
 from assent.relay.membership.roster import Roster
-from assent.relay.membership.settings import LONGEST_NAME, CallerSettings
+from assent.relay.settings import LONGEST_NAME, CallerSettings
 
 PATH = "/relay/v1/registry/callers"
 ONE = f"{PATH}/{{name}}"

@@ -21,8 +21,8 @@ from assent.relay.api.route import ApiRequest, read_json
 from assent.relay.api.topic import Api, Topic
 from assent.relay.membership.enrolment import Enrolment, check_brings
 from assent.relay.membership.roster import Roster
-from assent.relay.membership.settings import GroupSettings
 from assent.relay.membership.tenancy import PERMISSIONS
+from assent.relay.settings import GroupSettings
 
 PATH = "/relay/v1/groups"
 ONE = f"{PATH}/{{name}}"

@@ -17,7 +17,7 @@ from assent.relay.changes import Held
 from assent.relay.membership.enrolment import Enrolment, Present, check_room
 from assent.relay.membership.records import Enrolled, record_of
 from assent.relay.membership.roster import Key, Roster
-from assent.relay.membership.settings import AgentSettings, CallerSettings, GroupSettings
+from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings
 
 BRINGS_KEYS = "Only an administrator brings a key into a tenant that does not belong to it yet."
 Origin = Annotated[

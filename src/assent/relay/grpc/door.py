@@ -18,7 +18,7 @@ from assent.relay.grpc.inside import Header, Inside
 from assent.relay.grpc.statuses import Refusal, refusal_in, refusal_of
 from assent.relay.grpc.wire import call_of, message_of
 from assent.relay.membership.registry import Registry
-from assent.relay.membership.settings import AGENT_ID, GrpcSettings, grpc_listen
+from assent.relay.settings import AGENT_ID, GrpcSettings, grpc_listen
 from assent.relay.traffic.proxy import RelayApp
 
 MOST_CALLS = 1000

@@ -37,9 +37,9 @@ from assent.relay.holds.places import Places, task_of
 from assent.relay.holds.taking import Taking
 from assent.relay.judging.inspection import Answered, Exchange, Refused
 from assent.relay.membership.registry import Subscription
-from assent.relay.membership.settings import MAX_PENDING_HOLDS
 from assent.relay.policies.evaluation import Evaluation
 from assent.relay.policies.policy import Leg
+from assent.relay.settings import MAX_PENDING_HOLDS
 from assent.relay.tasks.access import Access, SpokenFor
 from assent.relay.tasks.faces import face_of
 from assent.relay.tasks.reasons import as_metadata

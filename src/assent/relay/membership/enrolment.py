@@ -12,8 +12,8 @@ from assent.relay.changes import Change
 from assent.relay.membership.members import Members
 from assent.relay.membership.records import TRIES, Enrolled, Kept, read_enrolled, roster_record
 from assent.relay.membership.roster import ADMIN, Roster
-from assent.relay.membership.settings import AgentSettings, CallerSettings
 from assent.relay.membership.tenancy import Membership
+from assent.relay.settings import AgentSettings, CallerSettings
 
 MOST_OF_A_KIND = 10_000
 """So many agents, callers or groups may a tenant have."""

@@ -25,7 +25,7 @@ from assent.ports.relay_store import Record, RecordKind, RelayStore
 from assent.protocol.addresses import Network
 from assent.relay.changes import Held
 from assent.relay.membership.roster import Key
-from assent.relay.membership.settings import (
+from assent.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from assent.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
 from assent.ports.identity import Principal
 from assent.relay.membership.registry import DEFAULT_TENANT, NO_SUCH_AGENT, Agent, Caller, Subscription
-from assent.relay.membership.settings import (
+from assent.relay.membership.tenancy import PERMISSIONS, Membership
+from assent.relay.settings import (
     TENANT,
     AgentSettings,
     CallerSettings,
     GroupSettings,
     RelaySettings,
 )
-from assent.relay.membership.tenancy import PERMISSIONS, Membership
 
 ADMIN = "admin"
 NOT_A_MEMBER = "This key belongs to no tenant; an administrator adds it to a group or names it as a caller."
