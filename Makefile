@@ -4,7 +4,7 @@ WORKERS ?= 3
 UPGRADE ?=
 ARGS ?=
 # Their cases are all made before the first is tried: in one process, not once in every worker.
-DESCRIBED := tests/server/test_schemathesis.py tests/relay/test_api_schemathesis.py
+DESCRIBED := tests/server/test_schemathesis.py tests/relay/api/test_schemathesis.py
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)

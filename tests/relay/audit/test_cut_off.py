@@ -18,8 +18,8 @@ from assent.server.serving import bind
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.a2a.sdk_agent import served
-from tests.relay.judged import MemoryTrail
-from tests.relay.test_pass_through_inspection import anyone, anywhere, read_at_most
+from tests.relay.judging.judged import MemoryTrail
+from tests.relay.traffic.test_pass_through_inspection import anyone, anywhere, read_at_most
 from tests.waiting import PATIENCE_S
 
 

@@ -30,7 +30,7 @@ from assent.server.serving import bind
 from tests.certificates import certified
 from tests.relay.a2a.sdk_agent import SdkAgent, card_of, running_agent, served
 from tests.relay.holds.holding import DONE, decide, holding_server, reason, settled
-from tests.relay.test_pass_through import ERRANDS, TLS, Errand, only, seen
+from tests.relay.traffic.test_pass_through import ERRANDS, TLS, Errand, only, seen
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
 

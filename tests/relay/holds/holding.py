@@ -15,7 +15,7 @@ from assent.desk.answer import Answer
 from assent.ports.relay_store import HoldFilter, HoldRow
 from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
-from tests.relay.test_pass_through import Errand
+from tests.relay.traffic.test_pass_through import Errand
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S, eventually
 

@@ -18,7 +18,7 @@ from tests.relay.holds.holding import (
     task_of,
     texts,
 )
-from tests.relay.test_pass_through import BINDINGS
+from tests.relay.traffic.test_pass_through import BINDINGS
 from tests.server.running import RunningServer
 
 HELD = {

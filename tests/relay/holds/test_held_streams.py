@@ -23,8 +23,8 @@ from tests.relay.holds.holding import (
     task_of,
     texts,
 )
-from tests.relay.test_pass_through import BINDINGS, Errand
 from tests.relay.things import message_of
+from tests.relay.traffic.test_pass_through import BINDINGS, Errand
 from tests.server.running import RunningServer
 
 PATIENCE_S = 15

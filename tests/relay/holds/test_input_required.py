@@ -21,7 +21,7 @@ from tests.relay.holds.holding import (
     texts,
 )
 from tests.relay.holds.test_held_streams import PATIENCE_S, Stream, begun, last_task
-from tests.relay.test_pass_through import BINDINGS
+from tests.relay.traffic.test_pass_through import BINDINGS
 from tests.server.running import RunningServer
 
 HELD = {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"}

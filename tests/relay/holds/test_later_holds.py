@@ -21,8 +21,8 @@ from tests.relay.holds.holding import (
     texts,
 )
 from tests.relay.holds.test_held_streams import PATIENCE_S
-from tests.relay.test_pass_through import BINDINGS, Errand
 from tests.relay.things import message_of
+from tests.relay.traffic.test_pass_through import BINDINGS, Errand
 from tests.server.running import RunningServer
 
 TIMEOUT = {"relay_reason": "TIMEOUT"}

@@ -29,7 +29,7 @@ from tests.relay.holds.holding import (
     task_of,
     texts,
 )
-from tests.relay.test_pass_through import Errand
+from tests.relay.traffic.test_pass_through import Errand
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
 

@@ -20,7 +20,7 @@ from a2a.types.a2a_pb2 import (
 from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.push.receiver import Receiver, receiving
-from tests.relay.test_pass_through import BINDINGS, Errand, seen
+from tests.relay.traffic.test_pass_through import BINDINGS, Errand, seen
 from tests.server.running import RunningServer, running
 
 DONE = {"1.0": "TASK_STATE_COMPLETED", "0.3": "completed"}

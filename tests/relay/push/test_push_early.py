@@ -16,7 +16,7 @@ from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.holds.holding import decide, errand, holding_server, settled
 from tests.relay.push.receiver import Receiver, receiving
 from tests.relay.push.test_push import DONE, config, send
-from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.relay.traffic.test_pass_through import BINDINGS, Errand
 from tests.server.running import RunningServer
 
 WORKING = {"1.0": "TASK_STATE_WORKING", "0.3": "working"}

@@ -15,7 +15,7 @@ from assent.relay.judging.inspection import Exchange
 from assent.relay.membership.registry import Agent, Caller, Subscription
 from assent.relay.policies.policy import Leg, Policy
 from tests.relay.detectors.looking import inspector, look
-from tests.relay.judged import MemoryTrail
+from tests.relay.judging.judged import MemoryTrail
 from tests.relay.policies.samples import plugin_draft, policy, regex_policy
 
 CALL = recognise(

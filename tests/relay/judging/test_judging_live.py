@@ -20,7 +20,7 @@ from assent.relay.policies.records import book_record, group_record
 from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
-from tests.relay.judged import Judged, judged_relay, put_in_force
+from tests.relay.judging.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import NOW, group, plugin_draft, regex_draft
 
 SECRET = "SECRET-1234"

@@ -13,7 +13,7 @@ from assent.relay.detectors.registry import Detectors
 from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
-from tests.relay.judged import Judged, judged_relay, put_in_force
+from tests.relay.judging.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import plugin_draft, regex_draft
 
 SAID = "tulip-1234"

@@ -6,7 +6,7 @@ import pytest
 
 from assent.relay.agents import http as agent_http
 from assent.relay.agents.failures import BadHttp, BrokenOff
-from tests.relay.agent_peer import OK, Peer, asking, client_of, whole
+from tests.relay.agents.peer import OK, Peer, asking, client_of, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ import pytest
 from assent.relay.membership.tenancy import PERMISSIONS
 from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, raw_agent
-from tests.relay.registering import register
+from tests.relay.membership.registering import register
 from tests.server.running import RunningServer, running
 from tests.waiting import eventually
 

@@ -11,9 +11,9 @@ from assent.relay.policies.policy import Action, Leg
 from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
-from tests.relay.judged import Callers, Got, Judged, judged_relay, put_in_force
+from tests.relay.judging.judged import Callers, Got, Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft
-from tests.relay.test_pass_through import BINDINGS, TIMESTAMP, UUID
+from tests.relay.traffic.test_pass_through import BINDINGS, TIMESTAMP, UUID
 
 SECRET = "SECRET-1234"
 REQUESTS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)

@@ -22,7 +22,7 @@ from assent.relay.traffic.proxy import RelayApp
 from assent.relay.wiring import relay_app
 from assent.server.wire import Whole, read_body
 from assent.stores.memory import MemoryStore
-from tests.relay.judged import MemoryTrail
+from tests.relay.judging.judged import MemoryTrail
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio

@@ -46,7 +46,7 @@ from assent.server.wire import read_body
 from assent.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.policies.samples import binding, group
-from tests.relay.test_pass_through import BINDINGS, Errand
+from tests.relay.traffic.test_pass_through import BINDINGS, Errand
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from assent.relay.agents import http as agent_http
 from assent.relay.agents.deadlines import Deadlines
 from assent.relay.agents.failures import BadHttp, ConnectTimeout
 from assent.relay.agents.http import AgentHttp, Asked
-from tests.relay.agent_peer import OK, Ends, Peer, asking, client_of, nowhere, whole
+from tests.relay.agents.peer import OK, Ends, Peer, asking, client_of, nowhere, whole
 
 pytestmark = pytest.mark.anyio
 
