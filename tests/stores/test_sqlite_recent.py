@@ -1,16 +1,20 @@
 """Young cases are answered from memory, and never with anything but what is on disk."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from assent.cases.commands import View
+from assent.cases.commands import Cancel, View
 from assent.errors import CaseConflict
 from assent.stores.sqlite import SqliteStore
+from assent.stores.sqlite.reader import Reader
 from assent.stores.sqlite.recent import RecentCases, Row
 from assent.testing.samples import sample_commitment, sample_filing
+from tests.waiting import eventually
 
 VIEW = View(actor="link:1")
+TURNS_UNTIL_COMMIT = 5
 pytestmark = pytest.mark.anyio
 
 
@@ -36,6 +40,25 @@ async def test_a_refused_write_leaves_what_is_on_disk(tmp_path: Path) -> None:
     with pytest.raises(CaseConflict):
         await store.commit(moved)
     assert await store.case(filing.case.id) == moved.step.case
+    await store.aclose()
+
+
+async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_older_behind(
+    tmp_path: Path,
+) -> None:
+    store, disk = await SqliteStore.open(tmp_path / "cases.db"), Reader(tmp_path / "cases.db")
+    filing = sample_filing()
+    await store.create(filing)
+    viewed = sample_commitment(filing.case, VIEW)
+    viewing = asyncio.create_task(store.commit(viewed))
+    for _ in range(TURNS_UNTIL_COMMIT):
+        await asyncio.sleep(0)
+    eventually(lambda: disk.rows("SELECT 1 FROM cases WHERE version = 2"))  # while the loop stands still
+    cancelled = sample_commitment(viewed.step.case, Cancel(actor="key:acme"))
+    await store.commit(cancelled)
+    await viewing
+    assert await store.case(filing.case.id) == cancelled.step.case
+    disk.close()
     await store.aclose()
 
 

@@ -87,9 +87,12 @@ class SqliteStore(
         self._writer.close()
 
     def _forget(self, case_id: str | None) -> None:
-        if case_id is None:  # another process wrote; it may have moved any case
-            self._recent.clear()
-            self._look_at_records()
+        if case_id is not None:
+            # A commit can be read before it is told of: what was read then and written since may be older.
+            self._recent.drop(case_id)
+            return
+        self._recent.clear()  # another process wrote; it may have moved any case
+        self._look_at_records()
 
     def _look_around(self) -> None:
         self._writer.look_around()
