@@ -29,6 +29,7 @@ from assent.relay.api.replays import ReplayApi
 from assent.relay.api.route import ApiRoute
 from assent.relay.api.tenant import TenantApi
 from assent.relay.api.tryouts import EvaluationApi
+from assent.relay.asgi import App, Authenticate, ReadBody
 from assent.relay.audit.retention import Retention
 from assent.relay.audit.stored import StoredTrail
 from assent.relay.audit.tenants import TenantKeeping
@@ -58,12 +59,10 @@ from assent.relay.settings import RelaySettings, networks_of
 from assent.relay.tasks.access import Access
 from assent.relay.tasks.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
 from assent.relay.traffic.calls import Calls
-from assent.relay.traffic.proxy import PREFIX, Authenticate, ReadBody, Receive, RelayApp, Scope, Send
+from assent.relay.traffic.proxy import PREFIX, RelayApp
 
 if TYPE_CHECKING:
     from assent.relay.grpc.door import GrpcDoor
-
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class World(Struct, frozen=True, kw_only=True):
@@ -111,7 +110,7 @@ class Relay:
         self.pushing = self._pushing()
         self.holding.resuming.told = self.pushing.notifier.decided
         self.grpc = self._grpc_door()
-        self.served: dict[str, Asgi] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
+        self.served: dict[str, App] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
         """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
         self.couriers: dict[str, Courier] = {COURIER: self.pushing.courier, RELAY: self.holding.courier}
         """Who takes what the outbox owes, by the name in the delivery."""

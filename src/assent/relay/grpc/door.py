@@ -1,7 +1,7 @@
 """A2A over gRPC: a server of the official service, behind which every call is one of the relay's own."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from a2a.types import a2a_pb2_grpc
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from assent.errors import AssentError, InvalidToken, SettingsError, ValidationFailed
-from assent.ports.identity import Principal
 from assent.relay.a2a.dialects import REST_1_0, RPC_1_0, Dialect, Operation
 from assent.relay.a2a.problems import A2AProblem
+from assent.relay.asgi import Authenticate
 from assent.relay.grpc.inside import Header, Inside
 from assent.relay.grpc.statuses import Refusal, refusal_in, refusal_of
 from assent.relay.grpc.wire import call_of, message_of
@@ -28,7 +28,6 @@ PASSED = frozenset(
     {"authorization", "a2a-version", "a2a-extensions", "x-correlation-id", "traceparent", "tracestate"}
 )
 
-Authenticate = Callable[[MutableMapping[str, Any]], Awaitable[Principal]]
 Context = Any  # grpc says nothing of its types
 
 log = logging.getLogger("assent.relay")

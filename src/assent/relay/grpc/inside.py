@@ -1,7 +1,7 @@
 """The relay called from within, as if by HTTP: the same keys, policies, holds and audit for every door."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import unquote
@@ -12,12 +12,9 @@ from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.sse import EventSplitter, event_data
 from assent.relay.agents.upstream import EVENTS_TYPE
+from assent.relay.asgi import App, Message, Scope
 from assent.relay.traffic.proxy import PREFIX
 
-Message = MutableMapping[str, Any]
-App = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
-]
 Header = tuple[bytes, bytes]
 MOST_WAITING = 16
 
@@ -80,7 +77,7 @@ class Inside:
             yield _decoded(bytes(whole))
 
 
-def _scope(call: A2ACall, agent_id: str, headers: list[Header]) -> Message:
+def _scope(call: A2ACall, agent_id: str, headers: list[Header]) -> Scope:
     return {
         "type": "http",
         "method": call.method,

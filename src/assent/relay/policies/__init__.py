@@ -1,1 +1,1 @@
-"""What messages may carry: policies, where they apply, what findings mean; nothing here acts or looks."""
+"""What messages may carry: policies, where they apply, what findings mean; no message is looked at here."""

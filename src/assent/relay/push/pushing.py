@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from assent.ports.courier import Courier
+from assent.relay.asgi import ReadBody
 from assent.relay.audit.trail import Trail
 from assent.relay.membership.registry import Registry
 from assent.relay.push.courier import PushCourier
@@ -11,7 +12,6 @@ from assent.relay.push.notifier import Notifier
 from assent.relay.push.pushes import Pushes
 from assent.relay.push.reception import Reception
 from assent.relay.traffic.calls import Calls
-from assent.relay.traffic.proxy import ReadBody
 
 
 class Pushing:

@@ -1,12 +1,10 @@
 """Where agents push to: who pushes, about which task, what may go on, and whom to tell."""
 
-import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +23,7 @@ from assent.relay.a2a.dialects import REST_1_0, TERMINAL
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.agents.upstream import JSON_TYPES
+from assent.relay.asgi import ReadBody, Receive, Scope, Send, body_in_time, path_below
 from assent.relay.audit.communication import Communication, Told
 from assent.relay.audit.trail import Trail
 from assent.relay.membership.registry import Registry, Subscription
@@ -42,10 +41,6 @@ PER_MINUTE = 600
 NO_SUCH_WEBHOOK = "There is no such webhook."
 NO_SUCH_TASK = "This webhook is not for that task."
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
 _decode = msgspec.json.Decoder().decode
 
 
@@ -83,7 +78,8 @@ class Reception:
             raise MethodNotAllowed(allow="POST")
         self._pace.count(webhook.id)
         with self._room_for(webhook):
-            body = await self._body(scope, receive)
+            limits = self._calls.limits
+            body = await body_in_time(self._read_body, scope, receive, limits, noun="notification")
             reply = _read(scope, body)
             async with self._webhooks.lock(webhook.id):
                 await self._take_in(webhook.id, reply, len(body))
@@ -112,14 +108,6 @@ class Reception:
         if not any(same(token, webhook.token) for token in _tokens(scope)):
             raise InvalidToken("This is not the webhook's token.")
         return webhook
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        limits = self._calls.limits
-        try:
-            async with asyncio.timeout(limits.read_for.total_seconds()):
-                return await self._read_body(scope, receive, limits.max_message_bytes)
-        except TimeoutError:
-            raise ValidationFailed("The notification did not arrive in time.") from None
 
     async def _take_in(self, webhook_id: str, reply: A2AReply, size: int) -> None:
         webhook = await self._webhooks.find(webhook_id)
@@ -240,9 +228,7 @@ class Pace:
 
 
 def _id_in(scope: Scope) -> str | None:
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    below = (path[len(root) :] if root and path.startswith(root) else path)[len(PREFIX) :]
+    below = path_below(scope, PREFIX)
     return below[: -len(SUFFIX)] if below.endswith(SUFFIX) else None
 
 

@@ -3,10 +3,8 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -19,15 +17,14 @@ from assent.errors import (
     MethodNotAllowed,
     Unavailable,
     Unreachable,
-    ValidationFailed,
 )
-from assent.ports.identity import Principal
 from assent.relay.a2a.call import SPOKEN, USUAL
 from assent.relay.a2a.cards import WELL_KNOWN
 from assent.relay.a2a.dialects import Dialect
 from assent.relay.a2a.problems import A2AProblem, RpcId, error_body, error_status
 from assent.relay.a2a.recognition import Unrecognised, recognise
 from assent.relay.agents.directory import Directory
+from assent.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, body_in_time, path_below
 from assent.relay.audit.bodies import LARGEST_BODY
 from assent.relay.audit.communication import Communication, Told
 from assent.relay.audit.trail import Trail
@@ -40,15 +37,9 @@ LONGEST_QUERY = 4096
 CARD_FRESH_S = 60
 CUT_OFF = "The call could not be carried to its end."
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 Header = tuple[bytes, bytes]
 Reply = tuple[int, list[Header], bytes]
 """Status, headers and body."""
-ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
-Authenticate = Callable[[Scope], Awaitable[Principal]]
 
 # All that passes of a caller's headers: nobody can list every header that might be a credential.
 FORWARDED = frozenset(
@@ -95,7 +86,7 @@ class RelayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; what is refused before it is a call is raised for the server to tell."""
-        agent_id, slash, below = _below(scope).partition("/")
+        agent_id, slash, below = path_below(scope, PREFIX).partition("/")
         if slash + below in WELL_KNOWN:
             agent, by_anyone = await self._readable(scope, agent_id)
             await self._card(scope, send, agent, by_anyone=by_anyone)
@@ -113,7 +104,7 @@ class RelayApp:
 
         Raises as a call of this app does.
         """
-        agent_id, slash, below = _below(scope).partition("/")
+        agent_id, slash, below = path_below(scope, PREFIX).partition("/")
         if slash + below in WELL_KNOWN:
             return None
         arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
@@ -134,7 +125,8 @@ class RelayApp:
         correlation_id = _correlation(sent)
         body = getattr(receive, "body", None)
         if not isinstance(body, bytes) or len(body) > self._calls.limits.max_message_bytes:
-            body = await self._body(scope, receive)  # it is not there yet, so that somebody watches the time
+            # It is not there yet, so that somebody watches the time.
+            body = await body_in_time(self._read_body, scope, receive, self._calls.limits, noun="request")
         try:
             return _way(scope, path, sent, body, subscription, correlation_id), correlation_id
         except Unrecognised as refusal:
@@ -227,14 +219,6 @@ class RelayApp:
         with suppress(Unavailable):
             self._write_down(way, began, stream, answer, failed)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        limits = self._calls.limits
-        try:
-            async with asyncio.timeout(limits.read_for.total_seconds()):
-                return await self._read_body(scope, receive, limits.max_message_bytes)
-        except TimeoutError:
-            raise ValidationFailed("The request did not arrive in time.") from None
-
     async def _subscription(self, scope: Scope, agent_id: str) -> Subscription:
         principal = await self._authenticate(scope)
         if principal.name is None:
@@ -305,13 +289,6 @@ class _Stream:
 
     async def end(self) -> None:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _below(scope: Scope) -> str:
-    """The path below the relay's own, wherever the server is mounted."""
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    return (path[len(root) :] if root and path.startswith(root) else path)[len(PREFIX) :]
 
 
 def _way(

@@ -1,7 +1,7 @@
 """Streams on their way back: event by event as they come, no faster than the caller takes them in."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from yarl import URL
@@ -14,6 +14,7 @@ from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.agents.http import Response
 from assent.relay.agents.patience import Patience
 from assent.relay.agents.upstream import EVENTS_TYPE, NETWORK, explained, kind_of, next_piece
+from assent.relay.asgi import Receive
 from assent.relay.tasks.own import may_ask
 from assent.relay.tasks.reasons import Timeout, as_metadata
 from assent.relay.tasks.taskbook import Entry
@@ -21,7 +22,6 @@ from assent.relay.traffic.calls import Calls
 from assent.relay.traffic.way import Answer, Taken, Way
 from assent.relay.traffic.withholding import Outcome, WithheldStream
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a piece of the stream; the first one begins it."""
 SOON_S = 0.05
