@@ -8,6 +8,7 @@ import pytest
 
 from assent.cases.commands import Expire
 from assent.cases.events import broken_link
+from assent.desk.limits import Limits
 from assent.desk.sweep import BATCH
 from assent.errors import CaseNotFound, Unavailable
 from assent.ports.store import Commitment
@@ -187,6 +188,46 @@ async def test_after_its_retention_a_case_is_gone_and_its_chain_still_holds(
     deliveries = await kit.store.deliveries()
     assert b"private" not in msgspec.json.encode([bare, events, deliveries, await kit.store.draft(opened.id)])
     assert await kit.sweep.next_at() is None
+
+
+def with_retention(kit: DeskForTests, keep_for: timedelta) -> DeskForTests:
+    """A server that starts later on the same store, with another setting."""
+    return desk_for_tests(store=kit.store, clock=kit.clock, limits=Limits(keep_for=keep_for))
+
+
+async def test_a_longer_retention_keeps_closed_cases_and_holds_up_nothing_else(kit: DeskForTests) -> None:
+    closed = [await kit.open() for _ in range(BATCH + 1)]
+    for opened in closed:
+        await kit.human(opened).answer("approve")
+    longer = with_retention(kit, 2 * kit.desk.limits.keep_for)
+    waiting = await longer.open(timeout="1h")
+    kit.clock.advance(kit.desk.limits.keep_for)
+    await longer.sweep.once()
+    assert (await longer.poll(waiting.id))["status"] == "expired"
+    assert (await longer.poll(closed[0].id))["status"] == "completed"
+    assert await longer.sweep.next_at() == kit.clock() + kit.desk.limits.keep_for
+    kit.clock.advance(kit.desk.limits.keep_for)
+    assert await longer.sweep.once() == BATCH + 1
+    with pytest.raises(CaseNotFound):
+        await longer.poll(closed[0].id)
+
+
+async def test_a_shorter_retention_counts_for_what_is_closed_already(kit: DeskForTests) -> None:
+    old = [await kit.open() for _ in range(BATCH + 1)]
+    for opened in old:
+        await kit.human(opened).answer("approve")
+    kit.clock.advance(HOUR)
+    late = await kit.open()
+    await kit.human(late).answer("approve")
+    live = await kit.open(timeout="7d")
+    shorter = with_retention(kit, timedelta(days=1))
+    kit.clock.advance(timedelta(days=1) - TICK)
+    assert await shorter.sweep.catch_up() == BATCH + 1
+    assert await shorter.sweep.catch_up() == 0
+    with pytest.raises(CaseNotFound):
+        await shorter.poll(old[0].id)
+    assert (await shorter.poll(late.id))["status"] == "completed"
+    assert (await shorter.poll(live.id))["status"] == "pending"
 
 
 async def test_an_erased_round_keeps_its_place_in_the_chain(kit: DeskForTests) -> None:

@@ -29,10 +29,18 @@ class Round(Protocol):
         ...
 
 
+class Sweeping(Round, Protocol):
+    """The rounds that act for the clock."""
+
+    async def catch_up(self) -> int:
+        """Do what no due moment tells of."""
+        ...
+
+
 class Clockwork:
     """Keeps time-driven work going; a round that fails is logged and tried again."""
 
-    def __init__(self, *, desk: ReviewDesk, sweep: Round, outbox: Round, streams: EventStreams) -> None:
+    def __init__(self, *, desk: ReviewDesk, sweep: Sweeping, outbox: Round, streams: EventStreams) -> None:
         self._desk = desk
         self._sweep = sweep
         self._outbox = outbox
@@ -87,6 +95,9 @@ class Clockwork:
         while True:
             try:
                 await self._desk.store.purge(self._desk.now())
+                await self._sweep.catch_up()
             except AssentError as error:
-                log.warning("old replays could not be removed: %s", error.message)
+                log.warning("what is over could not be removed: %s", error.message)
+            except Exception:
+                log.exception("what is over could not be removed")
             await asyncio.sleep(PURGE_EVERY.total_seconds())
