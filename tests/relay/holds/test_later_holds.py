@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from a2a.types.a2a_pb2 import Task, TaskState
+from a2a.utils.errors import UnsupportedOperationError
 
 from assent.ports.relay_store import HoldFilter
 from tests.relay.a2a.sdk_agent import SdkAgent
@@ -15,6 +16,7 @@ from tests.relay.holds.holding import (
     done,
     errand,
     holding_server,
+    pending,
     reason,
     settled,
     task_of,
@@ -116,6 +118,20 @@ def test_a_held_reply_to_an_agents_question_goes_to_its_task(
             answered = await done(made, task.id)
             assert (answered.id, answered.context_id) == (task.id, task.context_id)
             assert texts(answered)[0] == "one tulip 0"
+
+    asyncio.run(run())
+
+
+def test_of_several_replies_at_once_one_waits_and_the_others_are_told_so(hasty: RunningServer) -> None:
+    async def run() -> None:
+        async with errand(hasty, agent="frank") as made:
+            [asked] = await made.send("ask")
+            named = {"task_id": asked.task.id, "context_id": asked.task.context_id}
+            replies = [made.send(f"{number} tulips", **named) for number in range(4)]
+            told = await asyncio.gather(*replies, return_exceptions=True)
+            refused = [one for one in told if isinstance(one, UnsupportedOperationError)]
+            assert len(refused) == 3
+            assert pending(hasty, asked.task.id).task_id == asked.task.id
 
     asyncio.run(run())
 

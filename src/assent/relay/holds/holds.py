@@ -33,8 +33,8 @@ from assent.relay.holds.asking import (
 from assent.relay.holds.backlog import Backlog, BacklogFull
 from assent.relay.holds.body import DetectionSource
 from assent.relay.holds.envelope import freeze_call, freeze_reply
-from assent.relay.holds.places import Places, task_of
-from assent.relay.holds.taking import Taking
+from assent.relay.holds.places import Places, task_of, waits_or_ended
+from assent.relay.holds.taking import ATTEMPTS, Taking
 from assent.relay.judging.inspection import Answered, Exchange, Refused
 from assent.relay.membership.registry import Subscription
 from assent.relay.policies.evaluation import Evaluation
@@ -45,7 +45,6 @@ from assent.relay.tasks.faces import face_of
 from assent.relay.tasks.reasons import as_metadata
 from assent.relay.tasks.taskbook import Entry, Mask, TaskBook, row_of
 
-ATTEMPTS = 16
 REQUESTS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
 CANNOT_WAIT = "This needs a person's approval, which it cannot wait for."
 
@@ -202,6 +201,8 @@ class Holds:
             if known is not None and known.id != exchange.task_id:
                 held = await self.face(subscription, known.id)
                 if held is not None:  # by what came a moment before
+                    if not taking.is_held_by(held, secret):
+                        raise waits_or_ended(held)
                     return self._answered(exchange, held)
             for count in range(ATTEMPTS):
                 hold_id, entry = taking.names(secret, count)

@@ -44,7 +44,7 @@ class Places:
         if entry is None or entry.owner != subscription.source.name:
             raise A2AProblem("task_not_found", NO_SUCH_TASK)
         if entry.mask is not None or entry.ending is not None:
-            raise A2AProblem("unsupported", WAITS if entry.ending is None else ENDED)
+            raise waits_or_ended(entry)
         return Place(entry=entry, context_id=entry.context_id or call.context_id)
 
     async def of_reply(self, exchange: Exchange, noted: A2AReply) -> Place:
@@ -70,6 +70,11 @@ class Places:
         if entry is None or entry.shown_as is None:
             return entry
         return await self._book.find(tenant, agent, "task", entry.shown_as)
+
+
+def waits_or_ended(entry: Entry) -> A2AProblem:
+    """Why nothing more can be said on a task that the relay speaks for."""
+    return A2AProblem("unsupported", WAITS if entry.ending is None else ENDED)
 
 
 def task_of(call: A2ACall) -> str | None:

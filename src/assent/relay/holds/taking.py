@@ -28,6 +28,8 @@ from assent.relay.tasks.taskbook import Entry
 
 MOST_TEXTS = 2_000
 """So many texts of one message are remembered as approved."""
+ATTEMPTS = 16
+"""So often the same message may be held, one time after the other."""
 
 
 class Taking(Struct, frozen=True, kw_only=True):
@@ -78,6 +80,13 @@ class Taking(Struct, frozen=True, kw_only=True):
             context_id=self.place.context_id or _minted(secret, "context", *parts),
         )
         return hold_id, entry
+
+    def is_held_by(self, entry: Entry, secret: str) -> bool:
+        """Whether its task waits for this very message; answers all tell of the task as it stands."""
+        if self.reply is not None:
+            return True
+        own = (self.names(secret, count)[0] for count in range(ATTEMPTS))
+        return entry.mask is not None and entry.mask.hold_id in own
 
     def row(self, hold_id: str, case_id: str, entry: Entry, metadata: Json, now: datetime) -> HoldRow:
         """The hold as it is written."""
