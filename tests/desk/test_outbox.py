@@ -177,7 +177,8 @@ async def test_a_delivery_that_nobody_can_make_fails_by_name(kit: DeskForTests) 
 async def test_a_secret_that_cannot_sign_fails_its_delivery_alone(kit: DeskForTests) -> None:
     await answered(kit)
     await answered(kit, SLOW)
-    await kit.store.save_endpoint(replace(await endpoint(kit), secret="whsec_broken"))
+    known = await endpoint(kit)
+    await kit.store.save_endpoint(replace(known, secret="whsec_broken"), after=known)
     assert await kit.outbox.once() == 2
     assert {one.target: one.state for one in await kit.store.deliveries()} == {
         URL: "failed",
@@ -287,7 +288,7 @@ async def test_rotation_signs_twice_and_then_with_the_new_secret_alone(kit: Desk
     await answered(kit)
     old = await endpoint(kit)
     new = rotated(old, now=kit.clock(), overlap_for=timedelta(hours=24))
-    await kit.store.save_endpoint(new)
+    await kit.store.save_endpoint(new, after=old)
     await kit.outbox.once()
     (during,) = kit.courier.requests
     for secret in (old.secret, new.secret):

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,15 @@ def test_while_a_secret_is_rotated_both_sign(
     server.press(server.open(client, callback_url=url, **BOTH), "confirm")
     _, after = receiver.wait("/rotated", 2)
     assert after.headers["webhook-signature"] == standard_signatures(after, [new])
+
+
+def test_whoever_registers_an_address_at_once_with_others_is_told_the_secret_that_signs(
+    client: httpx.Client, receiver: CallbackReceiver
+) -> None:
+    url = f"{receiver.url}/many-workers"
+    with ThreadPoolExecutor(8) as workers:
+        replies = list(workers.map(lambda _: client.post("/v1/callbacks", json={"url": url}), range(8)))
+    assert {tuple(reply.json()["secrets"]) for reply in replies} == {tuple(secrets_of(client, url))}
 
 
 def test_a_redirect_is_not_followed(

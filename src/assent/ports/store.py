@@ -224,8 +224,8 @@ class OutboxStore(Protocol):
         """All endpoints of an owner."""
         ...
 
-    async def save_endpoint(self, endpoint: Endpoint) -> None:
-        """Write an endpoint, new or changed."""
+    async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
+        """Write an endpoint, new or changed `after` this one; raises CaseConflict if that is not there."""
         ...
 
 

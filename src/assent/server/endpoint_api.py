@@ -1,5 +1,6 @@
 """The callbacks API: which addresses receive callbacks, with their secrets, for the owner alone."""
 
+from contextlib import suppress
 from typing import Annotated, get_args
 
 import msgspec
@@ -10,12 +11,14 @@ from assent.desk import minting
 from assent.desk.draft import CallbackUrl
 from assent.desk.outbox import active_secrets, rotated
 from assent.desk.review_desk import ReviewDesk
-from assent.errors import ValidationFailed
+from assent.errors import CaseConflict, Unavailable, ValidationFailed
 from assent.ports.identity import Principal
 from assent.ports.store import Delivery, DeliveryState, Endpoint
 from assent.protocol.moment import Moment
 from assent.server.case_api import id_of, page_limit, require_caller
 from assent.server.wire import decode
+
+ATTEMPTS = 16
 
 
 class EndpointRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,16 +87,24 @@ class EndpointApi:
         require_caller(principal, "cases:write")
         request = decode(_decoder, body)
         await self._desk.require_callable(request.url)
-        owner, now = principal.name or "", self._desk.now()
-        endpoint = await self._desk.store.endpoint(owner, request.url) or Endpoint(
+        for _ in range(ATTEMPTS):
+            with suppress(CaseConflict):  # another registered, rotated or lost it: look again
+                return self._view(await self._saved(request, principal.name or ""))
+        raise Unavailable()
+
+    async def _saved(self, request: EndpointRequest, owner: str) -> Endpoint:
+        now = self._desk.now()
+        known = await self._desk.store.endpoint(owner, request.url)
+        endpoint = known or Endpoint(
             owner=owner, url=request.url, secret=minting.callback_secret(), created_at=now
         )
         if request.rotate:
             endpoint = rotated(endpoint, now=now, overlap_for=self._desk.limits.rotation_for)
         if request.enable:
             endpoint = replace(endpoint, disabled_at=None)
-        await self._desk.store.save_endpoint(endpoint)
-        return self._view(endpoint)
+        if endpoint != known:
+            await self._desk.store.save_endpoint(endpoint, after=known)
+        return endpoint
 
     async def deliveries(self, query: dict[str, str], principal: Principal) -> DeliveryList:
         """The delivery log of the caller's cases."""

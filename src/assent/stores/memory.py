@@ -179,7 +179,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         endpoint = self._endpoints.get((delivery.owner, delivery.target))
         if disable_endpoint and endpoint is not None and endpoint.disabled_at is None:
             disabled_at = delivery.settled_at or delivery.created_at
-            await self.save_endpoint(replace(endpoint, disabled_at=disabled_at))
+            await self.save_endpoint(replace(endpoint, disabled_at=disabled_at), after=endpoint)
 
     async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
         """Owe a delivery anew, whatever became of it; None if it is unknown or its content was erased."""
@@ -230,9 +230,11 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         owned = [endpoint for endpoint in self._endpoints.values() if endpoint.owner == owner]
         return sorted(owned, key=lambda endpoint: (endpoint.created_at, endpoint.url))
 
-    async def save_endpoint(self, endpoint: Endpoint) -> None:
-        """Write an endpoint, new or changed."""
+    async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
+        """Write an endpoint, new or changed `after` this one; raises CaseConflict if that is not there."""
         self._check_open()
+        if self._endpoints.get((endpoint.owner, endpoint.url)) != after:
+            raise CaseConflict
         self._endpoints[endpoint.owner, endpoint.url] = endpoint
 
     async def api_key(self, digest: str) -> ApiKey | None:

@@ -13,6 +13,7 @@ from assent.stores.sqlite.reader import Reader
 from assent.stores.sqlite.rows import Params, micros, moment
 from assent.stores.sqlite.writer import Writer
 
+INSERT_ENDPOINT = QUERIES["insert_endpoint"]
 INSERT_NOTICE = QUERIES["insert_notice"]
 LEASE_DELIVERIES = QUERIES["lease_deliveries"]
 REQUEUE_DELIVERY = QUERIES["requeue_delivery"]
@@ -20,7 +21,7 @@ SELECT_DELIVERIES = QUERIES["select_deliveries"]
 SELECT_NEXT_DELIVERY_AT = QUERIES["select_next_delivery_at"]
 SELECT_ENDPOINT = QUERIES["select_endpoint"]
 SELECT_ENDPOINTS = QUERIES["select_endpoints"]
-UPSERT_ENDPOINT = QUERIES["upsert_endpoint"]
+UPDATE_ENDPOINT = QUERIES["update_endpoint"]
 
 # Only what is asked for enters the query, and states as literals, so that each combination finds its index.
 _OF_ID = "deliveries.id = ?"
@@ -100,6 +101,11 @@ class SqliteOutboxStore:
         """All endpoints of an owner."""
         return [rows.endpoint_from(row) for row in self._reader.rows(SELECT_ENDPOINTS, (owner,))]
 
-    async def save_endpoint(self, endpoint: Endpoint) -> None:
-        """Write an endpoint, new or changed."""
-        await self._writer.submit(single(UPSERT_ENDPOINT, rows.endpoint_row(endpoint)))
+    async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
+        """Write an endpoint, new or changed `after` this one; raises CaseConflict if that is not there."""
+        row = rows.endpoint_row(endpoint)
+        if after is None:
+            await self._writer.submit(single(INSERT_ENDPOINT, row, guarded=True))
+        else:
+            known = (after.secret, micros(after.disabled_at))
+            await self._writer.submit(single(UPDATE_ENDPOINT, (*row[:-1], *known), guarded=True))

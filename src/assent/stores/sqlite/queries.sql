@@ -195,12 +195,9 @@ SELECT min(next_at) FROM deliveries WHERE state = 'waiting'
 INSERT INTO endpoints (owner, url, secret, previous_secret, previous_until, disabled_at, created_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (owner, url) DO NOTHING
 
--- name: upsert_endpoint
-INSERT INTO endpoints (owner, url, secret, previous_secret, previous_until, disabled_at, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-ON CONFLICT (owner, url) DO UPDATE SET
-  secret = excluded.secret, previous_secret = excluded.previous_secret, previous_until = excluded.previous_until,
-  disabled_at = excluded.disabled_at
+-- name: update_endpoint
+UPDATE endpoints SET secret = ?3, previous_secret = ?4, previous_until = ?5, disabled_at = ?6
+WHERE owner = ?1 AND url = ?2 AND secret = ?7 AND disabled_at IS ?8
 
 -- name: disable_endpoint
 UPDATE endpoints SET disabled_at = ?3 WHERE owner = ?1 AND url = ?2 AND disabled_at IS NULL

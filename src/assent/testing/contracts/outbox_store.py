@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from assent.errors import CaseConflict
 from assent.ports.store import KEEP_NOTICES_FOR, Delivery, Store
 from assent.testing.clock import DAYBREAK
 from assent.testing.contracts.case_store import opened
@@ -148,10 +149,22 @@ class OutboxStoreContract:
         assert await store.endpoint("acme", url) is None
         first = sample_endpoint(url)
         rotated = replace(first, secret="whsec_next", previous_secret=first.secret, previous_until=DAYBREAK)  # noqa: S106
-        for endpoint in (first, rotated):
-            await store.save_endpoint(endpoint)
+        for endpoint, before in ((first, None), (rotated, first)):
+            await store.save_endpoint(endpoint, after=before)
             assert await store.endpoint("acme", url) == endpoint
         assert await store.endpoint("umbrella", url) is None
+
+    async def test_an_endpoint_changes_only_after_the_one_that_is_there(self, store: Store) -> None:
+        first = sample_endpoint()
+        await store.save_endpoint(first)
+        rotated = replace(first, secret="whsec_next")  # noqa: S106
+        disabled = replace(first, disabled_at=DAYBREAK)
+        for stale in (None, rotated, disabled, sample_endpoint(owner="umbrella", secret="whsec_other")):  # noqa: S106
+            with pytest.raises(CaseConflict):
+                await store.save_endpoint(rotated, after=stale)
+        assert await store.endpoint("acme", first.url) == first
+        await store.save_endpoint(disabled, after=first)
+        assert await store.endpoint("acme", first.url) == disabled
 
     async def test_an_owner_sees_their_own_endpoints(self, store: Store) -> None:
         urls = ["https://b.example/", "https://a.example/"]
