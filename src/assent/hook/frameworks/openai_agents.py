@@ -22,7 +22,6 @@ from agents import (
     Runner,
     RunState,
     Tool,
-    UserError,
 )
 from agents.result import RunResultBase
 from agents.tool_context import ToolContext
@@ -30,22 +29,32 @@ from openai.types.responses import ResponseFunctionToolCall
 from pydantic import TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
-from assent.errors import HookError, InvalidFeedback
-from assent.hook.calls import Arguments, ToolCall, read_arguments
-from assent.hook.feedback import FeedbackResult
+from assent.errors import HookError
+from assent.hook.calls import Arguments, ToolCall
+from assent.hook.frameworks.openai_agents_wire import (
+    arguments_of,
+    asked_for,
+    decide,
+    end,
+    ours_unwrapped,
+    taking_over,
+    text_of,
+)
 from assent.hook.frameworks.runs import Runs, Taking
 from assent.hook.frameworks.steps import Came, Flow
-from assent.hook.frameworks.threads import Ended, Held, is_alone, refused, to_run
+from assent.hook.frameworks.threads import Ended, Held, is_alone, to_run
 from assent.hook.interruption import InterruptionMetadata
-from assent.hook.outcomes import as_text
 from assent.hook.policy import Gate, ToolConfig
 
 T = TypeVar("T")
 NATIVE = Gate(description="", config=ToolConfig(allowed_decisions=("approve", "reject")))
 """A tool of the SDK that asks for approval by itself; its calls cannot be edited."""
+NOT_GATED = "The calls of {} wait for a person, but it is not behind the gate."
 OWN = Gate(description="", config=ToolConfig())
 UNREADABLE = "This call was not run: its arguments are not a JSON object."
 UNDECIDED = "This call was not run: no decision of a person is kept for it."
+HISTORIES = ("session", "conversation_id", "previous_response_id")
+"""Options with which the SDK knows what was said before."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +79,17 @@ class _Run:
 
     turn: str = ""
     decided: InterruptionMetadata | None = None
+    asked: Mapping[str, ToolCall] = field(default_factory=dict)
+    """The calls that were decided, as they were asked for."""
     judged: dict[str, Gate | None] = field(default_factory=dict)
+    """By the whole call: agents inside have calls of their own, which may bear the same ids."""
     waits: set[str] = field(default_factory=set)
+
+    def to_run(self, asked: ToolCall) -> ToolCall | str | None:
+        """As `threads.to_run`; what was decided on another call of the same id is no decision on this one."""
+        if self.decided is None or self.asked.get(asked.id) != asked:
+            return None
+        return to_run(self.decided, asked.id)
 
 
 _current: ContextVar[_Run | None] = ContextVar("assent_run", default=None)
@@ -108,7 +126,7 @@ class Approval(Runs[Agent[Any], Outcome]):
                     return result
                 calls, gates = _sort(state, run)
                 paused = to_json({"messages": result.to_input_list(), "run": state.to_json()}).decode()
-                pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result.last_agent))
+                pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
                     return interruption
@@ -118,20 +136,23 @@ class Approval(Runs[Agent[Any], Outcome]):
             raise
 
     async def _run(self, agent: Agent[Any], options: dict[str, Any], step: Any) -> RunResultBase:
-        _current.set(step[0])
         given, options = await self._given(agent, options, *step)
-        with _ours_unwrapped():
+        with ours_unwrapped(), _known(step[0]):
             return await Runner.run(agent, given, **options)
 
     async def _events(
         self, agent: Agent[Any], options: dict[str, Any], step: Any
     ) -> AsyncGenerator[Any, None]:
-        _current.set(step[0])
         given, options = await self._given(agent, options, *step)
-        result = Runner.run_streamed(agent, given, **options)
-        with _ours_unwrapped():
-            async for event in result.stream_events():
-                yield event
+        with _known(step[0]):
+            result = Runner.run_streamed(agent, given, **options)
+        events: Any = result.stream_events()
+        try:
+            with ours_unwrapped():
+                async for event in events:
+                    yield event
+        finally:
+            await end(result, events)
         yield Came(result)
 
     async def _given(
@@ -143,11 +164,12 @@ class Approval(Runs[Agent[Any], Outcome]):
             return stands, options
         kept = json.loads(stands.state or "{}")
         if stands.interruption is None:
-            return [*kept.get("messages", ()), {"role": "user", "content": prompt}], options
+            before = () if any(map(options.get, HISTORIES)) else kept.get("messages", ())
+            return [*before, {"role": "user", "content": prompt}], options
         context = options.pop("context", None)
         override = None if context is None else RunContextWrapper(context)
         state = await RunState.from_json(agent, kept["run"], context_override=override)
-        _decide(state, stands.interruption)
+        run.asked = decide(state, stands.interruption)
         for message in stands.messages:
             state.add_input(message)
         return state, options
@@ -185,19 +207,19 @@ class _Gated:
         self, run: _Run, call: ToolCall, agent: Any, context: RunContextWrapper[Any]
     ) -> Gate | None:
         """How the call is judged, once; a tool that asks by itself is asked too."""
-        if call.id not in run.judged:
+        if (key := _key(call)) not in run.judged:
             gate = self.approval.judge(call, agent, context)
             own = self.tool.needs_approval
             if gate is None and own is not False:
                 asks = own if isinstance(own, bool) else await own(context, call.arguments, call.id)
                 gate = OWN if asks else None
-            run.judged[call.id] = gate
-        return run.judged[call.id]
+            run.judged[key] = gate
+        return run.judged[key]
 
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
         run = _current.get() or _Run()
-        asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=_arguments(given) or {})
-        if run.decided is None or (ran := to_run(run.decided, asked.id)) is None:
+        asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=arguments_of(given) or {})
+        if run.decided is None or (ran := run.to_run(asked)) is None:
             if asked.id in run.waits or await self.judged(run, asked, context.agent, context) is not None:
                 return UNDECIDED
             return await self.tool.on_invoke_tool(context, given)
@@ -208,12 +230,14 @@ class _Gated:
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
         runs = partial(self._run, context, asked, ran, given)
         alone = is_alone(run.decided)
-        return await self.approval.threads.once(run.turn, asked, ran, runs, _text, alone=alone)
+        return await self.approval.threads.once(run.turn, asked, ran, runs, text_of, alone=alone)
 
     async def _run(self, context: ToolContext[Any], asked: ToolCall, ran: ToolCall, given: str) -> Any:
         if ran == asked:
             return await self.tool.on_invoke_tool(context, given)
-        tool = self.tool if ran.name == asked.name else _tools(context.agent)[ran.name]
+        tool = self.tool if ran.name == asked.name else _tools(context.agent).get(ran.name)
+        if tool is None:
+            return f"There is no tool {ran.name} any more; nothing was run."
         edited = copy.copy(context)
         edited.tool_name, edited.tool_arguments = ran.name, json.dumps(ran.arguments)
         return await tool.on_invoke_tool(edited, edited.tool_arguments)
@@ -235,17 +259,17 @@ class _Watch(RunHooks[Any]):
         self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse
     ) -> None:
         """Judge a turn as a whole: calls that need nobody wait with those that do."""
-        run, turn = _current.get() or _Run(), []
+        run, turn, waits = _current.get() or _Run(), [], False
         stand_ins = {tool.name: tool.on_invoke_tool for tool in agent.tools if isinstance(tool, FunctionTool)}
         for item in response.output:
             if not isinstance(item, ResponseFunctionToolCall):
                 continue
-            stand_in, arguments = stand_ins.get(item.name), _arguments(item.arguments)
+            stand_in, arguments = stand_ins.get(item.name), arguments_of(item.arguments)
             if isinstance(stand_in, _Gated) and arguments is not None:
                 call = ToolCall(id=item.call_id, name=item.name, arguments=arguments)
                 turn.append(call.id)
-                await stand_in.judged(run, call, agent, context)
-        if any(run.judged[call_id] for call_id in turn):
+                waits |= await stand_in.judged(run, call, agent, context) is not None
+        if waits:
             run.waits.update(turn)
         await self._own.on_llm_end(context, agent, response)
 
@@ -254,60 +278,76 @@ class _Watch(RunHooks[Any]):
         if not isinstance(getattr(tool, "on_invoke_tool", None), _Gated):
             run = _current.get() or _Run()
             call_id = getattr(context, "tool_call_id", "")
-            arguments = _arguments(getattr(context, "tool_arguments", None)) or {}
+            arguments = arguments_of(getattr(context, "tool_arguments", None)) or {}
             call = ToolCall(id=call_id, name=tool.name, arguments=arguments)
-            asked = run.decided is not None and isinstance(to_run(run.decided, call_id), ToolCall)
+            asked = isinstance(run.to_run(call), ToolCall)
             if not asked and self._approval.judge(call, agent, context) is not None:
-                raise HookError(f"The calls of {tool.name} wait for a person, but it is not behind the gate.")
+                raise HookError(NOT_GATED.format(tool.name))
+        inside = getattr(tool, "_agent_instance", None)
+        if inside is not None:
+            await self._look_inside(inside, context, [agent])
         await self._own.on_tool_start(context, agent, tool)
+
+    async def _look_inside(
+        self, agent: Agent[Any], context: RunContextWrapper[Any], seen: list[Agent[Any]]
+    ) -> None:
+        """An agent inside a tool runs without hooks of ours: what may wait must be behind the gate."""
+        seen.append(agent)
+        tools = [*agent.tools, *(await agent.get_mcp_tools(context) if agent.mcp_servers else ())]
+        for tool in tools:
+            gated = isinstance(getattr(tool, "on_invoke_tool", None), _Gated)
+            if not gated and not self._approval.threads.never(tool.name):
+                raise HookError(NOT_GATED.format(tool.name))
+        ahead = [getattr(tool, "_agent_instance", None) for tool in tools]
+        ahead += [each if isinstance(each, Agent) else taking_over(each) for each in agent.handoffs]
+        for inner in ahead:
+            if inner is not None and not any(inner is known for known in seen):
+                await self._look_inside(inner, context, seen)
 
 
 @contextmanager
-def _ours_unwrapped() -> Iterator[None]:
-    """The SDK reports what a tool raised as its own error; what our gate raised is ours."""
+def _known(run: _Run) -> Iterator[None]:
+    """What is known of this run, for the tools that it calls; no other run in the same task may see it."""
+    before = _current.set(run)
     try:
         yield
-    except UserError as error:
-        if isinstance(error.__cause__, HookError):
-            raise error.__cause__ from None
-        raise
+    finally:
+        _current.reset(before)
 
 
 def _sort(state: RunState[Any], run: _Run) -> tuple[list[ToolCall], dict[str, Gate | None]]:
     """The calls that wait and how each was judged; what need not wait is decided in the state at once."""
-    calls, gates = [], {}
+    calls: list[ToolCall] = []
+    gates: dict[str, Gate | None] = {}
     for item in state.get_interruptions():
-        arguments = _arguments(item.arguments)
-        if arguments is None:
+        call = asked_for(item)
+        if call is None:
             state.reject(item, rejection_message=UNREADABLE)
             continue
-        calls.append(ToolCall(id=item.call_id or "", name=item.name or "", arguments=arguments))
-        gates[calls[-1].id] = run.judged.get(calls[-1].id, NATIVE)
+        gate = run.judged.get(_key(call), NATIVE)
+        if call.id not in gates:  # agents inside may name calls alike: one can be decided at a time
+            calls.append(call)
+            gates[call.id] = gate
+        elif NATIVE in (gate, gates[call.id]):
+            raise HookError(f"Two calls are named {call.id}, and what is said of one the SDK takes for both.")
     return calls, gates
 
 
 def _passed(state: RunState[Any], run: _Run) -> RunState[Any]:
     """Nobody needs to see these calls after all."""
+    passed: set[str] = set()
     for item in state.get_interruptions():
-        if _arguments(item.arguments) is not None:
-            run.judged[item.call_id or ""] = None
-            run.waits.discard(item.call_id or "")
+        call = asked_for(item)
+        if call is not None and call.id not in passed:
+            passed.add(call.id)
+            run.judged[_key(call)] = None
+            run.waits.discard(call.id)
             state.approve(item)
     return state
 
 
-def _decide(state: RunState[Any], decided: InterruptionMetadata) -> None:
-    """Tell the SDK; what is to be edited or answered is seen to when it invokes the tool."""
-    feedbacks = {feedback.id: feedback for feedback in decided.tool_feedbacks}
-    automatic = {call.id for call in decided.tools_automatically_approved}
-    for item in state.get_interruptions():
-        feedback = feedbacks.get(item.call_id or "")
-        if item.call_id in automatic:
-            state.approve(item)
-        elif feedback is not None and feedback.result is FeedbackResult.REJECTED:
-            state.reject(item, rejection_message=refused(feedback))
-        elif feedback is not None and feedback.result is not None:
-            state.approve(item)
+def _key(call: ToolCall) -> str:
+    return f"{call.id}/{call.name}/{json.dumps(call.arguments, sort_keys=True)}"
 
 
 def _tools(agent: Any) -> Mapping[str, FunctionTool]:
@@ -319,16 +359,11 @@ def _tools(agent: Any) -> Mapping[str, FunctionTool]:
     }
 
 
-def _schemas(agent: Any) -> dict[str, Mapping[str, Any] | None]:
-    return {name: tool.params_json_schema for name, tool in _tools(agent).items()}
-
-
-def _arguments(given: Any) -> Arguments | None:
-    try:
-        return read_arguments(given)
-    except InvalidFeedback:
-        return None
-
-
-def _text(result: Any) -> str:
-    return as_text(to_jsonable_python(result, fallback=str))
+def _schemas(result: RunResultBase) -> dict[str, Mapping[str, Any] | None]:
+    """What the tools take, of the agent that stands and of those inside it that wait."""
+    agents = [item.agent for item in result.interruptions]  # type: ignore[attr-defined]
+    return {
+        name: tool.params_json_schema
+        for agent in {id(each): each for each in (*agents, result.last_agent)}.values()
+        for name, tool in _tools(agent).items()
+    }

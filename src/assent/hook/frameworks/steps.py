@@ -3,7 +3,7 @@
 import asyncio
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -51,11 +51,12 @@ async def stream(
                 if callable(step):
                     value = await aside(step)
                 else:
-                    async for told in run(step):
-                        if isinstance(told, Came):
-                            value = told.result
-                        else:
-                            yield told
+                    async with aclosing(run(step)) as events:
+                        async for told in events:
+                            if isinstance(told, Came):
+                                value = told.result
+                            else:
+                                yield told
             except (Exception, asyncio.CancelledError) as error:
                 step = flow.throw(error)
             else:

@@ -105,6 +105,10 @@ class Threads:
                 return None
         return None
 
+    def never(self, tool: str) -> bool:
+        """Whether it is sure that no call of this tool is ever stopped."""
+        return all(type(hook) is HumanInTheLoopHook and hook.never(tool) for hook in self.hooks)
+
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """The calls of this thread that wait for a person, with the decisions so far."""
         standing = self._standing(thread_id)

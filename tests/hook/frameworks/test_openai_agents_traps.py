@@ -1,0 +1,269 @@
+"""The OpenAI Agents SDK with approval: agents inside agents, its own tools and histories, streams left."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    FunctionTool,
+    Handoff,
+    ModelResponse,
+    Runner,
+    ShellTool,
+    SQLiteSession,
+    Tool,
+    function_tool,
+    handoff,
+)
+from agents.testing import ScriptedModel, assistant_message, function_call
+from openai.types.responses import ResponseFunctionShellToolCall
+
+from assent.errors import HookError, InvalidFeedback
+from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver
+from assent.hook.frameworks.openai_agents import UNDECIDED, Approval
+from assent.testing.approvals import LAST_WORDS
+from tests.hook.frameworks.openai_agents_harness import QUIET
+
+BYE = [assistant_message(LAST_WORDS)]
+
+
+class Till:
+    """Tools that note what they did, and agents that use them."""
+
+    def __init__(self, hook: HumanInTheLoopHook | None = None) -> None:
+        self.did: list[str] = []
+        self.approval = Approval(hook or HumanInTheLoopHook({"pay": True}), saver=MemorySaver())
+
+    @property
+    def pay(self) -> Tool:
+        def pay(to: str) -> str:
+            """Pay somebody."""
+            self.did.append(f"paid {to}")
+            return self.did[-1]
+
+        return function_tool(pay)
+
+    @property
+    def look(self) -> Tool:
+        def look() -> str:
+            """Look into the till."""
+            self.did.append("looked")
+            return "7"
+
+        return function_tool(look)
+
+    def agent(self, *turns: Any, tools: list[Tool] | None = None, **named: Any) -> Agent[Any]:
+        gated = self.approval.gated(tools or [self.pay, self.look])
+        named = {"name": "agent", "tools": gated, **named}
+        return Agent(model=ScriptedModel([*turns, BYE, BYE]), **named)
+
+    def paying(self, to: str, call_id: str = "c0", **named: Any) -> Agent[Any]:
+        return self.agent([function_call("pay", {"to": to}, call_id=call_id)], **named)
+
+    def run(self, agent: Agent[Any], prompt: str = "Go.", **options: Any) -> Any:
+        return asyncio.run(
+            self.approval.run(agent, prompt, thread_id="t", **{"run_config": QUIET, **options})
+        )
+
+    def resume(self, agent: Agent[Any], feedback: Any, **options: Any) -> Any:
+        return asyncio.run(self.approval.resume(agent, "t", feedback, run_config=QUIET, **options))
+
+
+def inside(agent: Agent[Any], name: str = "helper") -> FunctionTool:
+    return agent.as_tool(name, "Ask another agent.", run_config=QUIET)
+
+
+def asks(name: str = "helper", call_id: str = "o1") -> Any:
+    return function_call(name, {"input": "pay"}, call_id=call_id)
+
+
+def test_a_call_of_an_agent_inside_does_not_pass_as_another_with_its_id() -> None:
+    till = Till()
+    looks = [function_call("look", {}, call_id="c0")]
+    outer = till.agent(looks, [asks()], tools=[till.look, inside(till.paying("Eve"))])
+    outcome = till.run(outer)
+    assert isinstance(outcome, InterruptionMetadata)
+    assert [waiting.arguments for waiting in outcome.undecided] == [{"to": "Eve"}]
+    assert till.did == ["looked"]
+
+
+def test_what_one_run_knew_of_a_call_opens_nothing_in_the_next() -> None:
+    till = Till()
+    looks = [function_call("look", {}, call_id="c0")]
+    agent = till.agent(looks, BYE, [function_call("pay", {"to": "Eve"}, call_id="c0")])
+
+    async def one_after_the_other() -> Any:
+        await till.approval.run(agent, "Go.", thread_id="t", run_config=QUIET)
+        return await Runner.run(agent, "And now?", run_config=QUIET)
+
+    assert [item.name for item in asyncio.run(one_after_the_other()).interruptions] == ["pay"]
+    assert till.did == ["looked"]
+
+
+def test_agents_inside_whose_calls_bear_the_same_id_leave_the_thread_answerable() -> None:
+    till = Till()
+    helpers: list[Tool] = [inside(till.paying("Ann"), "one"), inside(till.paying("Eve"), "two")]
+    outer = till.agent([asks("one", "o1"), asks("two", "o2")], tools=helpers)
+    outcome = till.run(outer)
+    assert [waiting.arguments for waiting in outcome.undecided] == [{"to": "Ann"}]
+    assert till.resume(outer, outcome.approve_all()).final_output == LAST_WORDS
+    assert till.did == ["paid Ann"]
+
+
+def test_the_sdks_own_approval_of_one_call_counts_for_no_other_of_its_id() -> None:
+    till = Till(HumanInTheLoopHook({"send": True}))
+
+    def paying(to: str) -> FunctionTool:
+        def pay(to: str) -> str:
+            """Pay somebody."""
+            till.did.append(to)
+            return to
+
+        asking = function_tool(needs_approval=True)(pay)
+        turn = [function_call("pay", {"to": to}, call_id="c0")]
+        return inside(Agent(name=to, model=ScriptedModel([turn, BYE]), tools=[asking]), f"pay_{to}")
+
+    outer = till.agent([asks("pay_Ann", "o1"), asks("pay_Eve", "o2")], tools=[paying("Ann"), paying("Eve")])
+    with pytest.raises(HookError, match="Two calls are named c0"):
+        till.run(outer)
+    assert till.did == []
+
+
+@pytest.mark.parametrize("way", ["tool", "tool of a tool", "handoff"])
+def test_a_tool_of_an_agent_inside_that_was_not_given_to_the_gate_does_not_slip_past_it(way: str) -> None:
+    till = Till()
+    open_agent = till.paying("Eve")
+    open_agent.tools = [till.pay]
+    if way == "tool of a tool":
+        open_agent = till.agent([asks()], tools=[inside(open_agent)])
+    elif way == "handoff":
+        takes_over: Handoff[Any, Any] = handoff(open_agent)
+        turn = [function_call("transfer_to_agent", {}, call_id="h")]
+        open_agent = till.agent(turn, name="desk", tools=[till.look], handoffs=[takes_over])
+    with pytest.raises(HookError, match="pay wait for a person, but it is not behind the gate"):
+        till.run(till.agent([asks()], tools=[inside(open_agent)]))
+    assert till.did == []
+
+
+def test_an_edit_of_a_call_of_an_agent_inside_is_checked_against_its_schema() -> None:
+    till = Till()
+    outer = till.agent([asks()], tools=[inside(till.paying("Eve"))])
+    outcome = till.run(outer)
+    with pytest.raises(InvalidFeedback, match="to"):
+        till.resume(outer, outcome.edit_tool("pay", {"amount": 7}))
+    assert till.resume(outer, outcome.edit_tool("pay", {"to": "Ann"})).final_output == LAST_WORDS
+    assert till.did == ["paid Ann"]
+
+
+def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
+    till = Till()
+    agent = till.paying("Eve")
+    outcome = till.run(agent)
+    answer = outcome.edit("c0", {}, name="look")
+    agent.tools = till.approval.gated([till.pay])
+    till.resume(agent, answer)
+    assert "There is no tool look any more" in str(till.approval.messages("t"))
+    assert till.did == []
+
+
+def test_a_shell_that_asks_for_approval_by_itself_is_asked_about() -> None:
+    till = Till()
+
+    def execute(request: Any) -> str:
+        till.did.append(request.data.action.commands[0])
+        return "done"
+
+    action = {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}
+    call = ResponseFunctionShellToolCall.model_validate(
+        {"type": "shell_call", "id": "s", "call_id": "s1", "status": "completed", "action": action}
+    )
+    agent = till.agent([call], tools=[ShellTool(executor=execute, needs_approval=True)])
+    outcome = till.run(agent)
+    assert isinstance(outcome, InterruptionMetadata)
+    [waiting] = outcome.undecided
+    assert waiting.name == "shell"
+    assert waiting.arguments["action"]["commands"] == ["ls"]
+    assert till.did == []
+    assert till.resume(agent, outcome.approve_all()).final_output == LAST_WORDS
+    assert till.did == ["ls"]
+
+
+class Remembering(ScriptedModel):
+    """Notes what it was given to read."""
+
+    read: list[list[Any]]
+
+    async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
+        self.read = [*getattr(self, "read", []), list(named["input"])]
+        return await super().get_response(*args, **named)
+
+
+def test_in_a_session_of_the_sdk_the_model_reads_everything_once() -> None:
+    till = Till()
+    agent = till.paying("Ann")
+    agent.model = model = Remembering([[function_call("pay", {"to": "Ann"}, call_id="c0")], BYE, BYE])
+    session = SQLiteSession("s")
+    till.resume(agent, till.run(agent, session=session).approve_all(), session=session)
+    till.run(agent, "And now?", session=session)
+    last = model.read[-1]
+    assert [item.get("content") for item in last if item.get("role") == "user"] == ["Go.", "And now?"]
+    kinds = [item.get("type") for item in last]
+    assert kinds.count("function_call") == kinds.count("function_call_output") == 1
+    session.close()
+
+
+@pytest.mark.parametrize("where", ["conversation_id", "previous_response_id"])
+def test_what_openai_remembers_is_not_sent_again(where: str) -> None:
+    till = Till()
+    agent = till.agent()
+    agent.model = model = Remembering([BYE, BYE])
+    till.run(agent)
+    till.run(agent, "And now?", **{where: "r1"})
+    assert [item["content"] for item in model.read[-1]] == ["And now?"]
+
+
+def test_a_run_whose_stream_is_left_goes_no_further() -> None:
+    till = Till()
+    agent = till.agent([function_call("wait", {}, call_id="w")], [function_call("look", {}, call_id="l")])
+
+    async def leave() -> list[str]:
+        may_go_on = asyncio.Event()
+
+        async def wait() -> str:
+            """Wait."""
+            await may_go_on.wait()
+            till.did.append("waited")
+            return "done"
+
+        agent.tools = till.approval.gated([function_tool(wait), till.look])
+        before = asyncio.all_tasks()
+        events = till.approval.stream(agent, "Go.", thread_id="t", run_config=QUIET)
+        async for event in events:
+            if getattr(event, "name", "") == "tool_called":
+                break
+        await events.aclose()
+        may_go_on.set()
+        assert asyncio.all_tasks() == before
+        return till.did
+
+    assert asyncio.run(leave()) == []
+
+
+def test_what_waits_under_an_id_that_is_used_twice_is_told_to_be_undecided() -> None:
+    till = Till()
+    second = till.paying("Eve")
+    second.model = model = Remembering([[function_call("pay", {"to": "Eve"}, call_id="c0")], BYE])
+    helpers: list[Tool] = [inside(till.paying("Ann"), "one"), inside(second, "two")]
+    outer = till.agent([asks("one", "o1"), asks("two", "o2")], tools=helpers)
+    till.resume(outer, till.run(outer).approve_all())
+    told = [item["output"] for item in model.read[-1] if item.get("type") == "function_call_output"]
+    assert told == [UNDECIDED]
+
+
+def test_nothing_of_an_agent_inside_that_needs_nobody_must_be_behind_the_gate() -> None:
+    till = Till()
+    looks = [function_call("look", {}, call_id="c0")]
+    helper = Agent(name="helper", model=ScriptedModel([looks, BYE]), tools=[till.look])
+    assert till.run(till.agent([asks()], tools=[inside(helper)])).final_output == LAST_WORDS
+    assert till.did == ["looked"]
