@@ -337,15 +337,20 @@ async def build(
     now: Clock = clock.now,
 ) -> Parts:
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
-    store = store or await SqliteStore.open(settings.db)
-    secret = await store.secret("sessions", minting.secret())
-    signer = None
-    if settings.signing != "none":
-        signer = await StoredSigner.open(store, algorithm=settings.signing, clock=now)
-    parts = Parts(settings, store, signer, secret, now)
-    parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
-    if await parts.wants_relay():
-        parts.add_relay()
+    kept = store or await SqliteStore.open(settings.db)
+    try:
+        secret = await kept.secret("sessions", minting.secret())
+        signer = None
+        if settings.signing != "none":
+            signer = await StoredSigner.open(kept, algorithm=settings.signing, clock=now)
+        parts = Parts(settings, kept, signer, secret, now)
+        parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
+        if await parts.wants_relay():
+            parts.add_relay()
+    except BaseException:
+        if store is None:  # whoever tries again opens it anew
+            await kept.aclose()
+        raise
     return parts
 
 

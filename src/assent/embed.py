@@ -90,16 +90,24 @@ class Assent:
             return self._parts
         async with self._lock:
             if self._parts is None or self._loop is not loop:
-                self._parts = await build(
-                    self.settings,
-                    store=self._store,
-                    authenticate=self._scoped() if self._authenticator else None,
-                    verifier=self._verifier,
-                    identify=self._identify if self._identifier else None,
-                )
-                self._loop = loop
-                await self._parts.start()
+                self._parts, self._loop = await self._started(), loop
         return self._parts
+
+    async def _started(self) -> Parts:
+        """The parts once all of them run: before, nobody would look at what passes the relay."""
+        parts = await build(
+            self.settings,
+            store=self._store,
+            authenticate=self._scoped() if self._authenticator else None,
+            verifier=self._verifier,
+            identify=self._identify if self._identifier else None,
+        )
+        try:
+            await parts.start()
+        except BaseException:
+            await parts.stop()
+            raise
+        return parts
 
     async def aclose(self) -> None:
         """Finish accepted writes, end streams, close the database."""

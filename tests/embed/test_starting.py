@@ -1,0 +1,71 @@
+"""An embedded server starts with its first request: whole, once, and again after it could not."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from assent import Assent
+from assent.errors import SettingsError, Unavailable
+from assent.ports.relay_store import Record, RecordKind
+from assent.stores.memory import MemoryStore
+from assent.stores.sqlite import SqliteStore
+
+pytestmark = pytest.mark.anyio
+
+
+class SlowToStart(MemoryStore):
+    """Takes its time with what the relay reads when it starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def records(self, kind: RecordKind, tenant: str | None = None) -> Sequence[Record]:
+        if kind != "agent":
+            self.asked.set()
+            await self.go_on.wait()
+        return await super().records(kind, tenant)
+
+
+async def test_nothing_is_served_before_the_relay_has_read_its_policies() -> None:
+    store = SlowToStart()
+    assent = Assent(base_url="http://127.0.0.1:8000", store=store, relay={"enabled": True})
+    first = asyncio.create_task(assent.parts())
+    await store.asked.wait()
+    second = asyncio.create_task(assent.parts())
+    await asyncio.sleep(0)
+    assert not second.done()
+    store.go_on.set()
+    assert await first is await second
+    await assent.aclose()
+
+
+class BrokenAtFirst(MemoryStore):
+    """Cannot be read while the relay starts."""
+
+    async def records(self, kind: RecordKind, tenant: str | None = None) -> Sequence[Record]:
+        if kind != "agent":
+            raise Unavailable
+        return await super().records(kind, tenant)
+
+
+async def test_what_could_not_start_serves_nobody() -> None:
+    assent = Assent(base_url="http://127.0.0.1:8000", store=BrokenAtFirst(), relay={"enabled": True})
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await assent.parts()
+
+
+async def test_what_could_not_be_built_leaves_nothing_open(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "cases.db")
+    await store.save_signing_keys([("damaged", "{}")])
+    await store.aclose()
+    before = threading.active_count()
+    assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+    for _ in range(3):
+        with pytest.raises(SettingsError):
+            await assent.parts()
+    assert threading.active_count() == before
