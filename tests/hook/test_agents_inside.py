@@ -9,6 +9,7 @@ import pytest
 
 from assent.errors import InvalidFeedback, ThreadBusy, Unavailable
 from assent.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
+from assent.hook.checkpoint import Checkpoint
 from assent.hook.ruling import Ruling
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
@@ -172,3 +173,98 @@ def test_a_call_inside_cannot_become_a_tool_of_the_agent_around_it() -> None:
     finished(house.chief.resume("t", waiting.edit("o/i", {"query": "SELECT 1"})))
     assert house.office.ran == [("execute_sql", "SELECT 1")]
     assert waiting.tool_feedbacks[0].allowed_decisions[0] is FeedbackResult.APPROVED
+
+
+def test_a_call_that_was_changed_into_an_agent_does_not_run_as_it_was_when_that_agent_asks() -> None:
+    office, hook = Office(), HumanInTheLoopHook({"execute_sql": True})
+    clerk = ReactAgent("clerk", Scripted([call("i", "execute_sql", query="q")], "ok"), office.tools, [hook])
+    model = Scripted([call("o", "execute_sql", query="DROP TABLE t")], "done")
+    chief = ReactAgent("chief", model, [clerk.as_tool(""), office.execute_sql], [hook])
+    asked = stopped(chief.invoke("go", thread_id="t"))
+    inside = stopped(chief.resume("t", asked.edit("o", {"task": "look first"}, name="clerk")))
+    assert [(each.id, each.path) for each in inside.tool_feedbacks] == [("o/i", ("clerk",))]
+    finished(chief.resume("t", inside.approve_all()))
+    assert office.ran == [("execute_sql", "q")]
+    assert 'it ran as clerk({"task": "look first"})' in model.results()[0]
+    assert [*chief.saver.threads("paused"), *chief.saver.threads("ready")] == ["t"]
+
+
+def test_a_call_inside_that_goes_by_the_id_of_a_call_outside_is_not_taken_for_it() -> None:
+    office = Office()
+    hook = HumanInTheLoopHook({"execute_sql": True})
+    one = ReactAgent("one", Scripted([call("b", "execute_sql", query="1")], "1"), office.tools, [hook])
+    two = ReactAgent("two", Scripted([call("c", "execute_sql", query="2")], "2"), office.tools, [hook])
+    model = Scripted([call("a", "one", task="x"), call("a/b", "two", task="x")], "done")
+    chief = ReactAgent("chief", model, [one.as_tool("1"), two.as_tool("2"), office.execute_sql])
+    first, second = stopped(chief.invoke("go", thread_id="t")).tool_feedbacks
+    assert first.id == "a/b"
+    finished(chief.resume("t", [first.approve(), second.reject("no")]))
+    assert office.ran == [("execute_sql", "1")]
+    assert model.results() == ["1", "2"]
+
+
+class FailsWhen(MemorySaver):
+    """Raises this instead of keeping a checkpoint, as long as the condition holds."""
+
+    def __init__(self, when: Callable[[Checkpoint], bool], error: type[BaseException]) -> None:
+        super().__init__()
+        self.when, self.error = when, error
+
+    def put(self, checkpoint: Checkpoint, **named: Any) -> None:
+        if self.when(checkpoint):
+            raise self.error
+        super().put(checkpoint, **named)
+
+
+def test_an_approval_that_is_passed_on_once_more_approves_no_other_call_of_its_id() -> None:
+    office, hook = Office(), HumanInTheLoopHook({"execute_sql": True})
+    typist = ReactAgent("typist", Scripted([call("x", "execute_sql", query="1")], "ok"), office.tools, [hook])
+    next_call = [call("g/x", "execute_sql", query="DROP TABLE t")]
+    clerk_model = Scripted([call("g", "typist", task="type")], next_call, "done")
+    clerk = ReactAgent("clerk", clerk_model, [typist.as_tool("Types."), office.execute_sql], [hook])
+    saver = FailsWhen(lambda kept: kept.agent == "chief" and kept.rev > 3, Unavailable)
+    chief = ReactAgent(
+        "chief", Scripted([call("o", "clerk", task="go")], "done"), [clerk.as_tool("")], saver=saver
+    )
+    waiting = stopped(chief.invoke("go", thread_id="t"))
+    with pytest.raises(Unavailable):
+        chief.resume("t", waiting.approve_all())
+    assert saver.threads("paused") == ["t/2/o"], "the clerk has asked, and the chief has not heard of it"
+    saver.when = lambda kept: False
+    _free(saver)
+    again = stopped(chief.resume("t"))
+    assert [each.arguments for each in again.undecided] == [{"query": "DROP TABLE t"}]
+    assert office.ran == [("execute_sql", "1")]
+
+
+def _free(saver: MemorySaver) -> None:
+    kept = saver.get("t")
+    assert kept is not None
+    saver.renew("t", kept.checkpoint.rev, lease_for=timedelta(minutes=-1))
+
+
+def test_the_way_to_a_call_names_agents_as_grants_know_them() -> None:
+    clerk_model = Scripted([call("i", "execute_sql", query="q")], "ok")
+    hook = HumanInTheLoopHook({"execute_sql": True})
+    clerk = ReactAgent("clerk", clerk_model, Office().tools, [hook])
+    model = Scripted([call("o", "help_me", task="x")], "done")
+    chief = ReactAgent("chief", model, [clerk.as_tool("Helps.", name="help_me")])
+    waiting = stopped(chief.invoke("go", thread_id="t"))
+    kept = chief.saver.get("t/2/o")
+    assert kept is not None
+    assert kept.checkpoint.agent == ">".join(["chief", *waiting.tool_feedbacks[0].path])
+
+
+def test_an_agent_inside_that_never_stopped_calling_does_not_hold_up_the_one_around_it() -> None:
+    office, saver = Office(), FailsWhen(lambda kept: False, KeyboardInterrupt)
+    clerk_model = Scripted(*[[call(f"i{turn}", "read_data")] for turn in range(3)])
+    clerk = ReactAgent("clerk", clerk_model, office.tools, max_turns=2)
+    model = Scripted([call("o", "clerk", task="x")], "done")
+    chief = ReactAgent("chief", model, [clerk.as_tool("")], saver=saver)
+    saver.when = lambda kept: kept.agent == "chief" and bool(saver.threads("ready"))
+    with pytest.raises(KeyboardInterrupt):
+        chief.invoke("go", thread_id="t")
+    saver.when = lambda kept: False
+    _free(saver)
+    assert finished(chief.resume("t")).text == "done"
+    assert "went on calling tools" in model.results()[0]

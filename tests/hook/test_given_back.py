@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver
+from assent.errors import ModelMisbehaved
+from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, tool
 from assent.hook.events import ToolAnswered
 from assent.hook.outcomes import UNKNOWN
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
@@ -97,3 +98,52 @@ def test_answers_given_one_by_one_survive_that_someone_else_answers_first() -> N
     waiting = stopped(agent.invoke("go", thread_id="t"))
     finished(agent.resume("t", (each.approve() for each in waiting.tool_feedbacks)))
     assert office.ran == [("execute_sql", "q")]
+
+
+def test_a_call_changed_into_a_tool_that_may_not_repeat_is_not_run_again_although_the_first_one_may() -> None:
+    ran: list[int] = []
+
+    @tool(repeatable=True)
+    def quote(amount: int) -> None:
+        """Say what it would cost."""
+
+    def pay(amount: int) -> None:
+        """Pay."""
+        ran.append(amount)
+        raise KeyboardInterrupt
+
+    model = Scripted([call("1", "quote", amount=1)], "done")
+    agent = ReactAgent("a", model, [quote, pay], [HumanInTheLoopHook({"*": True})])
+    asked = stopped(agent.invoke("go", thread_id="t"))
+    again = stopped(agent.resume("t", asked.edit("1", {"amount": 2}, name="pay")))
+    with pytest.raises(KeyboardInterrupt):
+        agent.resume("t", again.approve_all())
+    finished(agent.resume("t"))
+    assert ran == [2]
+    assert model.results() == [UNKNOWN]
+
+
+def test_an_answer_that_comes_again_brings_the_same_outcome_although_messages_were_queued() -> None:
+    model = Scripted([call("1", "execute_sql", query="q")], "did it", "that too", "and that")
+    hook = HumanInTheLoopHook({"execute_sql": True}, on_new_message="queue")
+    agent = ReactAgent("a", model, Office().tools, [hook])
+    approved = stopped(agent.invoke("go", thread_id="t")).approve_all()
+    agent.invoke("do that too", thread_id="t")
+    agent.invoke("and that", thread_id="t")
+    first = finished(agent.resume("t", approved))
+    assert first.text == "and that"
+    assert agent.resume("t", approved) == first
+
+
+def test_an_answer_of_which_nothing_came_is_not_said_to_be_worked_on() -> None:
+    model = Scripted(*[[call(str(turn), "execute_sql", query="q")] for turn in range(3)])
+    hook = HumanInTheLoopHook({"execute_sql": True})
+    agent = ReactAgent("a", model, Office().tools, [hook], max_turns=1)
+    approved = stopped(agent.invoke("go", thread_id="t")).approve_all()
+    again = stopped(agent.resume("t", approved)).reject_all()
+    agent = ReactAgent(
+        "a", lambda messages: {"tool_calls": [call("9", "nothing")]}, max_turns=1, saver=agent.saver
+    )
+    for _ in range(2):
+        with pytest.raises(ModelMisbehaved):
+            agent.resume("t", again)

@@ -33,6 +33,8 @@ class Checkpoint:
     """What the calls of this turn have answered so far."""
     tools: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The tools that an edit may lead to, where the one who answers does not know them: name -> schema."""
+    changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Calls that a person changed and that agents inside have stopped: call -> as it goes on."""
     queued: tuple[str, ...] = ()
     """Messages that came while the thread waited."""
     resumed: Mapping[str, int] = field(default_factory=dict)
@@ -107,5 +109,5 @@ _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
 _COLUMNS = frozenset({"thread_id", "rev", "stage", _READ})
 """Kept beside the text, or not at all."""
 _SEQUENCES = frozenset({"messages", "started", "queued"})
-_MAPPINGS = frozenset({"verdicts", "results", "tools", "resumed"})
+_MAPPINGS = frozenset({"verdicts", "results", "tools", "changed", "resumed"})
 _EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

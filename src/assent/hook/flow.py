@@ -35,27 +35,31 @@ from assent.hook.feedback import Verdict
 from assent.hook.grants import candidates
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.messages import assistant, calls_of, tool_result, user
-from assent.hook.outcomes import CANCELLED, UNKNOWN, as_decided, refusal, told
+from assent.hook.outcomes import CANCELLED, told
 from assent.hook.policy import Hook, NewMessage
 from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
 from assent.hook.standing import (
+    Passed,
     answered,
     answered_before,
+    as_decided_in,
+    changed_into,
     from_inside,
-    job_for,
+    lost,
     still_waiting,
     stored_outcome,
     taken_inside,
     thread_inside,
+    to_run,
     turn_of,
-    waiting_by_id,
+    unqueued,
 )
-from assent.hook.tools import Tool, no_tool, unusable
+from assent.hook.tools import Tool, unusable
 from assent.hook.turn import freeze, gate_edits, gates_of
 from assent.hook.values import replace
 
-NONE: Mapping[str, Verdict] = MappingProxyType({})
+NONE: Passed = MappingProxyType({})
 
 
 class Flow:
@@ -83,7 +87,7 @@ class Flow:
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
         self._empty = Checkpoint(thread_id="", agent=name)
-        self.agents = {tool.name for tool in tools.values() if tool.agent is not None}
+        self.agents = {tool.name: tool.agent.name for tool in tools.values() if tool.agent is not None}
 
     def begin(self, text: str) -> Steps:
         """Take a message in a thread of its own, under a name that nobody has."""
@@ -107,9 +111,7 @@ class Flow:
         messages = (*checkpoint.messages, user(text))
         return (yield from self._turns(replace(checkpoint, messages=messages)))
 
-    def resume(
-        self, thread_id: str, feedback: Feedback | None = None, *, passed: Mapping[str, Verdict] = NONE
-    ) -> Steps:
+    def resume(self, thread_id: str, feedback: Feedback | None = None, *, passed: Passed = NONE) -> Steps:
         """Take answers, or none: then what is over is ended, and what a dead process left is taken up.
 
         Decisions that are `passed` on were taken, in time, by the agent around this one.
@@ -135,7 +137,7 @@ class Flow:
                 return going
             return (yield from self._turns(going))
 
-    def inside(self, thread_id: str, text: str, decisions: Mapping[str, Verdict]) -> Steps:
+    def inside(self, thread_id: str, text: str, decisions: Passed) -> Steps:
         """As an agent inside another: begun, taken up or answered, as its thread stands."""
         kept: Kept | None = yield Load(thread_id)
         if kept is None:
@@ -191,22 +193,7 @@ class Flow:
     def _run(self, checkpoint: Checkpoint) -> Part:
         """Run what is to run in the last message, and put all results, in call order, into the thread."""
         calls = calls_of(checkpoint.messages[-1])
-        waiting = {} if checkpoint.interruption is None else waiting_by_id(checkpoint.interruption)
-        results, jobs = dict(checkpoint.results), []
-        for call in calls:
-            if call.id in results:
-                continue
-            verdict = checkpoint.verdicts.get(call.id)
-            refused = None if verdict is None else refusal(verdict)
-            if refused is not None:
-                results[call.id] = refused
-                continue
-            shown = waiting.get(call.id)
-            decided = as_decided(call if shown is None else shown.call_of(call), verdict)
-            if decided.name not in self.tools:
-                results[call.id] = no_tool(decided.name)
-                continue
-            jobs.append(job_for(checkpoint, decided, self.tools[decided.name]))
+        results, jobs = to_run(checkpoint, calls, self.tools)
         checkpoint = replace(checkpoint, results=results)
         stopped, checkpoint = yield from self._worked_off(checkpoint, jobs, calls)
         if stopped:
@@ -243,11 +230,11 @@ class Flow:
 
     def _told(self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]) -> Part:
         after = (*checkpoint.messages, *(tool_result(call, results[call.id]) for call in calls))
-        agents = self.agents
-        inside = [thread_inside(checkpoint, call) for call in calls if call.name in agents]
+        ran = as_decided_in(checkpoint, calls) if self.agents else ()
+        inside = [thread_inside(checkpoint, call) for call in ran if call.name in self.agents]
         checkpoint = answered(checkpoint, len(after)).next(
             stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
-            case=None,
+            changed={}, case=None,
         )  # fmt: skip
         yield Put(checkpoint, leased=True, soon=not inside)
         for thread_id in inside:
@@ -256,9 +243,7 @@ class Flow:
             yield Emit([ToolAnswered(call=call, content=results[call.id]) for call in calls])
         return checkpoint
 
-    def _answered(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, passed: Mapping[str, Verdict]
-    ) -> Part:
+    def _answered(self, checkpoint: Checkpoint, feedback: Feedback | None, passed: Passed) -> Part:
         """Keep the answers; the thread is claimed when they are complete, otherwise it goes on waiting."""
         interruption = checkpoint.interruption
         if checkpoint.stage != "paused" or interruption is None:
@@ -331,13 +316,11 @@ class Flow:
     def _paused_inside(
         self, checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
     ) -> Generator[Effect, Any, InterruptionMetadata]:
-        interruption = from_inside(checkpoint, stopped, now=self.clock())
+        interruption = from_inside(checkpoint, stopped, agents=self.agents, now=self.clock())
+        changed = changed_into(checkpoint, stopped)
+        checkpoint = answered(checkpoint, len(checkpoint.messages))
         return (
-            yield from self._paused(
-                answered(checkpoint, len(checkpoint.messages)),
-                interruption,
-                results=checkpoint.results,
-            )
+            yield from self._paused(checkpoint, interruption, results=checkpoint.results, changed=changed)
         )
 
     def _recovered(self, kept: Kept) -> Part:
@@ -346,22 +329,10 @@ class Flow:
             raise ThreadBusy
         checkpoint = kept.checkpoint
         calls = calls_of(checkpoint.messages[-1])
-        lost = {
-            call.id: UNKNOWN
-            for call in calls
-            if call.id in checkpoint.started
-            and call.id not in checkpoint.results
-            and not self._may_repeat(call, checkpoint.verdicts.get(call.id))
-        }
-        checkpoint = checkpoint.next(results={**checkpoint.results, **lost})
+        results = {**checkpoint.results, **lost(checkpoint, calls, self.tools)}
+        checkpoint = checkpoint.next(results=results)
         yield Claim(checkpoint)
         return (yield from self._run(checkpoint)) if calls else checkpoint
-
-    def _may_repeat(self, call: ToolCall, verdict: Verdict | None) -> bool:
-        if verdict is not None and refusal(verdict) is not None:
-            return True
-        tool = self.tools.get(as_decided(call, verdict).name)
-        return tool is not None and (tool.repeatable or tool.agent is not None)
 
     def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> Part:
         choice = self._on_new_message()
@@ -387,9 +358,7 @@ class Flow:
         return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
 
     def _unqueued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
-        first, *rest = checkpoint.queued
-        messages = (*checkpoint.messages, user(first))
-        checkpoint = checkpoint.next(stage="running", messages=messages, queued=tuple(rest))
+        checkpoint = unqueued(checkpoint)
         yield Put(checkpoint, leased=True)
         return checkpoint
 
