@@ -72,7 +72,14 @@ class Assent:
         if scope["type"] == "lifespan":
             await self._own_lifespan(receive, send)
             return
-        await (await self.parts()).app(scope, receive, send)
+        try:
+            parts = await self.parts()
+        except AssentError as error:
+            if scope["type"] != "http":
+                raise
+            await _flat_error(Request(scope), error)(scope, receive, send)
+            return
+        await parts.app(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
@@ -227,7 +234,11 @@ class Assent:
 
     async def _own_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        await self.parts()
+        try:
+            await self.parts()
+        except Exception as error:  # a server that is only told by an exception would serve all the same
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.aclose()

@@ -5,11 +5,13 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 
 from assent import Assent
 from assent.errors import SettingsError, Unavailable
 from assent.ports.relay_store import Record, RecordKind
+from assent.server.wire import Message
 from assent.stores.memory import MemoryStore
 from assent.stores.sqlite import SqliteStore
 
@@ -69,3 +71,28 @@ async def test_what_could_not_be_built_leaves_nothing_open(tmp_path: Path) -> No
         with pytest.raises(SettingsError):
             await assent.parts()
     assert threading.active_count() == before
+
+
+async def test_callers_hear_in_our_own_words_that_it_could_not_start(tmp_path: Path) -> None:
+    broken = Assent(base_url="http://127.0.0.1:8000", store=BrokenAtFirst(), relay={"enabled": True})
+    nowhere = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
+    for assent, status, code in ((broken, 503, "unavailable"), (nowhere, 500, "internal")):
+        transport = httpx.ASGITransport(app=assent)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as caller:
+            answer = await caller.get("/healthz")
+        assert (answer.status_code, answer.json()["error"]) == (status, code)
+
+
+async def test_a_server_of_its_own_does_not_start_without_it(tmp_path: Path) -> None:
+    assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
+    told: list[str] = []
+
+    async def receive() -> Message:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        told.append(message["type"])
+
+    with pytest.raises(SettingsError):
+        await assent({"type": "lifespan"}, receive, send)
+    assert told == ["lifespan.startup.failed"]
