@@ -111,6 +111,23 @@ def test_whoever_subscribes_to_a_held_task_is_told_what_became_of_it(
     asyncio.run(run())
 
 
+def test_whoever_subscribes_at_one_server_is_told_what_was_done_at_another(
+    agent: SdkAgent, tmp_path: Path
+) -> None:
+    agents = {"errands": agent.url}
+    with holding_server(tmp_path, agents) as server, holding_server(tmp_path, agents) as another:
+
+        async def run() -> None:
+            async with errand(server) as made:
+                [sent] = await made.send("echo tulip")
+                stream = Stream(made.streaming.subscribe(SubscribeToTaskRequest(id=sent.task.id)))
+                assert reason((await stream.next()).task)["relay_reason"] == "HITL_HELD"
+                settled(another, decide(another, sent.task.id))
+                assert last_task(await stream.rest()).status.state == DONE
+
+        asyncio.run(run())
+
+
 def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(
     agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -122,6 +122,13 @@ class OwnTasks:
         for event in self._waiting.get((tenant, agent, task_id), ()):
             event.set()
 
+    def look_again(self, case_id: str | None) -> None:
+        """Wake everyone who waits if another process wrote (None): it may have let go of any task."""
+        if case_id is None:
+            for events in self._waiting.values():
+                for event in events:
+                    event.set()
+
 
 def asks_for_input(reply: A2AReply) -> bool:
     """Whether an answer or an event says that the agent waits for input."""
