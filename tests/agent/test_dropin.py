@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from assent.agent import Agent, AsyncAgent, Decided, Expired, Notice
-from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport
+from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport, as_response
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -63,3 +63,10 @@ def test_an_expired_question_is_no_success(server: RunningServer) -> None:
                 response.raise_for_status()
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize(("verified", "status"), [(True, 200), (None, 200), (False, 409)])
+def test_an_answer_whose_signature_does_not_hold_is_no_success(verified: bool | None, status: int) -> None:
+    response = as_response(Decided(case_id="review_1", action="approve", verified=verified))
+    assert response.status_code == status
+    assert response.json().get("verified") is verified

@@ -1,7 +1,8 @@
 """A drop-in for httpx: a 202 that needs a person is followed, and its caller gets the decision as a response.
 
-A decision is a 200 with the result as JSON; a no, an expired or a withdrawn question is a 409. So code that
-looks at nothing but the status never takes silence or a no for a yes. `extensions["assent"]` has the outcome.
+A decision is a 200 with the result as JSON; a no, an expired or a withdrawn question, and a decision whose
+signature does not hold, is a 409. So code that looks at nothing but the status never takes silence, a no or a
+forged answer for a yes. `extensions["assent"]` has the outcome.
 """
 
 from typing import Any
@@ -60,8 +61,8 @@ class AsyncFollowingTransport(httpx.AsyncBaseTransport):
 
 def as_response(outcome: Outcome) -> httpx.Response:
     """An outcome as code that knows nothing of it can read."""
-    status = 200 if isinstance(outcome, Decided) and not outcome.against else 409
-    return httpx.Response(status, json=as_dict(outcome), extensions={"assent": outcome})
+    yes = isinstance(outcome, Decided) and not outcome.against and outcome.verified is not False
+    return httpx.Response(200 if yes else 409, json=as_dict(outcome), extensions={"assent": outcome})
 
 
 def as_dict(outcome: Outcome) -> dict[str, Any]:
