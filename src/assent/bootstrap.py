@@ -51,7 +51,7 @@ from assent.server.review_pages import Identify, ReviewPages
 from assent.server.sessions import CaseSessions
 from assent.server.static_files import StaticFiles
 from assent.server.streams import EventStreams
-from assent.server.tracing import TracedApp
+from assent.server.tracing import TracedApp, TracedCourier
 from assent.server.wire import Receive, Scope, read_body
 from assent.settings import Settings
 from assent.signing.stored import StoredSigner
@@ -113,7 +113,10 @@ class Parts:
             self._inbox_door = InboxDoor(
                 keys=self.store, secret=self._secret, clock=self._now, holds=self._reviewed_by
             )
-        self.couriers: dict[str, Courier] = {"webhook": WebhookCourier(self.http)}
+        webhooks = WebhookCourier(self.http)
+        self.couriers: dict[str, Courier] = {
+            "webhook": TracedCourier(webhooks) if settings.tracing else webhooks
+        }
         self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
         self.streams = EventStreams(self.desk)
         self.meter = Meter(open_streams=lambda: len(self.streams))

@@ -8,6 +8,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from tests.cli.process import serving
+from tests.server.receiver import receiving
 from tests.server.running import running
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -36,3 +38,30 @@ def test_a_request_becomes_a_span_in_the_callers_trace(tmp_path: Path, spans: In
     assert opening.attributes["http.response.status_code"] == 202
     token = review_url.partition("token=")[2]
     assert not any(token in str(span.to_json()) for span in spans.get_finished_spans())
+
+
+def test_a_callback_becomes_a_span_that_its_receiver_can_join(
+    tmp_path: Path, spans: InMemorySpanExporter
+) -> None:
+    with (
+        receiving() as receiver,
+        running(tmp_path, tracing=True) as server,
+        server.client(server.api_key) as client,
+    ):
+        hitl = client.post("/v1/cases", json=DRAFT | {"callback_url": f"{receiver.url}/told"}).json()["hitl"]
+        server.press(hitl, "confirm")
+        (received,) = receiver.wait("/told")
+    callback = next(span for span in spans.get_finished_spans() if span.name == "callback")
+    assert callback.context is not None
+    assert format(callback.context.span_id, "016x") in received.headers["traceparent"]
+
+
+def test_a_server_sends_its_spans_where_the_environment_says(tmp_path: Path) -> None:
+    with receiving() as collector:
+        told = {"ASSENT_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        with serving(tmp_path, env=told) as server:
+            with server.client() as client:
+                client.get("/healthz")
+            assert server.stop() == 0
+        (spans,) = collector.wait("/v1/traces")
+        assert b"GET /healthz" in spans.body

@@ -17,6 +17,7 @@ from assent.desk.api_keys import create_key
 from assent.errors import SettingsError
 from assent.server.logs import configure_logs
 from assent.server.serving import ServedApp, bind, run
+from assent.server.tracing import start_tracing
 from assent.settings import Settings, check
 
 log = logging.getLogger("assent.serve")
@@ -32,6 +33,8 @@ def serve(config: Path | None, **flags: Any) -> None:
     """
     settings = loaded(config, **flags).settings
     configure_logs(style=settings.log_style, level=settings.log_level)
+    if settings.tracing:
+        start_tracing(settings.service_name)
     listener = bind(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
 

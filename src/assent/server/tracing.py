@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from assent.errors import SettingsError
 from assent.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from assent.server.app import AssentApp, route_path
@@ -92,9 +94,7 @@ class TracedCourier:
         with self._tracer.start_as_current_span("callback", kind=SpanKind.CLIENT) as span:
             headers = dict(request.headers)
             propagate.inject(headers)
-            reply = await self._courier.deliver(
-                OutgoingRequest(url=request.url, body=request.body, headers=headers)
-            )
+            reply = await self._courier.deliver(replace(request, headers=headers))
             if reply.status is not None:
                 span.set_attribute("http.response.status_code", reply.status)
             if reply.error is not None:
