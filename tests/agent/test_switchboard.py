@@ -190,6 +190,18 @@ def test_a_press_that_comes_twice_is_taken_once_and_answered_alike(scene: Scene)
     assert len(scene.messenger.answers) == 3
 
 
+def test_a_button_pressed_twice_by_one_person_is_one_answer(scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        task.cancel()  # or the question might be closed before the second tap is looked at
+        await asyncio.gather(task, return_exceptions=True)
+        presses = [scene.messenger.press(0, "confirm", id=id) for id in ("tap-1", "tap-2")]
+        await asyncio.gather(*map(scene.board.pressed, presses))
+
+    scene.play(play)
+    assert {text for _, text in scene.messenger.answers} == {"Your answer was recorded."}
+
+
 def test_who_comes_second_hears_that_someone_was_first(server: RunningServer, scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()

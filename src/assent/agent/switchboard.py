@@ -5,6 +5,8 @@ unless named. The answer goes to the service under the case's own submit token, 
 """
 
 import asyncio
+import hashlib
+import json
 import logging
 import re
 import secrets
@@ -188,7 +190,7 @@ class Switchboard:
         if presser.name:
             submitted_by["display_name"] = presser.name[:500]
         body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
-        headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": press.id[:200]}
+        headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": _answer_key(case, body)}
         try:
             response = await self._http.post(
                 case.submit_url, json=body, headers=headers, follow_redirects=False
@@ -282,6 +284,12 @@ def _ended(outcome: Outcome, now: datetime) -> Ended:
     if isinstance(outcome, Cancelled):
         return Ended(how="withdrawn", at=now, reason=outcome.reason)
     return Ended(how="expired", at=now)
+
+
+def _answer_key(case: FollowedCase, body: dict[str, Any]) -> str:
+    """The same for the same answer of the same person: who taps twice, or on two copies, answers once."""
+    said = json.dumps([case.case_id, body], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def _reference() -> str:
