@@ -214,6 +214,12 @@ def test_a_server_that_cannot_be_asked_is_an_error_that_says_why(
     assert complaint in str(told["message"])
 
 
+def test_whoever_finds_no_server_is_told_how_to_start_one(desk: Desk) -> None:
+    asking = desk.start(*APPROVAL, env={"ASSENT_SERVER": "http://127.0.0.1:1"})
+    assert asking.printed(1) == b""
+    assert "Start a server with `assent serve`" in asking.said
+
+
 def test_what_the_server_refuses_is_told_in_its_own_words(desk: Desk) -> None:
     asking = desk.start(*APPROVAL, "--timeout", "a while", "--json")
     refusal = asking.end(1)

@@ -32,6 +32,9 @@ def find(path: tuple[str, ...]) -> click.Command:
     return command
 
 
+GROUPS = [path for path in every_command() if isinstance(find(path), click.Group)]
+
+
 def test_the_bare_command_says_where_to_begin(tmp_path: Path) -> None:
     run = assent(tmp_path)
     assert run.returncode == 2
@@ -70,6 +73,21 @@ def test_an_unknown_command_is_a_wrong_call(tmp_path: Path) -> None:
     run = assent(tmp_path, "approve")
     assert run.returncode == 2
     assert "No such command 'approve'" in run.stderr
+
+
+def test_a_slip_of_the_finger_is_told_the_command_that_was_meant(tmp_path: Path) -> None:
+    assert "Did you mean 'serve'?" in assent(tmp_path, "serv").stderr
+    assert "Did you mean 'approval'?" in assent(tmp_path, "ask", "aproval").stderr
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=" ".join)
+def test_an_overview_tells_all_of_each_commands_first_sentence(path: tuple[str, ...], tmp_path: Path) -> None:
+    group = find(path)
+    assert isinstance(group, click.Group)
+    shown = " ".join(assent(tmp_path, *path, "--help", env={"COLUMNS": "80"}).stdout.split())
+    for command in group.commands.values():
+        assert command.get_short_help_str(limit=1000).endswith(".")
+        assert command.get_short_help_str(limit=1000) in shown
 
 
 def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:

@@ -39,6 +39,17 @@ def test_only_the_keys_digest_is_in_the_database(tmp_path: Path) -> None:
     assert key.encode() not in stored
 
 
+def test_the_demo_takes_another_port_and_says_so(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with serving(tmp_path, "--port", str(port), command="demo") as demo:
+            assert not demo.url().endswith(f":{port}")
+            assert f"port {port}: Address already in use. The demo takes another port.\n" in demo.stderr
+            assert demo.stop() == 0
+
+
 def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -46,7 +57,10 @@ def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         run = assent(tmp_path, "serve", "--port", str(port))
     assert run.returncode == 1
-    assert run.stderr == f"assent: Cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
+    assert run.stderr == (
+        f"assent: Cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
+        "Stop what runs there, or name another port with --port.\n"
+    )
     assert run.stdout == ""
     assert not (tmp_path / "assent.db").exists()
 

@@ -13,10 +13,11 @@ import msgspec
 from assent.agent import PendingCase, read_case
 from assent.agent.drive import credentials_of
 from assent.cli import ask_drafts as drafts
+from assent.cli.command_group import CommandGroup
 from assent.cli.following import How, Waiting, follow, run, waiting_options
 from assent.cli.request import DEFAULT_SERVER, Headers, build_request, send_whole
 from assent.cli.telling import can_be_heard
-from assent.errors import AssentError, SettingsError
+from assent.errors import AssentError, SettingsError, Unreachable
 from assent.protocol.addresses import is_secure_or_loopback
 
 ANSWERS = {
@@ -36,7 +37,7 @@ class AskRefused(AssentError):
         self.details = {"http_status": status, **({"path": body["path"]} if "path" in body else {})}
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def ask() -> None:
     """Ask a person through an Assent server, wait, and print what they decided."""
 
@@ -130,7 +131,11 @@ def _with_options(command: Callable[..., None], kind: str) -> Callable[..., None
 
 async def _ask(call_for: Callable[[], httpx.Request], waiting: Waiting) -> None:
     call = call_for()
-    response, content = await send_whole(call)
+    try:
+        response, content = await send_whole(call)
+    except Unreachable as error:
+        error.add_note("Start a server with `assent serve`, or name yours with --server or in ASSENT_SERVER.")
+        raise
     case = read_case(response.status_code, content, url=str(call.url), now=datetime.now(UTC))
     if case is None:
         raise AskRefused(response.status_code, _object(content))

@@ -13,6 +13,7 @@ import click
 
 from assent.channels.texts import one_line, visible
 from assent.cli.audit_calls import at, where_options
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, quoted
 from assent.cli.results import escaped, print_bytes, print_result
@@ -36,7 +37,7 @@ _NAMES = {
 }
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def audit() -> None:
     """What happened to the messages of the relay."""
 

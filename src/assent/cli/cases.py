@@ -7,6 +7,7 @@ import click
 from assent.cases.case import Case
 from assent.cases.events import Event, broken_link
 from assent.cases.wire import poll_response
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
     config_option,
     db_option,
@@ -20,7 +21,7 @@ from assent.errors import AssentError, CaseNotFound
 from assent.ports.store import Store
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def case() -> None:
     """Cases: show one with its events, and check its chain."""
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
     config_option,
     db_option,
@@ -18,7 +19,7 @@ from assent.desk.outbox import Outbox
 from assent.server.endpoint_api import delivery_view
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def deliveries() -> None:
     """Callbacks: what was sent where, and how it went."""
 

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from assent.channels.texts import visible
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
     config_option,
     db_option,
@@ -25,7 +26,7 @@ from assent.server.grant_api import GrantView, grant_view
 OPERATOR = "operator"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def grant() -> None:
     """What people allowed agents in advance: list it, show it, revoke it."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
     config_option,
     db_option,
@@ -21,7 +22,7 @@ from assent.ports.store import ApiKey
 from assent.protocol.duration import parse_duration
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def key() -> None:
     """API keys. Keys of one name are one principal: to rotate, create a second and revoke the first."""
 

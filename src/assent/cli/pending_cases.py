@@ -10,6 +10,7 @@ from assent.agent import Outcome, PendingCase, PendingCases
 from assent.agent.pending import default_path
 from assent.channels.texts import cut, one_line
 from assent.cli import results
+from assent.cli.command_group import CommandGroup
 from assent.cli.following import How, Waiting, ending_words, follow, run, waiting_options
 from assent.cli.options import json_option, print_table
 from assent.errors import AssentError, CaseNotFound, StillWaiting
@@ -17,7 +18,7 @@ from assent.errors import AssentError, CaseNotFound, StillWaiting
 SHORT_PROMPT = 50
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def pending() -> None:
     """Cases that a command left waiting: nothing is lost when it is interrupted or killed."""
 

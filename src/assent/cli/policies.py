@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from assent.channels.texts import visible
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import json_option
 from assent.cli.policy_book import add, bind, list_policies, replay, retire, show, unbind
 from assent.cli.policy_calls import at, where_options
@@ -33,7 +34,7 @@ START_UP = timedelta(seconds=120)
 PATH = "message.parts[0].text"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def policy() -> None:
     """Policies of the relay: write, bind and retire them, and see what they do or would have done."""
 

@@ -2,12 +2,13 @@
 
 import click
 
+from assent.cli.command_group import CommandGroup
 from assent.cli.relay_agents import agent
 from assent.cli.relay_approvals import approval
 from assent.cli.relay_members import caller, group
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def relay() -> None:
     """The relay: its registry, on a server or in its database file, and what it holds for a person.
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.relay_registry import AGENTS, in_registry, registry_options
@@ -12,7 +13,7 @@ from assent.relay.membership.registry import DEFAULT_TENANT
 from assent.relay.settings import VARIABLE
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def agent() -> None:
     """Agents behind the relay."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from assent.channels.texts import one_line, visible
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import config_option, json_option, loaded, print_table
 from assent.cli.relay_calls import RelayCalls, Work, on_server, quoted
 from assent.cli.results import print_result
@@ -28,7 +29,7 @@ SHOWN = (
 LONGEST_CELL = 60
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def approval() -> None:
     """Approvals: messages that wait for a person."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, every, quoted
 from assent.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
@@ -18,7 +19,7 @@ KINDS = click.Choice(["agent", "user"])
 MAY = click.Choice(sorted(PERMISSIONS))
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def caller() -> None:
     """Callers: who may call which agents."""
 
@@ -69,7 +70,7 @@ def remove_caller(name: str, agents: tuple[str, ...], **where: Any) -> None:
     click.echo(f"{name} may no longer call {', '.join(agents) or 'anyone'}.", err=True)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def group() -> None:
     """Groups: who may see and decide what."""
 

@@ -35,7 +35,7 @@ def serve(config: Path | None, **flags: Any) -> None:
     configure_logs(style=settings.log_style, level=settings.log_level)
     if settings.tracing:
         start_tracing(settings.service_name)
-    listener = bind(settings.host, settings.port)
+    listener = _bind(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
 
     async def make_app() -> ServedApp:
@@ -76,10 +76,19 @@ def demo(port: int, db: str | None) -> None:
     click.echo(f"\nStopped. The cases are in {path}", err=True)
 
 
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        return bind(host, port)
+    except SettingsError as error:
+        error.add_note("Stop what runs there, or name another port with --port.")
+        raise
+
+
 def _bind_nearby(port: int) -> socket.socket:
     try:
         return bind("127.0.0.1", port)
-    except SettingsError:
+    except SettingsError as error:
+        click.echo(f"assent: {error.message} The demo takes another port.", err=True)
         return bind("127.0.0.1", 0)
 
 

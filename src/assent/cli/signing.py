@@ -9,6 +9,7 @@ import click
 import httpx
 import msgspec
 
+from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
     config_option,
     db_option,
@@ -26,7 +27,7 @@ from assent.signing.stored import rotate_keys
 from assent.signing.verify import verify_result
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def signing() -> None:
     """The keys that sign results."""
 
