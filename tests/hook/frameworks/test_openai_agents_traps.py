@@ -13,6 +13,7 @@ from agents import (
     ShellTool,
     SQLiteSession,
     Tool,
+    ToolOutputImage,
     function_tool,
     handoff,
 )
@@ -267,3 +268,18 @@ def test_nothing_of_an_agent_inside_that_needs_nobody_must_be_behind_the_gate() 
     helper = Agent(name="helper", model=ScriptedModel([looks, BYE]), tools=[till.look])
     assert till.run(till.agent([asks()], tools=[inside(helper)])).final_output == LAST_WORDS
     assert till.did == ["looked"]
+
+
+def test_the_picture_of_an_edited_call_stays_a_picture() -> None:
+    till = Till(HumanInTheLoopHook({"draw": True}))
+
+    def draw(width: int) -> ToolOutputImage:
+        """Draw something."""
+        return ToolOutputImage(image_url=f"https://example.com/{width}.png")
+
+    agent = till.agent([function_call("draw", {"width": 1}, call_id="c0")], tools=[function_tool(draw)])
+    till.resume(agent, till.run(agent).edit_tool("draw", {"width": 2}))
+    [told] = [item["output"] for item in till.approval.messages("t") if "output" in item]
+    assert [part["type"] for part in told] == ["input_text", "input_image"]
+    assert "A person changed this call" in told[0]["text"]
+    assert told[1]["image_url"] == "https://example.com/2.png"

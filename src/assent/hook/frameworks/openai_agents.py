@@ -39,6 +39,7 @@ from assent.hook.frameworks.openai_agents_wire import (
     ours_unwrapped,
     taking_over,
     text_of,
+    with_notice,
 )
 from assent.hook.frameworks.runs import Runs, Taking
 from assent.hook.frameworks.steps import Came, Flow
@@ -230,7 +231,8 @@ class _Gated:
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
         runs = partial(self._run, context, asked, ran, given)
         alone = is_alone(run.decided)
-        return await self.approval.threads.once(run.turn, asked, ran, runs, text_of, alone=alone)
+        once = self.approval.threads.once
+        return await once(run.turn, asked, ran, runs, text_of, with_notice=with_notice, alone=alone)
 
     async def _run(self, context: ToolContext[Any], asked: ToolCall, ran: ToolCall, given: str) -> Any:
         if ran == asked:

@@ -5,7 +5,14 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from agents import RunState, ToolApprovalItem, UserError
+from agents import (
+    RunState,
+    ToolApprovalItem,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    UserError,
+)
 from agents.result import RunResultStreaming
 from pydantic_core import to_jsonable_python
 
@@ -18,6 +25,7 @@ from assent.hook.outcomes import as_text
 
 FORM = ("type", "id", "call_id", "status", "agent", "created_by")
 """Members of a call of the SDK's own that do not say what it is to do."""
+RICH = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
 def asked_for(item: ToolApprovalItem) -> ToolCall | None:
@@ -93,3 +101,11 @@ async def end(result: RunResultStreaming, events: AsyncGenerator[Any, None]) -> 
 def text_of(result: Any) -> str:
     """What a tool answered, as text."""
     return as_text(to_jsonable_python(result, fallback=str))
+
+
+def with_notice(notice: str, result: Any) -> Any:
+    """Images and files with a notice before them; None for what is text anyway."""
+    parts = result if isinstance(result, list) else [result]
+    if not parts or not all(isinstance(part, RICH) for part in parts):
+        return None
+    return [ToolOutputText(text=notice), *parts]

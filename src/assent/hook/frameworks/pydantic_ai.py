@@ -4,18 +4,21 @@ The framework keeps its own loop, messages and validation. Who may run is decide
 framework calls a tool call approved runs nothing here.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from inspect import isawaitable
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import (
     Agent,
     AgentRunResult,
     AgentRunResultEvent,
     ApprovalRequired,
+    BinaryContent,
     DeferredToolRequests,
     DeferredToolResults,
     RunContext,
@@ -25,7 +28,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_ai.messages import FileUrl, ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json, to_jsonable_python
 
@@ -51,10 +54,12 @@ from assent.hook.savers.saver import Saver
 
 DepsT = TypeVar("DepsT")
 AnyAgent = Agent[Any, Any]
+Schemas = dict[str, Mapping[str, Any] | None]
 Outcome = AgentRunResult[Any] | InterruptionMetadata
 """What a run comes to: its result, or the calls that wait for a person."""
 NAMELESS = {"infer_name": False}
 """No variable of ours names an agent: the framework need not look for one."""
+INSIDE = "No call from inside another one can wait, nor one behind a capability that renames it."
 MARK = "assent"
 """Our member in the metadata of deferred calls: the judgement on the way out, the turn on the way back."""
 
@@ -64,7 +69,8 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
 
     def __init__(self, *hooks: Hook, saver: Saver, **named: Any) -> None:
         Runs.__init__(self, *hooks, saver=saver, **named)
-        self.schemas: dict[str, Mapping[str, Any] | None] = {}
+        self.schemas: dict[str, Schemas] = {}
+        """By the thread that runs; agents may have different tools of the same name."""
         self.decided: dict[str, InterruptionMetadata] = {}
         self.passed = object()
         """Marks calls that nobody needs to see after all; nothing that comes from outside equals it."""
@@ -81,12 +87,13 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     def _flow(self, agent: AnyAgent, taking: Taking, prompt: str | None) -> Flow[Outcome]:
         held: Held | Ended | InterruptionMetadata = yield taking
         if isinstance(held, Ended):
-            kind = agent.output_type
-            return _results(kind if isinstance(kind, type) else Any).validate_json(held.state)
+            return _result(agent.output_type, held.state)
         if not isinstance(held, Held):
             return held
+        thread_id = held.checkpoint.thread_id
         if held.interruption is not None:
             self.decided[held.turn] = held.interruption
+        schemas = self.schemas[thread_id] = {}
         try:
             step = self._first_step(agent, held, prompt)
             while True:
@@ -99,7 +106,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
                     return result
                 gates = {call.tool_call_id: self._gate(requests, call) for call in requests.approvals}
                 calls = [_call(call) for call in requests.approvals]
-                pausing = partial(self.threads.pause, held, _paused(result), calls, gates, dict(self.schemas))
+                pausing = partial(self.threads.pause, held, _paused(result), calls, gates, dict(schemas))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
                     return interruption
@@ -114,6 +121,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
             raise
         finally:
             self.decided.pop(held.turn, None)
+            self.schemas.pop(thread_id, None)
 
     def _gate(self, requests: DeferredToolRequests, part: ToolCallPart) -> Gate | None:
         """How the call was judged; a tool that asks for approval by itself gets it too."""
@@ -129,12 +137,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
             raise HookError("This agent would run its calls unasked: make it with capabilities=[approval].")
 
     def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
-        return agent.run(**step, **NAMELESS | options)
+        return agent.run(**_given(step, options))
 
     async def _events(
         self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
-        async with agent.run_stream_events(**step, **NAMELESS | options) as events:
+        async with agent.run_stream_events(**_given(step, options)) as events:
             async for event in events:
                 yield Came(event.result) if isinstance(event, AgentRunResultEvent) else event
 
@@ -172,17 +180,17 @@ class ApprovalToolset(WrapperToolset[DepsT]):
 
     approval: Approval = field(kw_only=True)
     judged: dict[str, Gate | None] = field(default_factory=dict, kw_only=True)
+    schemas: Schemas = field(default_factory=dict, kw_only=True)
 
     async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
         """A run remembers its own judgements, so that every call is judged once."""
-        return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={})
+        schemas = self.approval.schemas.get(ctx.conversation_id or "", {})
+        return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={}, schemas=schemas)
 
     async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
         """The tools; those whose calls all wait are not even tried before."""
         tools = await self.wrapped.get_tools(ctx)
-        self.approval.schemas.update(
-            (name, tool.tool_def.parameters_json_schema) for name, tool in tools.items()
-        )
+        self.schemas.update((name, tool.tool_def.parameters_json_schema) for name, tool in tools.items())
         return {name: self._deferred(tool) for name, tool in tools.items()}
 
     def _deferred(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
@@ -198,25 +206,41 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
         """Run the call, put it before a person, or do what the person decided."""
+        response, calls = _open_calls(ctx.messages)
+        part = next((part for part in calls if part.tool_call_id == ctx.tool_call_id), None)
+        if part is None or part.tool_name != name:
+            self._refuse_inside(name, tool_args, ctx)
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
         marked = ctx.tool_call_metadata if ctx.tool_call_approved else None
         mark = marked.get(MARK) if isinstance(marked, Mapping) else None
         if isinstance(mark, str):
-            return await self._decided(mark, ctx, tool)
+            return await self._decided(mark, _call(part), ctx, tool)
         if mark is self.approval.passed:
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
-        gates = self._judge(ctx)
+        gates = self._judge(response, calls, ctx)
         if any(gates.values()) or await self._waits(ctx):
             raise ApprovalRequired({MARK: plain_gate(gates.get(ctx.tool_call_id or ""))})
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
-    def _judge(self, ctx: RunContext[DepsT]) -> dict[str, Gate | None]:
+    def _refuse_inside(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
+        """What the model did not call by this name cannot wait: people would be asked about another call."""
+        call = ToolCall(
+            id=ctx.tool_call_id or "", name=name, arguments=to_jsonable_python(tool_args, fallback=str)
+        )
+        if self.approval.threads.judge(call, {"messages": ctx.messages, "deps": ctx.deps}) is not None:
+            raise HookError(
+                f"{name} waits for a person, but the model did not call it by this name. {INSIDE}"
+            )
+
+    def _judge(
+        self, response: str, calls: Sequence[ToolCallPart], ctx: RunContext[DepsT]
+    ) -> dict[str, Gate | None]:
         """How the calls of this turn are judged that have no result yet."""
-        response, calls = _open_calls(ctx.messages)
         state = {"messages": ctx.messages, "deps": ctx.deps}
         gates: dict[str, Gate | None] = {}
         for part in calls:
             key = f"{response}/{part.tool_call_id}"
-            if part.tool_name in self.approval.schemas and key not in self.judged:
+            if part.tool_name in self.schemas and key not in self.judged:
                 self.judged[key] = self.approval.threads.judge(_call(part), state)
             gates[part.tool_call_id] = self.judged.get(key)
         return gates
@@ -230,28 +254,65 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         waiting = await threads.gate.aside(threads.waiting, ctx.conversation_id)
         return waiting is not None and any(call.id == ctx.tool_call_id for call in waiting.tool_feedbacks)
 
-    async def _decided(self, turn: str, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
-        threads, call_id = self.approval.threads, ctx.tool_call_id or ""
+    async def _decided(
+        self, turn: str, asked: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
+    ) -> Any:
+        threads = self.approval.threads
         standing = self.approval.decided.get(turn) or await threads.gate.aside(threads.gate.waiting, turn)
-        if standing is None or (ran := to_run(standing, call_id)) is None:
+        if standing is None or (ran := to_run(standing, asked.id)) is None:
             raise ApprovalRequired({MARK: {}})
         if isinstance(ran, str):
             return ran
-        asked = next(_call(part) for part in _calls(ctx.messages) if part.tool_call_id == call_id)
-        run = partial(self._call, ran, ctx, tool)
-        return await threads.once(turn, asked, ran, run, _text, alone=is_alone(standing))
+        run = partial(self._call, ran, ctx, tool, edited=asked != ran)
+        alone = is_alone(standing)
+        return await threads.once(turn, asked, ran, run, _text, with_notice=_with_notice, alone=alone)
 
-    async def _call(self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]) -> Any:
+    async def _call(
+        self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT], *, edited: bool
+    ) -> Any:
         if ran.name != ctx.tool_name:
-            tool = (await self.wrapped.get_tools(ctx))[ran.name]
+            tools = await self.wrapped.get_tools(ctx)
+            if ran.name not in tools:
+                return f"There is no tool {ran.name} any more; nothing was run."
+            tool, ctx = tools[ran.name], replace(ctx, tool_name=ran.name)
         arguments = tool.args_validator.validate_json(to_json(ran.arguments), context=ctx.validation_context)
-        ctx = ctx if ran.name == ctx.tool_name else replace(ctx, tool_name=ran.name)
-        return await self.wrapped.call_tool(ran.name, arguments, ctx, tool)
+        if edited and tool.args_validator_func is not None:  # else the framework has asked it
+            checked = tool.args_validator_func(ctx, **arguments)
+            if isawaitable(checked):
+                await checked
+        try:
+            return await self.wrapped.call_tool(ran.name, arguments, ctx, tool)
+        except ApprovalRequired:
+            raise HookError(
+                f"{ran.name} was approved, but what it calls waits for a person. {INSIDE}"
+            ) from None
+
+
+def _given(step: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """What the framework is to run with: the thread's own state goes before what the caller hands over."""
+    given = {**NAMELESS, **options, **step}
+    if options.get("output_type") is not None:
+        given["output_type"] = _with_deferred(options["output_type"]) or options["output_type"]
+    history = given.pop("message_history", None) if "conversation" in step else None
+    results: DeferredToolResults | None = step.get("deferred_tool_results")
+    if history and results is None:
+        raise HookError("This thread knows what was said in it; message_history can only begin one.")
+    theirs = options.get("deferred_tool_results")
+    if results is not None and theirs is not None:
+        results.calls = {**theirs.calls, **results.calls}
+    return given
 
 
 def _text(result: Any) -> str:
     value = result.return_value if isinstance(result, ToolReturn) else result
     return as_text(to_jsonable_python(value, fallback=str))
+
+
+def _with_notice(notice: str, result: Any) -> Any:
+    """What a tool shows beside its text stays as it is; None for what is text anyway."""
+    if isinstance(result, ToolReturn):
+        return replace(result, return_value=f"{notice}{_text(result)}")
+    return [notice, result] if isinstance(result, BinaryContent | FileUrl) else None
 
 
 def _open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPart]]:
@@ -264,12 +325,6 @@ def _open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPar
         if isinstance(message, ModelRequest):
             answered |= {str(getattr(part, "tool_call_id", "")) for part in message.parts}
     return "", []
-
-
-def _calls(messages: Sequence[ModelMessage]) -> Iterator[ToolCallPart]:
-    """What the model has asked for, its last reply first."""
-    replies = (message for message in reversed(messages) if isinstance(message, ModelResponse))
-    return (part for reply in replies for part in reply.tool_calls)
 
 
 def _call(part: ToolCallPart) -> ToolCall:
@@ -293,6 +348,14 @@ def _conversation(state: str) -> Conversation:
 def _with_deferred(output_type: Any) -> Any:
     types = [*output_type] if isinstance(output_type, list | tuple) else [output_type]
     return None if DeferredToolRequests in types else [*types, DeferredToolRequests]
+
+
+def _result(kind: Any, state: str) -> AgentRunResult[Any]:
+    """A result that was kept; its output is plain data where it is not of the agent's own type."""
+    if isinstance(kind, type):
+        with suppress(ValidationError):
+            return _results(kind).validate_json(state)
+    return _results(Any).validate_json(state)
 
 
 @cache

@@ -192,10 +192,12 @@ class Threads:
         run: Callable[[], Awaitable[Any]],
         text: Callable[[Any], str] = as_text,
         *,
+        with_notice: Callable[[str, Any], Any] = lambda notice, result: None,
         alone: bool = False,
     ) -> Any:
         """What a decided call answers, having run it unless it ran before; what it raises is kept too.
 
+        `with_notice` tells of an edit beside a result that is more than `text`; None if the text is enough.
         `alone` is a call that no others of its turn can begin with.
         """
         gate, repeatable = self.gate, ran.name in self._repeatable
@@ -212,7 +214,10 @@ class Threads:
             raise
         said = told(asked, ran, text(result))
         await self._marks.finish(turn, ran.id, said, alone=alone)
-        return result if asked == ran else said
+        if asked == ran:
+            return result
+        noticed = with_notice(told(asked, ran, ""), result)
+        return said if noticed is None else noticed
 
     def _answer(self, standing: Checkpoint, feedback: Feedback | None) -> Held | Ended | InterruptionMetadata:
         kept = _kept(standing)
