@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import assent, serving
+from tests.cli.process import COMMAND, assent, serving
+from tests.waiting import eventually
 
 KEY = re.compile(r"assent_[A-Za-z0-9_-]{43}\n")
 
@@ -48,6 +49,12 @@ def test_the_demo_takes_another_port_and_says_so(tmp_path: Path) -> None:
             assert not demo.url().endswith(f":{port}")
             assert f"port {port}: Address already in use. The demo takes another port.\n" in demo.stderr
             assert demo.stop() == 0
+
+
+def test_the_demo_shows_a_command_that_can_be_typed_in_a_checkout(tmp_path: Path) -> None:
+    with serving(tmp_path, command="demo", env={"PATH": str(tmp_path)}) as demo:
+        typed = f"    {COMMAND} request POST '{demo.url()}/api/demo"
+        assert eventually(lambda: typed in demo.stdout)
 
 
 def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """What `assent demo` prints: the links to click, and then what happens to them."""
 
 import asyncio
+import sys
 from collections import defaultdict
 from datetime import timedelta
+from shutil import which
 from typing import Any
 
 import click
@@ -61,7 +63,7 @@ class DemoTour:
         click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
-        click.echo(f"    assent request POST '{base}/api/demo?type=confirmation'\n")
+        click.echo(f"    {_command()} request POST '{base}/api/demo?type=confirmation'\n")
         click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
         click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
         self._parts.store.on_change(self._changed)
@@ -95,6 +97,11 @@ class DemoTour:
     def _say(self, case_id: str, words: str) -> None:
         name = f"{_named(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
         click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")
+
+
+def _command() -> str:
+    """What to type: in a checkout, `assent` is on nobody's path."""
+    return "assent" if which("assent") else sys.argv[0]
 
 
 def _named(sort: str) -> str:
