@@ -73,8 +73,9 @@ def test_the_tutorial_shows_what_it_promises(tutorial: str, seen: str):
 def test_the_first_decision_of_the_readme_can_be_made(tmp_path):
     serve, ask, poll = blocks(README, "bash")
     seen = run(serve + ONCE_READY + ask + PRESS_CONFIRM + poll, tmp_path)
-    assert '"status":"human_input_required"' in seen
-    assert '"status":"completed"' in seen
+    assert '"status": "human_input_required"' in seen
+    assert '"status": "completed"' in seen
+    assert '"action": "confirm"' in seen
 
 
 def test_the_readme_names_the_two_commands():
