@@ -6,6 +6,7 @@ import apsw
 
 BUSY_FOR_MS = 5_000  # how long a writer waits for another process
 READ_BUSY_FOR_MS = 100  # readers wait only for one that mends the log after a crash, and on the loop's thread
+CUT_BUSY_FOR_MS = 1_000
 CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 4_000
 LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
@@ -36,6 +37,7 @@ def connect_writer(path: Path) -> apsw.Connection:
     connection.pragma("synchronous", "full")
     connection.pragma("fullfsync", True)  # where fsync alone stops at the drive's cache
     connection.pragma("journal_size_limit", LOG_BYTES)
+    connection.pragma("secure_delete", True)  # what is erased is overwritten, not only forgotten
     connection.pragma("foreign_keys", True)
     connection.pragma("recursive_triggers", True)  # or REPLACE removes events without asking their trigger
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
@@ -48,6 +50,21 @@ def connect_reader(path: Path) -> apsw.Connection:
     connection.set_busy_timeout(READ_BUSY_FOR_MS)
     _tune(connection)
     return connection
+
+
+def cut_log(path: Path) -> None:
+    """Leave nothing of earlier writes in the log: erased content would outlive its erasure there.
+
+    Does nothing while a reader or a writer is in the way for long.
+    """
+    connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(CUT_BUSY_FOR_MS)
+        connection.pragma("journal_mode")  # until it has looked, it knows of no log
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # most of the work, beside writers
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.close()
 
 
 def _tune(connection: apsw.Connection) -> None:

@@ -18,7 +18,7 @@ class PageReader:
     """Answers questions while the event loop goes on; each thread opens the file when it is first asked."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._own = threading.local()
         self._readers: list[Reader] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="assent-pages")
@@ -42,6 +42,6 @@ class PageReader:
     def _answer(self, question: Callable[[Reader], T]) -> T:
         reader: Reader | None = getattr(self._own, "reader", None)
         if reader is None:
-            reader = self._own.reader = Reader(self._path)
+            reader = self._own.reader = Reader(self.path)
             self._readers.append(reader)
         return question(reader)

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
 from assent.ports.store import KEEP_NOTICES_FOR
 from assent.stores.sqlite.cases import SqliteCaseStore
-from assent.stores.sqlite.connection import connect_writer
+from assent.stores.sqlite.connection import OUTAGES, connect_writer, cut_log
 from assent.stores.sqlite.grants import SqliteGrantStore
 from assent.stores.sqlite.inbox import SqliteInboxStore
 from assent.stores.sqlite.keys import SqliteKeyStore
@@ -76,7 +77,10 @@ class SqliteStore(
         all_of_it = Operation(
             statements=((DELETE_GRANT_USES, over), (DELETE_NOTICES, settled), (DELETE_REPLAYS, over))
         )
-        return len(await self._writer.submit(all_of_it))
+        forgotten = len(await self._writer.submit(all_of_it))
+        with suppress(*OUTAGES):  # the next time will do
+            await asyncio.to_thread(cut_log, self._pages.path)
+        return forgotten
 
     async def aclose(self) -> None:
         """Finish what was accepted and close."""

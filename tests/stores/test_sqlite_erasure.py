@@ -1,0 +1,74 @@
+"""What retention erases is gone from the file and from its log, not only from what the store tells."""
+
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from assent.stores.sqlite import SqliteStore
+from assent.stores.sqlite.connection import connect_reader
+from assent.testing.desk import DeskForTests, desk_for_tests
+
+pytestmark = pytest.mark.anyio
+
+MARKS = (b"what was shown", b"what was typed", b"what was answered", b"why it was declined")
+SIZES = (1, 20, 60, 200, 600, 2500)  # within a page, across several, and in pages of their own
+
+
+def left_in(folder: Path) -> dict[bytes, int]:
+    """How often each mark is still found in the database's files."""
+    files = b"".join(file.read_bytes() for file in folder.iterdir())
+    return {mark: count for mark in MARKS if (count := files.count(mark))}
+
+
+async def lived(kit: DeskForTests, dice: random.Random) -> None:
+    """Cases of many sizes that are answered, declined or left alone, in no order."""
+    cases = [
+        await kit.open(
+            timeout="1h",
+            context={"artifact": "what was shown " * dice.choice(SIZES)},
+            callback_url="https://agent.example/hooks",
+        )
+        for _ in range(120)
+    ]
+    for number, opened in enumerate(dice.sample(cases, len(cases))):
+        human = kit.human(opened)
+        if number % 2:
+            await human.type({"feedback": "what was typed " * dice.choice(SIZES[:4])})
+        if number % 3 == 0:
+            await human.decline("why it was declined")
+        elif number % 3 == 1:
+            await human.answer("approve", {"feedback": "what was answered " * dice.choice(SIZES[:4])})
+    await kit.outbox.once()
+
+
+async def test_nothing_of_an_erased_case_is_left_in_the_files(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "cases.db")
+    kit = desk_for_tests(store=store)
+    await lived(kit, random.Random(7))
+    assert set(left_in(tmp_path)) == set(MARKS)
+    kit.clock.advance(timedelta(hours=1))
+    await kit.sweep.once()
+    await kit.outbox.once()
+    kit.clock.advance(kit.desk.limits.keep_for)
+    await kit.sweep.once()
+    await store.purge(kit.clock())
+    assert left_in(tmp_path) == {}
+    await store.aclose()
+
+
+async def test_the_log_is_cut_later_while_another_process_reads(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "cases.db")
+    kit = desk_for_tests(store=store)
+    await kit.open(context={"artifact": "what was shown"})
+    reading = connect_reader(tmp_path / "cases.db")
+    rows = reading.execute("SELECT id FROM cases UNION ALL SELECT 'another'")
+    assert next(rows)
+    await kit.open()
+    assert await store.purge(kit.clock()) == 0
+    assert (tmp_path / "cases.db-wal").stat().st_size
+    reading.close(force=True)
+    await store.purge(kit.clock())
+    assert (tmp_path / "cases.db-wal").stat().st_size == 0
+    await store.aclose()
