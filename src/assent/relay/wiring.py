@@ -230,6 +230,7 @@ class Relay:
             await self.grpc.aclose()
         await self.holding.aclose()
         await self.app.aclose()
+        await self.holds.aclose()
         await self.book.aclose()
         await self.trail.aclose()
         await self.shelf.aclose()

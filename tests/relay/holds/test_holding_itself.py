@@ -165,6 +165,33 @@ async def test_a_hold_that_could_not_be_written_opens_no_second_case_when_it_is_
     assert hold.case_id == case.id
 
 
+class Slow(MemoryStore):
+    """A store that takes a hold only when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def add_hold(self, *args: Any, **more: Any) -> None:
+        self.asked.set()
+        await self.go_on.wait()
+        await super().add_hold(*args, **more)
+
+
+async def test_a_caller_that_leaves_while_its_message_is_held_leaves_no_case_behind_without_a_hold() -> None:
+    store = Slow()
+    kit = Kit(store)
+    holding = asyncio.create_task(kit.hold())
+    await store.asked.wait()
+    holding.cancel()
+    await asyncio.wait({holding})
+    store.go_on.set()
+    await kit.holds.aclose()
+    [hold] = await kit.all()
+    [case] = await store.cases_of("relay:default")
+    assert hold.case_id == case.id
+
+
 async def test_nobody_holds_a_message_on_a_task_that_is_not_theirs(kit: Kit) -> None:
     answer = await kit.hold()
     task_id = answer.document["result"]["task"]["id"]

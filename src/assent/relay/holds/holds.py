@@ -74,6 +74,7 @@ class Holds:
         self._timeout = _bounded(timeout, desk.limits.max_timeout_for)
         self._backlog = Backlog(store, most=max_pending)
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
+        self._under_way: set[asyncio.Task[Answered]] = set()
 
     async def hold(self, leg: Leg, exchange: Exchange, evaluation: Evaluation) -> Answered | Refused:
         """See `Holder`."""
@@ -117,6 +118,10 @@ class Holds:
         """The task under either of its names, if the relay speaks for it by now; None if the agent does."""
         entry = await self.places.named(subscription, task_id)
         return entry if entry is not None and (entry.mask or entry.ending) else None
+
+    async def aclose(self) -> None:
+        """Finish what is being taken over."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     # What is frozen
 
@@ -192,6 +197,14 @@ class Holds:
     # How it is taken over
 
     async def _take(self, taking: Taking) -> Answered:
+        """Take a message over to the end, whoever leaves meanwhile: a case without its hold leads nowhere."""
+        job = asyncio.create_task(self._take_once(taking))
+        self._under_way.add(job)
+        job.add_done_callback(self._under_way.discard)
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever has left
+        return await asyncio.shield(job)
+
+    async def _take_once(self, taking: Taking) -> Answered:
         """Open the case and write the hold, once: a message that comes again meets the hold it has."""
         exchange, known = taking.exchange, taking.place.entry
         subscription = exchange.subscription
