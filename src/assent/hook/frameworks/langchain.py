@@ -41,6 +41,7 @@ from assent.hook.frameworks.langchain_wire import (
     removed,
     revived,
     schema_of,
+    sealed,
     since_turn,
     strict,
     this_run,
@@ -56,12 +57,17 @@ from assent.hook.outcomes import CANCELLED, failure
 from assent.hook.policy import Hook, HumanInTheLoopHook
 from assent.hook.reviews import Reviews
 from assent.hook.savers.saver import Saver
+from assent.hook.turn import gates_of
 
 Result = ToolMessage | Command[Any]
 Settled = InterruptionMetadata | tuple[ToolCall, ...]
 """A turn as it was decided, or the calls of one that needed nobody."""
 T = TypeVar("T")
 REMEMBERED = 100
+CHANGED = (
+    "{} was not run: other middleware made this call of another one, and a person must see it first."
+    " Put what changes calls before the approval in the list."
+)
 
 
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -89,6 +95,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self._gate = ApprovalGate(
             hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
         )
+        self._hooks = hooks
         self._settled: dict[str, Settled] = {}  # what cannot change any more needs no second look
         self._stopped: dict[str, None] = {}
         self._marks = SideBySide(self._gate)
@@ -101,12 +108,13 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Wait for the turn's decisions; a turn of which nothing may run is answered here."""
         turn = turn_of(state["messages"])
-        if turn is None:
+        calls = [] if turn is None else unanswered(turn, state["messages"])
+        if not calls:
             return None
-        standing = self._settle(_key(get_config(), turn), turn.tool_calls, state)
+        standing = self._settle(_key(get_config(), turn), calls, state)
         if standing is None or standing.tools_automatically_approved:
             return None
-        answers = [refused(call, _found(standing, call)) for call in turn.tool_calls]
+        answers = [refused(call, _found(standing, call)) for call in calls]
         return None if None in answers else {"messages": answers}
 
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -194,14 +202,14 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         key = _key(request.runtime.config, turn)
         standing = self._settled.get(key) or self._gate.waiting(key)
         if isinstance(standing, tuple) and call_of(call) in standing:
-            return None, request
+            return None, self._sealed(request)
         decided = _found(standing, call) if isinstance(standing, InterruptionMetadata) else None
         if decided is None and not _waited(standing, call):
             # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
             key = f"{key}/{call['id']}"
             standing = self._settle(key, [call], request.state)
             if standing is None:
-                return None, request
+                return None, self._sealed(request)
             decided = _found(standing, call)
         if decided is not None and decided.result is None:
             raise ThreadPaused
@@ -213,7 +221,18 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         begun = self._marks.begin(
             key, call["id"] or "", repeatable=repeatable, owner=this_run(), together=together
         )
-        return key, ready if begun.run else revived(call, begun.result)
+        if not begun.run:
+            return key, revived(call, begun.result)
+        return key, self._sealed(ready, approved=decided is not None)
+
+    def _sealed(self, ready: ToolCallRequest, *, approved: bool = False) -> ToolCallRequest:
+        """The call on its way through the middleware after this one, which may make no other call of it."""
+
+        def changes(call: Mapping[str, Any]) -> None:
+            if approved or gates_of(self._hooks, [call_of(call)], ready.state):
+                raise HookError(CHANGED.format(call["name"]))
+
+        return sealed(ready, changes)
 
     def _together(
         self, request: ToolCallRequest, turn: AIMessage | None, standing: Settled | None
@@ -229,7 +248,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         return calls if len(calls) <= at_most else {}
 
     def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
-        if ready is not request:
+        if ready.tool_call is not request.tool_call:
             result = announced(result, call_of(request.tool_call), call_of(ready.tool_call))
         self._marks.finish(key, request.tool_call["id"] or "", preserved(request.tool_call, result))
         return result

@@ -2,7 +2,7 @@
 
 import dataclasses
 from base64 import b64decode, b64encode
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -244,6 +244,22 @@ def as_decided(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCa
     if tool is None:
         return message(call, f"There is no tool {decided.name} any more; nothing was run.")
     return request.override(tool_call=changed, tool=tool)
+
+
+@dataclasses.dataclass
+class _Sealed(ToolCallRequest):
+    changes: Callable[[Mapping[str, Any]], None]
+
+    def override(self, **overrides: Any) -> ToolCallRequest:
+        changed = super().override(**overrides)
+        if call_of(changed.tool_call) != call_of(self.tool_call):
+            self.changes(changed.tool_call)
+        return changed
+
+
+def sealed(request: ToolCallRequest, changes: Callable[[Mapping[str, Any]], None]) -> ToolCallRequest:
+    """The same request; `changes` is told before it becomes one for another call, and may raise."""
+    return _Sealed(request.tool_call, request.tool, request.state, request.runtime, changes)
 
 
 def message(call: Mapping[str, Any], text: str, *, ok: bool = False) -> ToolMessage:

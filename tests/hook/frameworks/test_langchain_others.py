@@ -1,0 +1,173 @@
+"""LangChain's agent with approval beside other middleware and its own structured output."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
+)
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command
+from pydantic import BaseModel
+
+from assent.errors import HookError
+from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
+from assent.testing.approvals import Scene
+from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
+
+PAY = ToolCall(id="c1", name="pay", arguments={"to": "Ann"})
+LOOK = ToolCall(id="c2", name="look", arguments={"at": "the till"})
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Till:
+    """Tools that note what they did."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    def tools(self) -> list[Any]:
+        @tool
+        def pay(to: str) -> str:
+            """Pay somebody."""
+            self.did.append(f"paid {to}")
+            return self.did[-1]
+
+        @tool
+        def look(at: str) -> str:
+            """Look."""
+            self.did.append(f"looked at {at}")
+            return self.did[-1]
+
+        return [pay, look]
+
+    def agent(
+        self, *turns: tuple[ToolCall, ...], beside: Any, hook: HumanInTheLoopHook | None = None, **named: Any
+    ) -> Any:
+        approval = ApprovalMiddleware(hook or HumanInTheLoopHook({"pay": True}), saver=MemorySaver())
+        named = {"tools": self.tools(), "checkpointer": InMemorySaver(), **named}
+        model = ScriptedModel(scene=Scene(turns=turns))
+        return create_agent(model, middleware=[approval, *beside], **named)
+
+
+class Changing(AgentMiddleware[Any, Any, Any]):
+    """Makes another call of each call that is about to run."""
+
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self.change = change
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(tool_call=self.change(request.tool_call)))
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(tool_call=self.change(request.tool_call)))
+
+
+def test_what_was_approved_is_not_changed_by_middleware_after_it() -> None:
+    till = Till()
+    agent = till.agent((PAY,), beside=[Changing(lambda call: {**call, "args": {"to": "Eve"}})])
+    agent.invoke(GO, place("t"))
+    for _ in range(2):
+        with pytest.raises(HookError, match="pay was not run"):
+            resume(agent, "t", {"c1": "approve"})
+    assert till.did == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_no_reviewed_call_is_made_of_another_by_middleware_after_it(is_async: bool) -> None:
+    till = Till()
+    agent = till.agent(
+        (LOOK,), beside=[Changing(lambda call: {**call, "name": "pay", "args": {"to": "Eve"}})]
+    )
+    with pytest.raises(HookError, match="pay was not run"):
+        asyncio.run(agent.ainvoke(GO, place("t"))) if is_async else agent.invoke(GO, place("t"))
+    assert till.did == []
+
+
+@pytest.mark.parametrize("turn", [(LOOK,), (LOOK, PAY)], ids=["alone", "beside one that waits"])
+def test_a_call_that_needs_nobody_may_be_changed(turn: tuple[ToolCall, ...]) -> None:
+    till = Till()
+
+    def closer(call: dict[str, Any]) -> dict[str, Any]:
+        return {**call, "args": {"at": "the door"}} if call["name"] == "look" else call
+
+    agent = till.agent(turn, beside=[Changing(closer)])
+    stopped = interruption_of(agent.invoke(GO, place("t")))
+    if stopped is not None:
+        resume(agent, "t", stopped.approve_all())
+    assert sorted(till.did) == ["looked at the door", "paid Ann"][: len(turn)]
+
+
+def test_an_edit_in_langchains_own_middleware_leads_to_no_reviewed_tool() -> None:
+    till = Till()
+    agent = till.agent((LOOK,), beside=[HumanInTheLoopMiddleware(interrupt_on={"look": True})])
+    agent.invoke(GO, place("t"))
+    edit = {"type": "edit", "edited_action": {"name": "pay", "args": {"to": "Eve"}}}
+    with pytest.raises(HookError, match="pay was not run"):
+        agent.invoke(Command(resume={"decisions": [edit]}), place("t"))
+    assert till.did == []
+
+
+def test_a_call_that_other_middleware_has_answered_is_put_before_nobody() -> None:
+    till = Till()
+    second = ToolCall(id="c3", name="pay", arguments={"to": "Eve"})
+    agent = till.agent((PAY, second), beside=[ToolCallLimitMiddleware(run_limit=1)])
+    stopped = interruption_of(agent.invoke(GO, place("t")))
+    assert stopped is not None
+    assert [waiting.id for waiting in stopped.undecided] == ["c1"]
+    result = resume(agent, "t", stopped.approve_all())
+    assert [call_id for call_id, _ in results_in(result["messages"])] == ["c3", "c1"]
+    assert till.did == ["paid Ann"]
+
+
+def test_a_tool_that_is_tried_again_is_approved_once() -> None:
+    tries: list[int] = []
+
+    @tool
+    def pay(to: str) -> str:
+        """Pay somebody."""
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError("no line")
+        return "paid"
+
+    agent = Till().agent((PAY,), beside=[ToolRetryMiddleware(initial_delay=0)], tools=[pay])
+    agent.invoke(GO, place("t"))
+    result = resume(agent, "t", {"c1": "approve"})
+    assert results_in(result["messages"]) == [("c1", "paid")]
+
+
+class Bill(BaseModel):
+    """What was paid."""
+
+    amount: int
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_structured_answer_is_no_call_that_waits(together: bool) -> None:
+    till = Till()
+    bill = ToolCall(id="o1", name="Bill", arguments={"amount": 5})
+    everything = HumanInTheLoopHook(everything_except=["look"])
+    turns = ((PAY, bill),) if together else ((PAY,), (bill,))
+    known = JsonPlusSerializer(allowed_msgpack_modules=[Bill])
+    checkpointer = InMemorySaver(serde=known)
+    answers = {"response_format": ToolStrategy(Bill), "checkpointer": checkpointer}
+    agent = till.agent(*turns, beside=[], hook=everything, **answers)
+    stopped = interruption_of(agent.invoke(GO, place("t")))
+    assert stopped is not None
+    assert [waiting.name for waiting in stopped.undecided] == ["pay"]
+    result = resume(agent, "t", stopped.approve_all())
+    assert interruption_of(result) is None
+    assert result["structured_response"] == Bill(amount=5)
+    assert till.did == ["paid Ann"]
