@@ -24,6 +24,8 @@ def call(url: str) -> httpx.Response:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     outcome = call(sys.argv[1]).json()
     print(outcome["status"], outcome.get("result"))
     assert outcome["status"] == "completed", "nobody said yes"

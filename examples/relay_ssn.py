@@ -5,6 +5,7 @@ US_SSN on all four legs, and what scores 0.7 or more waits for a person. One mes
 the agent; one is rejected and never does.
 
 python -m examples.relay_ssn
+python -m examples.relay_ssn clerk 9000     # the agent alone, at this port, to try the relay with
 """
 
 import os
@@ -18,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import uvicorn
 from a2a.helpers.proto_helpers import get_message_text, new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
@@ -253,5 +255,13 @@ def main() -> None:
         rejected(app, operator, clerk)
 
 
+def serve_clerk(port: int) -> None:
+    """The agent alone, until it is stopped."""
+    uvicorn.run(clerk_app(f"http://127.0.0.1:{port}", Clerk()), port=port, log_level="warning")
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["clerk"]:
+        serve_clerk(int(sys.argv[2]))
+    else:
+        main()

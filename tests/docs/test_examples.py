@@ -5,11 +5,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 
-from examples.stage import PATIENCE_S, answer
+from examples.stage import PATIENCE_S, answer, free_port
 from tests.docs.markdown import ROOT, blocks
+from tests.waiting import eventually
 
 BESIDE = ["multi_round", "callback_receiver", "flask_app", "django_app"]
 ALONE = ["service_fastapi", "tool_approval"]
@@ -78,6 +81,25 @@ def test_the_relay_holds_a_message_until_a_person_has_decided(example: str):
     assert played(example) == told
 
 
+def test_the_agent_of_that_example_can_be_had_alone():
+    port = free_port()
+    with subprocess.Popen(command("relay_ssn", "clerk", str(port)), cwd=ROOT) as agent:
+        try:
+            card = f"http://127.0.0.1:{port}/.well-known/agent-card.json"
+            with httpx.Client() as client:
+                found = eventually(lambda: fetched(client, card))
+        finally:
+            agent.terminate()
+    assert found["name"] == "Clerk"
+
+
+def fetched(client: httpx.Client, url: str) -> dict[str, Any] | None:
+    try:
+        return dict(client.get(url).json())
+    except httpx.ConnectError:
+        return None
+
+
 @pytest.fixture
 def demo(tmp_path) -> Iterator[str]:
     """The address of a running demo."""
@@ -118,3 +140,12 @@ def test_the_polling_agent_waits_for_a_person(demo: str):
         rest, _ = agent.communicate(timeout=PATIENCE_S)
     assert agent.returncode == 0
     assert "completed {'action': 'select', 'data': {'selected': ['garden-room']}" in rest
+
+
+def test_the_polling_agent_says_what_it_wants():
+    outcome = subprocess.run(
+        command("agent_polling"), check=False, cwd=ROOT, text=True, capture_output=True, timeout=PATIENCE_S
+    )
+    assert outcome.returncode == 1
+    assert "python -m examples.agent_polling 'http://" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
