@@ -3,7 +3,7 @@ from fastapi import FastAPI, Request
 from assent import Assent
 
 assent = Assent(base_url="http://127.0.0.1:8000/assent", authenticate=lambda r: r.headers.get("x-agent"))
-app = FastAPI(lifespan=assent.lifespan)
+app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
 app.mount("/assent", assent)
 
 
@@ -24,3 +24,4 @@ with TestClient(app, headers={"x-agent": "mail"}) as agent:
     assert agent.get(hitl["poll_url"], headers={"x-agent": "someone else"}).status_code == 404
     agent.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "approve"})
     assert agent.get(hitl["poll_url"]).json()["result"]["action"] == "approve"
+    assert agent.post("/emails", json={"to": "Jo"}, headers={"x-agent": ""}).status_code == 401
