@@ -127,7 +127,7 @@ def _following() -> list[Row]:
             f"{Settings().polls_per_minute} a minute",
             code("polls_per_minute"),
         ),
-        ("`Retry-After` of a poll", pace, ""),
+        ("`Retry-After` of a poll", f"grows with the case's age from {polling.SOONEST} s to {pace}", ""),
         ("Cases or deliveries in one list", MAX_PAGE, ""),
         ("Comment that keeps an idle stream alive", f"every {streams.HEARTBEAT_EVERY:.0f} s", ""),
     ]
