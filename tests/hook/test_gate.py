@@ -283,3 +283,8 @@ def test_names_outrank_patterns_and_longer_patterns_shorter_ones(hook, asked) ->
 def test_a_policy_that_makes_no_sense_is_refused_when_it_is_written(make) -> None:
     with pytest.raises(ValueError, match=r"."):
         make()
+
+
+def test_a_tool_whose_name_looks_like_a_pattern_is_gated_by_its_name() -> None:
+    named = ToolCall(id="1", name="rows[0]")
+    assert gate(HumanInTheLoopHook({"rows[0]": True})).stop("k", [named]) is not None

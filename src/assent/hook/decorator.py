@@ -17,12 +17,13 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback
 from assent.hook.gate import ApprovalGate
 from assent.hook.interruption import InterruptionMetadata
-from assent.hook.outcomes import as_text
+from assent.hook.outcomes import as_text, spelled
 from assent.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
 from assent.hook.savers.memory import MemorySaver
 from assent.hook.savers.saver import Saver
 from assent.hook.signatures import schema_of
 from assent.hook.terminal import ask_in_terminal
+from assent.hook.workers import Workers
 
 if TYPE_CHECKING:
     from assent.hook.reviews import Reviews
@@ -108,6 +109,7 @@ class _Gated:
         self._asks = None if reviews is not None else (ask or ask_in_terminal)
         self._key = key
         self._look_every = look_every
+        self._workers = Workers()
 
     def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call, key, run = self._named(args, named)
@@ -132,7 +134,7 @@ class _Gated:
         if waiting is None:
             return await self._function(*args, **named)
         while waiting.undecided:
-            said = await asyncio.to_thread(self._feedback, waiting)
+            said = await self._workers.run(partial(self._feedback, waiting))
             waiting = await aside(self._looked, key, waiting, said)
             if waiting.undecided:
                 self._give_up(waiting)
@@ -150,13 +152,14 @@ class _Gated:
         arguments = dict(self._signature.bind(*args, **named).arguments)
         receiver = {} if self._receiver is None else {self._receiver: arguments.pop(self._receiver)}
         try:
-            shown = json.loads(json.dumps(arguments, allow_nan=False))
+            spelling = json.dumps(arguments, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise HookError(f"No person can see what {self._name} is called with: {error}.") from error
+        shown = json.loads(spelling)
         call = ToolCall(id=_CALL, name=self._name, arguments=shown)
 
         def as_decided(decided: ToolFeedback) -> Callable[[], Any]:
-            if decided.arguments == shown:
+            if decided.arguments == shown and _still(arguments, spelling):
                 # What JSON cannot tell apart, such as a tuple, arrives as it was given.
                 return partial(self._function, *args, **named)
             return self._with({**receiver, **decided.arguments})
@@ -219,6 +222,14 @@ class _Gated:
 _SETTLED = (FeedbackResult.REJECTED, FeedbackResult.RESPONDED)
 
 
+def _still(arguments: dict[str, Any], spelling: str) -> bool:
+    """Whether nobody changed them while the person decided: then the person did not see what they are now."""
+    try:
+        return json.dumps(arguments) == spelling
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
 def _settled(decided: ToolFeedback) -> Any:
     if decided.result is FeedbackResult.RESPONDED:
         return decided.answer
@@ -233,7 +244,7 @@ def _kept(result: Any) -> str:
 
 
 def _kept_failure(error: Exception) -> str:
-    return json.dumps({"failure": f"{type(error).__name__}: {error}"})
+    return json.dumps({"failure": spelled(error)})
 
 
 def _again(kept: str) -> Any:

@@ -48,7 +48,12 @@ def told(asked: ToolCall, ran: ToolCall, result: str) -> str:
 
 def failure(error: Exception) -> str:
     """What the model reads about a tool that raised."""
-    return f"The tool failed: {type(error).__name__}: {error}"
+    return f"The tool failed: {spelled(error)}"
+
+
+def spelled(error: Exception) -> str:
+    """An error as it names itself; one that cannot is named by its kind."""
+    return f"{type(error).__name__}: {_described(error)}"
 
 
 def too_slow(limit: timedelta) -> str:

@@ -128,7 +128,7 @@ class HumanInTheLoopHook:
 
     def _rule_for(self, name: str) -> "_Rule | None":
         if name not in self._found:
-            config = next((config for pattern, config in self._rules if fnmatchcase(name, pattern)), None)
+            config = next((config for pattern, config in self._rules if _names(pattern, name)), None)
             found = None if config is None else _Rule(config, _gate_of_every_call(config))
             if len(self._found) >= REMEMBERED:  # a model may make up any number of names
                 return found
@@ -156,6 +156,11 @@ def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:
     if isinstance(rule, bool):
         return ToolConfig() if rule else None
     raise ValueError(f"approval_on[{pattern!r}] must be a ToolConfig, a description, True or False.")
+
+
+def _names(pattern: str, name: str) -> bool:
+    """Whether the rule is about this tool; one whose name looks like a pattern is named by it too."""
+    return pattern == name or fnmatchcase(name, pattern)
 
 
 def _weight(rule: tuple[str, ToolConfig | None]) -> tuple[bool, int, bool]:

@@ -4,7 +4,9 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 _SIMPLE: dict[Any, dict[str, Any]] = {
@@ -44,7 +46,7 @@ def schema_of(
 
     Not `by_name`, these are there too: a list for *args, an object for **kwargs.
     """
-    hints = get_type_hints(function, include_extras=True)
+    hints = _hints(function)
     notes = _parameter_notes(inspect.getdoc(function) or "")
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -60,6 +62,25 @@ def schema_of(
         if parameter.default is parameter.empty and several is None:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the parameters; one that is not known yet, or only to type checkers, may be anything."""
+    while isinstance(function, partial):
+        function = function.func
+    if not inspect.isroutine(function) and not isinstance(function, type):
+        function = type(function).__call__
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError:
+        pass
+    known: dict[str, Any] = {}
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        one = types.SimpleNamespace(__annotations__={name: hint})
+        with suppress(NameError):
+            known |= get_type_hints(one, globalns=names, include_extras=True)
+    return known
 
 
 def _parameter(hint: Any, parameter: inspect.Parameter, note: str | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from collections.abc import Callable
 from typing import TextIO
 
@@ -23,6 +24,8 @@ _KEYS = {
     FeedbackResult.RESPONDED: "p",
 }
 
+_before_it = threading.Lock()
+
 
 def ask_in_terminal(
     interruption: InterruptionMetadata,
@@ -30,8 +33,17 @@ def ask_in_terminal(
     read: Callable[[str], str] = input,
     out: TextIO | None = None,
 ) -> InterruptionMetadata:
-    """Ask about each undecided call until it is decided. Raises EOFError when nobody is there to answer."""
-    out = out or sys.stderr
+    """Ask about each undecided call until it is decided. Raises EOFError when nobody is there to answer.
+
+    Asks for one interruption at a time: an answer is never read as the answer to another question.
+    """
+    with _before_it:
+        return _asked(interruption, read, out or sys.stderr)
+
+
+def _asked(
+    interruption: InterruptionMetadata, read: Callable[[str], str], out: TextIO
+) -> InterruptionMetadata:
     answered = interruption
     waiting = interruption.undecided
     for number, call in enumerate(waiting, 1):

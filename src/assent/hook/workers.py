@@ -89,17 +89,14 @@ class Workers:
         import asyncio
         from concurrent.futures import Future
 
-        future: Future[Any] = Future()
+        future: Future[tuple[Any, BaseException | None]] = Future()
         future.set_running_or_notify_cancel()
-
-        def done(result: Any, error: BaseException | None) -> None:
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
-
-        self.begin(work, done)
-        return await asyncio.wrap_future(future)
+        self.begin(work, lambda result, error: future.set_result((result, error)))
+        # Raised here, not by the future: one that is given a StopIteration is never done.
+        result, error = await asyncio.wrap_future(future)
+        if error is not None:
+            raise error
+        return result
 
     def _serve(self) -> None:
         while True:
