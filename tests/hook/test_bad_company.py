@@ -1,14 +1,22 @@
 """Agents beside what goes wrong: threads that fail, notebooks with a loop of their own, odd storages."""
 
 import asyncio
+import subprocess
+import sys
 import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from assent.errors import ThreadBusy
 from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, resume_pending
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.heartbeat import Heartbeat
+from assent.testing.clock import FakeClock
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
+from tests.waiting import eventually
 
 
 def test_a_thread_whose_model_breaks_does_not_hold_up_the_others() -> None:
@@ -70,3 +78,146 @@ def test_a_tool_that_changes_what_it_was_given_is_not_told_as_a_persons_edit() -
     ended = finished(agent.resume("t", waiting.approve_all()))
     assert model.results() == ["packed"]
     assert ended.messages[1]["tool_calls"][0]["arguments"] == {"items": ["a"]}
+
+
+def test_a_tool_or_a_model_that_runs_out_of_something_does_not_hang_the_event_loop() -> None:
+    def first(items: list[str]) -> str:
+        return next(iter(items))
+
+    def forgets(messages: list[dict[str, Any]]) -> Any:
+        return next(iter([]))
+
+    async def played() -> None:
+        async with asyncio.timeout(10):
+            model = Scripted([call("1", "first", items=[])], "done")
+            finished(await ReactAgent("a", model, [first]).ainvoke("go"))
+            assert "StopIteration" in model.results()[0]
+            with pytest.raises(RuntimeError, match="StopIteration"):
+                await ReactAgent("a", forgets).ainvoke("go")
+
+    asyncio.run(played())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_tool_whose_error_cannot_say_what_it_is_has_failed_and_nothing_else(asynchronous: bool) -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise LookupError
+
+    def breaks() -> None:
+        raise Wordless
+
+    model = Scripted([call("1", "breaks")], "done")
+    agent = ReactAgent("a", model, [breaks])
+    finished(asyncio.run(agent.ainvoke("go")) if asynchronous else agent.invoke("go"))
+    assert model.results() == ["The tool failed: Wordless: (Wordless)"]
+
+
+def test_a_model_that_rewrites_what_it_is_given_changes_nothing_that_is_kept() -> None:
+    def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
+        for message in messages:
+            for each in message.get("tool_calls", ()):
+                each["function"] = {"name": each["name"], "arguments": str(each.pop("arguments"))}
+        tools[0]["parameters"].pop("additionalProperties", None)
+        tools.clear()
+        said = sum(message["role"] == "assistant" for message in messages)
+        return "done" if said == 2 else {"tool_calls": [call(f"c{said}", "execute_sql", query="q")]}
+
+    office = Office()
+    agent = ReactAgent("a", model, [office.execute_sql], [HumanInTheLoopHook({"*": True})])
+    first = stopped(agent.invoke("go", thread_id="t"))
+    second = stopped(agent.resume("t", first.approve_all()))
+    assert second.tool_feedbacks[0].schema == first.tool_feedbacks[0].schema
+    ended = finished(agent.resume("t", second.approve_all()))
+    assert ended.messages[1]["tool_calls"] == [call("c0", "execute_sql", query="q")]
+    assert len(office.ran) == 2
+
+
+Thinks = Callable[[list[dict[str, Any]], threading.Event], Any]
+
+
+def in_one_piece(messages: list[dict[str, Any]], leave: threading.Event) -> Any:
+    if messages[-1]["role"] == "user":
+        return {"tool_calls": [call("1", "read_data")]}
+    assert leave.wait(60)
+    return "done"
+
+
+def in_pieces(messages: list[dict[str, Any]], leave: threading.Event) -> Iterator[Any]:
+    if messages[-1]["role"] == "user":
+        yield {"tool_calls": [call("1", "read_data")]}
+    assert leave.wait(60)
+    yield "done"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("thinks", [in_one_piece, in_pieces])
+def test_a_model_that_thinks_long_keeps_its_thread(thinks: Thinks, asynchronous: bool, streams: bool) -> None:
+    leave, clock, lease_for = threading.Event(), FakeClock(), timedelta(milliseconds=60)
+    saver = MemorySaver(clock=clock)
+    agent = ReactAgent(
+        "a",
+        lambda messages: thinks(messages, leave),
+        [Office().read_data],
+        saver=saver,
+        lease_for=lease_for,
+        clock=clock,
+    )
+
+    async def told() -> list[Any]:
+        return [event async for event in agent.astream("go", thread_id="t")]
+
+    def run() -> Any:
+        if streams:
+            return asyncio.run(told())[-1] if asynchronous else [*agent.stream("go", thread_id="t")][-1]
+        if asynchronous:
+            return asyncio.run(agent.ainvoke("go", thread_id="t"))
+        return agent.invoke("go", thread_id="t")
+
+    def held_until() -> Any:
+        kept = saver.get("t")
+        answered = kept is not None and kept.checkpoint.messages[-1]["role"] == "tool"
+        return kept.leased_until if kept is not None and answered else None
+
+    outcomes: list[Any] = []
+    running = threading.Thread(target=lambda: outcomes.append(run()))
+    running.start()
+    first = eventually(held_until)
+    clock.advance(lease_for * 2 / 3)
+    eventually(lambda: held_until() > first)
+    clock.advance(lease_for * 2 / 3)
+    with pytest.raises(ThreadBusy):
+        agent.resume("t")
+    leave.set()
+    running.join(10)
+    assert finished(outcomes[0]).text == "done"
+
+
+FORKED = """
+import os, sys, threading
+from datetime import timedelta
+from assent.hook import MemorySaver
+from assent.hook.checkpoint import Checkpoint
+from assent.hook.heartbeat import Heartbeat
+
+class Counts(MemorySaver):
+    def renew(self, *args, **named):
+        beats.release()
+
+beats = threading.Semaphore(0)
+heartbeat = Heartbeat(timedelta(milliseconds=3))
+with heartbeat.holding(Counts(), Checkpoint(thread_id="t")):
+    assert beats.acquire(timeout=10)
+    child = os.fork()
+    if child == 0:
+        beats = threading.Semaphore(0)
+        with heartbeat.holding(Counts(), Checkpoint(thread_id="u")):
+            os._exit(0 if beats.acquire(timeout=10) else 1)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_keeps_the_threads_that_it_works_on() -> None:
+    program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED]
+    subprocess.run(program, check=True, timeout=60)

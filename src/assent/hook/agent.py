@@ -1,6 +1,7 @@
 """A small agent: a model, its tools, and hooks that stop calls until a person has decided them."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,8 @@ class ReactAgent:
         self._workers = Workers()
         self._flow = self._flow_named(name, asks=reviews is not None)
         self._told = self._flow_named(name, asks=reviews is not None, tells=True)
-        self._schemas = [tool.as_schema() for tool in self._tools.values()]
+        # A model may change what it is told of the tools, but not what their calls are checked against.
+        self._schemas = deepcopy([tool.as_schema() for tool in self._tools.values()])
 
     def invoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
         """Take a message; without a thread's id a new thread begins.

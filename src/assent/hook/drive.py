@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context, copy_context
 from datetime import timedelta
 from functools import partial
@@ -36,6 +36,7 @@ from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
 from assent.hook.ruling import at_once
 from assent.hook.savers.saver import Saver
+from assent.hook.tools import copied
 from assent.hook.workers import Workers
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Ended = Mapping[str, str | InterruptionMetadata | BaseException]
+NOTHING = nullcontext()
 TOGETHER_S = 0.05
 """Calls that end this close to each other are kept in one write."""
 
@@ -78,7 +80,11 @@ class Driver:
         self._held: Checkpoint | None = None
 
     def _reply(self, messages: Sequence[Message]) -> Any:
-        return self._model.ask(self._before + [dict(message) for message in messages], self._tools)
+        return self._model.ask(self._before + [_given(message) for message in messages], [*self._tools])
+
+    def _holding(self) -> AbstractContextManager[None]:
+        """Whoever waits for the model goes on holding the thread, if it does."""
+        return NOTHING if self._held is None else self._heartbeat.holding(self._saver, self._held)
 
     def _keep(self, effect: Effect) -> Any:
         if type(effect) not in KEPT:
@@ -127,6 +133,14 @@ class Driver:
         flow = agent.flow_inside(self._name)
         text = str(job.call.arguments.get("task", ""))
         return flow.inside(job.thread_id, text, job.decisions)
+
+
+def _given(message: Message) -> Message:
+    """A message for the model, which may change what it is given; what is kept stays as it was."""
+    calls = message.get("tool_calls")
+    if calls is None:
+        return dict(message)
+    return {**message, "tool_calls": [{**call, "arguments": copied(call["arguments"])} for call in calls]}
 
 
 KEPT: Mapping[type, Callable[[Driver, Any], Any]] = {
@@ -200,24 +214,30 @@ class SyncDriver(Driver):
             self._let_go()
 
     def _answer(self, messages: Sequence[Message]) -> Any:
-        reply = self._reply(messages)
-        if isinstance(reply, dict):
-            return reply
-        texts: list[str] = []
-        for piece in pieces(reply):
-            if not isinstance(piece, str):
-                return piece
-            texts.append(piece)
-        return whole(texts)
+        with self._holding():
+            reply = self._reply(messages)
+            if isinstance(reply, dict):
+                return reply
+            texts: list[str] = []
+            for piece in pieces(reply):
+                if not isinstance(piece, str):
+                    return piece
+                texts.append(piece)
+            return whole(texts)
 
     def _asked(self, messages: Sequence[Message]) -> Generator[Event, None, Any]:
         texts: list[str] = []
-        for piece in pieces(self._reply(messages)):
+        with self._holding():
+            reply = pieces(self._reply(messages))
+        while True:
+            with self._holding():  # not while the one who listens takes its time
+                piece = next(reply, None)
+            if piece is None:
+                return whole(texts)
             if not isinstance(piece, str):
                 return piece
             texts.append(piece)
             yield TextDelta(text=piece)
-        return whole(texts)
 
     def _work(self, effect: Effect) -> Any:
         if type(effect) in KEPT:

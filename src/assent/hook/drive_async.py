@@ -43,9 +43,7 @@ class AsyncDriver(Driver):
                             yield last
                     elif isinstance(effect, AskModel):
                         texts: list[str] = []
-                        answer = None
-                        reply = await self._areply(effect.messages)
-                        async for piece in apieces(reply, self._workers):
+                        async for piece in self._apieces(effect.messages):
                             if not isinstance(piece, str):
                                 answer = piece
                                 break
@@ -66,6 +64,16 @@ class AsyncDriver(Driver):
             await self._workers.run(self._let_go)
         else:
             self._let_go()
+
+    async def _apieces(self, messages: Sequence[Message]) -> AsyncIterator[Any]:
+        with self._holding():
+            reply = apieces(await self._areply(messages), self._workers)
+        while True:
+            with self._holding():  # not while the one who listens takes its time
+                piece = await anext(reply, None)
+            if piece is None:
+                return
+            yield piece
 
     async def _areply(self, messages: Sequence[Message]) -> Any:
         if self._model.never_blocks:

@@ -1,13 +1,16 @@
 """Keeps the leases of long calls alive, so that nobody takes a busy thread for a dead one."""
 
 import logging
+import os
 import threading
+import weakref
 from datetime import timedelta
 
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.savers.saver import Saver
 
 logger = logging.getLogger(__name__)
+_everyone: "weakref.WeakSet[Heartbeat]" = weakref.WeakSet()
 LEASE = timedelta(minutes=5)
 """How long a process may be silent before another may take its thread for dead."""
 
@@ -17,6 +20,11 @@ class Heartbeat:
 
     def __init__(self, lease_for: timedelta) -> None:
         self._lease_for = lease_for
+        self.start()
+        _everyone.add(self)
+
+    def start(self) -> None:
+        """Begin without a thread and with nothing to hold, as a process does that was forked."""
         self._held: set[_Holding] = set()
         self._lock = threading.Lock()
         self._beats = False
@@ -70,3 +78,11 @@ class _Holding:
 
     def __exit__(self, *raised: object) -> None:
         self._heartbeat.end(self)
+
+
+def _start_after_fork() -> None:
+    for heartbeat in _everyone:
+        heartbeat.start()
+
+
+os.register_at_fork(after_in_child=_start_after_fork)

@@ -48,11 +48,16 @@ class Tool:
 
     def prepared(self, arguments: Arguments, key: str) -> Arguments:
         """The arguments to call the function with; what it does to them is not what the model asked for."""
-        own = {
-            name: deepcopy(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
-            for name, value in arguments.items()
-        }
+        own = copied(arguments)
         return {**own, KEY: key} if self.takes_key else own
+
+
+def copied(arguments: Mapping[str, Any]) -> Arguments:
+    """The same arguments, for someone who may change them."""
+    return {
+        name: deepcopy(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
+        for name, value in arguments.items()
+    }
 
 
 @overload
