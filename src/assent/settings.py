@@ -1,11 +1,13 @@
 """One frozen settings object from defaults, a TOML file, the environment and flags, each with its origin."""
 
 import os.path
+import re
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -108,7 +110,9 @@ def load(
     values: dict[str, Any] = {}
     for name, value, origin in layers:
         if name not in origins:
-            raise SettingsError(f"{origin}: there is no setting {name!r}.")
+            near = get_close_matches(name, origins, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(f"{origin}: there is no setting {name!r}.{meant}")
         values[name], origins[name] = value, origin
     return Loaded(settings=settings_from(values, origins), origins=origins)
 
@@ -156,7 +160,10 @@ def _misfit(complaint: str, origins: Mapping[str, str]) -> SettingsError:
     name = place.rstrip("`")
     if not name:
         return SettingsError(f"A setting does not fit: {complaint}.")
-    return SettingsError(f"{name} does not fit: {what} (from {origins.get(name, 'code')}).")
+    setting = re.split(r"[.\[]", name)[0]  # of what is wrong deep inside, the file names the table
+    choices = get_args(Settings.__annotations__.get(setting)) if what.startswith("Invalid enum") else ()
+    takes = f"; it is one of {', '.join(choices)}" if choices and setting == name else ""
+    return SettingsError(f"{name} does not fit: {what}{takes} (from {origins.get(setting, 'code')}).")
 
 
 def _named_file(environ: Mapping[str, str]) -> Path | None:

@@ -35,11 +35,13 @@ def test_what_is_printed_is_a_settings_file_that_says_the_same(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("file", "env", "complaint"),
     [
-        ("prot = 8400", {}, "file assent.toml: there is no setting 'prot'."),
+        ("prot = 8400", {}, "file assent.toml: there is no setting 'prot'. Did you mean 'port'?"),
+        ("[relay.agents.a]\nurll = 'x'", {}, "unknown field `urll` (from file assent.toml)."),
         ("port = ", {}, "assent.toml is not valid TOML"),
         ('port = "many"', {}, "port does not fit: Expected `int`, got `str` (from file assent.toml)."),
         ("", {"ASSENT_PORT": "tcp://10.0.0.1:80"}, "(from environment ASSENT_PORT)."),
         ("", {"ASSENT_SIGNING": "HS256"}, "signing does not fit: Invalid enum value 'HS256'"),
+        ("", {"ASSENT_SIGNING": "HS256"}, "; it is one of ES256, RS256, EdDSA, none (from environment"),
         ("", {"ASSENT_RETENTION": "soon"}, "retention: "),
         ("", {"ASSENT_MAX_TIMEOUT": "1h"}, "default_timeout is longer than max_timeout."),
         ("", {"ASSENT_POLLS_PER_MINUTE": "-1"}, "polls_per_minute does not fit"),
