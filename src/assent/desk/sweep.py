@@ -60,7 +60,7 @@ class Sweep:
         command = due_command(case, self._desk.now(), keep_for=self._keep_for)
         try:
             if command is None:
-                return await self._put_off(case)
+                return not case.live and await self._put_off(case)
             if isinstance(command, Erase):
                 return await self._erase(case, command)
             return (await self._desk.order(case, command)).version > case.version
