@@ -29,6 +29,7 @@ RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "relay.tenants.NAME": TenantSettings,
     "relay.grpc": GrpcSettings,
 }
+TABLES = frozenset({"relay"})  # what a text in the environment cannot say
 
 
 def draw() -> str:
@@ -39,7 +40,7 @@ def draw() -> str:
         (
             code(name),
             code(_toml(default)) if default is not None else "not set",
-            code(PREFIX + name.upper()),
+            code(PREFIX + name.upper()) if name not in TABLES else "",
             code(flags[name]) if name in flags else "",
             about[name] + _choices(name),
         )
