@@ -214,6 +214,18 @@ def test_a_stream_of_nonsense_ends_at_once(agent: RawAgent, client: httpx.Client
     assert event["error"]["code"] == -32006
 
 
+@pytest.mark.parametrize("odd", [{"contextId": 5}, {"context_id": "c-9"}, {"id": []}])
+def test_a_caller_is_not_blamed_for_an_answer_that_is_misshapen(
+    agent: RawAgent, client: httpx.Client, odd: dict[str, Any]
+) -> None:
+    misshapen = result({"task": TASK | odd})
+    agent.behave = answering(200, misshapen)
+    told = client.post("", json=SEND).json()["error"]
+    assert told["code"] == -32006
+    agent.behave = writing(EVENTS + b"data: " + misshapen + b"\n\n")
+    assert events_of(client.post("", json=STREAM))[0]["error"] == told
+
+
 def test_a_caller_that_leaves_ends_the_stream_at_the_agent(agent: RawAgent, client: httpx.Client) -> None:
     agent.hung_up.clear()
     agent.behave = writing(EVENTS + b"data: " + GOOD + b"\n\n", b": still here\n\n" * 100)

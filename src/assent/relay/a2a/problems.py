@@ -89,6 +89,13 @@ class A2AProblem(Exception):
         return WORDS[self.kind]
 
 
+def of_the_agent(problem: A2AProblem) -> A2AProblem:
+    """What is wrong with an answer: that it is misshapen is its agent's doing, and not its caller's."""
+    if problem.kind in ("params", "too_large"):
+        return A2AProblem("agent_response", f"The agent's answer is not right: {problem.message}")
+    return problem
+
+
 def error_status(problem: A2AProblem, dialect: Dialect) -> int:
     """The HTTP status: JSON-RPC says everything in the body."""
     return 200 if dialect.rpc else problem.words.status

@@ -11,7 +11,7 @@ from yarl import URL
 
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.dialects import Dialect
-from assent.relay.a2a.problems import A2AProblem
+from assent.relay.a2a.problems import A2AProblem, of_the_agent
 from assent.relay.a2a.reply import A2AReply, read_reply
 from assent.relay.agents.deadlines import Deadlines
 from assent.relay.agents.directory import Directory, url_of
@@ -239,7 +239,10 @@ class Calls:
         if kind not in JSON_TYPES:
             raise _no_json(call, status)
         reply = read_reply(call.dialect, call.operation, body)
-        back = await self.inward(way, reply)
+        try:
+            back = await self.inward(way, reply)
+        except A2AProblem as problem:
+            raise of_the_agent(problem) from problem.__cause__
         return Answer(
             body=body if back is reply else back.body(),
             content_type=kind,

@@ -8,7 +8,7 @@ from yarl import URL
 
 from assent.relay.a2a.building import task, task_reply
 from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.problems import A2AProblem, error_body
+from assent.relay.a2a.problems import A2AProblem, error_body, of_the_agent
 from assent.relay.a2a.reply import read_reply
 from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
 from assent.relay.agents.http import Response
@@ -149,7 +149,7 @@ class Streams:
             response.close()
             await self._until_decided(way, await self._calls.taken(way, taken), write, watch)
         except A2AProblem as problem:
-            await write(_last_words(problem, way.call))
+            await write(_last_words(of_the_agent(problem), way.call))
         except CallerLeft:
             pass
         finally:
@@ -367,7 +367,7 @@ def _event(body: bytes) -> bytes:
 
 def _problem(failure: A2AProblem | TimeoutError) -> A2AProblem:
     if isinstance(failure, A2AProblem):
-        return failure
+        return of_the_agent(failure)
     return A2AProblem("timeout", "The stream has lasted as long as it may.")
 
 
