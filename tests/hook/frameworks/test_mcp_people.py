@@ -316,3 +316,15 @@ def test_a_server_that_is_not_there_says_so() -> None:
 
     with pytest.raises(Unavailable, match="cannot be reached"):
         Shop(behind=StdioServerParameters(command="no-such-command-anywhere")).visit(visit)
+
+
+@ERAS
+def test_a_server_that_is_gone_for_good_is_named_to_all_who_ask_for_it(tmp_path: Path, mode: str) -> None:
+    async def visit(client: Client) -> None:
+        assert "is gone" in text_of(await client.call_tool("die", {}))
+        shop.behind = StdioServerParameters(command="no-such-command-anywhere")
+        with pytest.raises(MCPError, match="cannot be reached"):
+            await client.list_tools()
+
+    shop = Raw(tmp_path, "die")
+    shop.visit(visit, mode=mode, cache=None)

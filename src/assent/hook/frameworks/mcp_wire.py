@@ -3,8 +3,8 @@
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeVar
 
 from mcp import Client
@@ -13,6 +13,7 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
     CallToolRequestParams,
     CallToolResult,
     CompleteRequest,
@@ -93,7 +94,8 @@ def mirror(client: Client, upstream: Upstream, call: CallHandler) -> Server[Any]
 
     async def list_tools(ctx: Ctx, params: PaginatedRequestParams | None) -> Any:
         listeners.note(ctx)
-        return await upstream.list_tools(params.cursor if params else None)
+        with _out_of_reach():
+            return await upstream.list_tools(params.cursor if params else None)
 
     server = _Mirror(
         its.name if its else "gated",
@@ -122,7 +124,17 @@ async def _pass_on(
     upstream: Upstream, kind: type[BaseModel], result: type[ResultT], params: RequestParams
 ) -> ResultT:
     asked: Any = kind(params=params.model_copy(update={"meta": meta_of(params)}))
-    return await upstream.read(lambda client: client.session.send_request(asked, result))
+    with _out_of_reach():
+        return await upstream.read(lambda client: client.session.send_request(asked, result))
+
+
+@contextmanager
+def _out_of_reach() -> Iterator[None]:
+    """What keeps the server behind the gate from answering, as an error that says so."""
+    try:
+        yield
+    except AssentError as error:
+        raise MCPError(INTERNAL_ERROR, error.message) from error
 
 
 class _Listeners:
