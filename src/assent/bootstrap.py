@@ -54,7 +54,7 @@ from assent.server.streams import EventStreams
 from assent.server.tracing import TracedApp, TracedCourier
 from assent.server.wire import Receive, Scope, read_body
 from assent.settings import Settings
-from assent.signing.stored import StoredSigner
+from assent.signing.stored import StoredSigner, published_keys
 from assent.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -226,6 +226,7 @@ class Parts:
             desk=self.desk,
             card=service_card(self.settings),
             meter=self.meter,
+            jwks=self._jwks,
             openapi=self._openapi,
             renderer=renderer,
             replies=self.replies,
@@ -267,6 +268,10 @@ class Parts:
         door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
         self.router.routes.extend(door.routes)
         return door
+
+    async def _jwks(self) -> dict[str, Any]:
+        """Also of a server that signs no more: what it signed before is still to be verified."""
+        return self._signer.jwks() if self._signer is not None else await published_keys(self.store)
 
     def _openapi(self) -> dict[str, Any]:
         url = self.settings.public_url

@@ -90,6 +90,15 @@ def test_a_server_that_signs_nothing_says_so(tmp_path: Path) -> None:
         assert "signature" not in client.get(hitl["poll_url"]).json()["result"]
 
 
+def test_what_was_signed_before_signing_was_switched_off_still_verifies(tmp_path: Path) -> None:
+    with running(tmp_path) as server, server.client(server.api_key) as client:
+        hitl = server.open(client, inline_actions=["confirm", "cancel"])
+        server.press(hitl, "confirm")
+        poll = client.get(hitl["poll_url"]).json()
+    with running(tmp_path, signing="none") as server, server.client() as client:
+        assert verify_result(poll, client.get("/.well-known/jwks.json").json()).action == "confirm"
+
+
 @pytest.mark.parametrize("algorithm", ["RS256", "EdDSA"])
 def test_results_are_signed_as_the_setting_says(tmp_path: Path, algorithm: str) -> None:
     with running(tmp_path, signing=algorithm) as server, server.client(server.api_key) as client:

@@ -1,6 +1,6 @@
 """What anyone may read: discovery, keys, the API's description, health and numbers."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ class PublicDocuments:
         desk: ReviewDesk,
         card: ServiceCard,
         meter: Meter,
+        jwks: Callable[[], Awaitable[dict[str, Any]]],
         openapi: Callable[[], dict[str, Any]],
         renderer: PageRenderer,
         replies: PageReplies,
@@ -34,6 +35,7 @@ class PublicDocuments:
         self._concerns = concerns
         self._card = card
         self._meter = meter
+        self._jwks = jwks
         self._openapi = openapi
         self._renderer = renderer
         self._replies = replies
@@ -58,8 +60,7 @@ class PublicDocuments:
 
     async def jwks(self, request: Request) -> Response:
         """The keys that verify signed results."""
-        signer = self._desk.signer
-        return json_response(signer.jwks() if signer else {"keys": []}, cache_for=300)
+        return json_response(await self._jwks(), cache_for=300)
 
     async def openapi(self, request: Request) -> Response:
         """The API's description."""

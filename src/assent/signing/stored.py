@@ -55,6 +55,12 @@ class StoredSigner:
         await self._signer.aclose()
 
 
+async def published_keys(store: KeyStore) -> dict[str, Any]:
+    """The JSON Web Key Set of all that ever signed here, newest first, whether or not anything signs now."""
+    keys = [load_key(text) for text in await store.signing_keys()]
+    return {"keys": [key.published() for key in reversed(keys)]}
+
+
 async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
     """Make and keep the first key."""
     return await _save(store, KeyRing.of([generate_key(algorithm, now=now)]))
