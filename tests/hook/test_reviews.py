@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from assent import Assent
 from assent.client import AssentClient
 from assent.errors import HookError, Unavailable
 from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, ToolCall, ToolConfig
+from assent.hook.checkpoint import Checkpoint
 from assent.hook.gate import ApprovalGate
 from assent.hook.grants import ServerGrants
 from assent.hook.interruption import InterruptionMetadata
@@ -291,3 +293,88 @@ def test_a_queued_message_is_answered_with_where_the_calls_can_be_decided(client
     clerk = Clerk(client, hook=HumanInTheLoopHook(GATED, on_new_message="queue"))
     waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
     assert case_of(stopped(clerk.agent.invoke("and then?", thread_id="t"))) == case_of(waiting)
+
+
+class Dies(MemorySaver):
+    """As a process that is killed when it has asked, and before it could keep which case that was."""
+
+    mortal = True
+
+    def put(self, checkpoint: Checkpoint, **named: Any) -> None:
+        if self.mortal and checkpoint.case is not None:
+            raise KeyboardInterrupt
+        super().put(checkpoint, **named)
+
+
+def test_a_callback_finds_the_thread_of_one_who_died_when_it_had_asked(
+    server: RunningServer, client: AssentClient
+) -> None:
+    saver, asked = Dies(), []
+
+    class Asks(ServerReviews):
+        def ask(self, interruption: InterruptionMetadata, **named: Any) -> Any:
+            asked.append(replace(interruption, case=super().ask(interruption, **named)))
+            return asked[-1].case
+
+    hook = HumanInTheLoopHook(GATED)
+    dying = ReactAgent("clerk", Scripted(TWO), Office().tools, [hook], saver, reviews=Asks(client))
+    with pytest.raises(KeyboardInterrupt):
+        dying.invoke("go", thread_id="t")
+    press(server, client, asked[0], "approve")
+    saver.mortal = False
+    office = Office()
+    later = ReactAgent("clerk", Scripted(TWO, "done"), office.tools, [hook], saver, reviews=Asks(client))
+    moved = resume_pending(later, case_id=case_of(asked[0])["case_id"])
+    assert finished(moved["t"]).text == "done"
+    assert len(office.ran) == 2
+
+
+def test_two_who_ask_at_once_about_the_same_calls_both_learn_where_they_are_decided() -> None:
+    agents: list[ReactAgent] = []
+
+    class Page:
+        """While the first one asks, another one looks after the threads that wait."""
+
+        def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> dict[str, Any]:
+            if agents:
+                agents.pop().resume("t")
+            return {"case_id": f"{interruption.id}-{attempt}"}
+
+        def look(self, case: Any) -> None:
+            return None
+
+        def withdraw(self, case: Any, reason: str) -> None:
+            return None
+
+    saver, hook = MemorySaver(), HumanInTheLoopHook(GATED)
+    first, second = (
+        ReactAgent("clerk", Scripted(TWO, "done"), Office().tools, [hook], saver, reviews=Page())
+        for _ in range(2)
+    )
+    agents.append(second)
+    waiting = stopped(first.invoke("go", thread_id="t"))
+    assert case_of(waiting)["case_id"] == f"{waiting.id}-0"
+    finished(first.resume("t", waiting.approve_all()))
+
+
+def test_two_who_make_the_same_durable_call_at_once_both_learn_where_it_is_decided() -> None:
+    gates: list[ApprovalGate] = []
+
+    class Page:
+        def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> dict[str, Any]:
+            if gates:
+                gates.pop().answer("k", None)
+            return {"case_id": f"{interruption.id}-{attempt}"}
+
+        def look(self, case: Any) -> None:
+            return None
+
+        def withdraw(self, case: Any, reason: str) -> None:
+            return None
+
+    saver, hook = MemorySaver(), HumanInTheLoopHook({"*": True})
+    first, second = (ApprovalGate([hook], saver, reviews=Page()) for _ in range(2))
+    gates.append(second)
+    waiting = first.stop("k", [ToolCall(id="a", name="pay")])
+    assert waiting is not None
+    assert case_of(waiting)["case_id"] == f"{waiting.id}-0"

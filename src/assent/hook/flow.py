@@ -5,6 +5,7 @@ model → hooks → tools → model. The sync and the async driver in `drive` ar
 
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -257,7 +258,7 @@ class Flow:
         verdicts = taken_inside(checkpoint, passed)
         verdicts = verdicts or self._decided(checkpoint, interruption, feedback, ruling)
         if verdicts is None:
-            return (yield from self._asked(checkpoint))
+            return (yield from self._asked_now(checkpoint, passed))
         now = self.clock()
         again, verdicts = gate_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
         if len(verdicts) < len(again.tool_feedbacks):
@@ -302,8 +303,16 @@ class Flow:
         interruption = interruption.with_verdicts(checkpoint.verdicts)
         if self.asks and case is None and (opened := (yield Ask(interruption, attempt))) is not None:
             case = {**opened, "attempt": attempt}
-            yield Put(checkpoint.next(case=case))
+            with suppress(CheckpointConflict):  # who was faster has the same case, or an answer
+                yield Put(checkpoint.next(case=case))
         return interruption if case is interruption.case else replace(interruption, case=case)
+
+    def _asked_now(self, checkpoint: Checkpoint, passed: Passed) -> Part:
+        """As `_asked`. A case that is new here may be an old one, of one who died when it had asked."""
+        waiting = yield from self._asked(checkpoint)
+        if checkpoint.case is not None or waiting.case is None or (yield Look(waiting.case)) is None:
+            return waiting
+        return (yield from self._answered(checkpoint.next(case=waiting.case), None, passed))
 
     def _paused(
         self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any

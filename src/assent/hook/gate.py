@@ -337,13 +337,14 @@ class ApprovalGate:
 
     def _asked(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
         """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
-        interruption, case = _interruption(checkpoint), checkpoint.case
-        interruption = interruption.with_verdicts(checkpoint.verdicts)
+        interruption = _interruption(checkpoint).with_verdicts(checkpoint.verdicts)
+        case = checkpoint.case
         if self._reviews is not None and case is None:
             try:
                 opened = at_once(self._reviews.ask(interruption, agent=self._agent, attempt=attempt))
                 case = {**opened, "attempt": attempt}
-                self._put(checkpoint.next(case=case))
+                with suppress(CheckpointConflict):  # who was faster has the same case, or an answer
+                    self._put(checkpoint.next(case=case))
             except HookError:
                 raise
             except AssentError as error:
@@ -395,6 +396,5 @@ def _interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
 
 
 def _standing(checkpoint: Checkpoint) -> InterruptionMetadata | None:
-    if checkpoint.interruption is None:
-        return None
-    return replace(checkpoint.interruption.with_verdicts(checkpoint.verdicts), case=checkpoint.case)
+    stopped, case = checkpoint.interruption, checkpoint.case
+    return None if stopped is None else replace(stopped.with_verdicts(checkpoint.verdicts), case=case)

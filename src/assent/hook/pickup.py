@@ -56,8 +56,15 @@ def _candidates(
                 continue
             if kept is None or kept.checkpoint.agent != agent.name:
                 continue
-            if case_id is None or (kept.checkpoint.case or {}).get("case_id") == case_id:
+            if case_id is None or _may_be_about(kept.checkpoint, case_id):
                 yield agent, kept.checkpoint
+
+
+def _may_be_about(checkpoint: Checkpoint, case_id: str) -> bool:
+    """Whether it waits for this case, or for one that was not kept by who asked, and died."""
+    if checkpoint.case is None:
+        return checkpoint.stage == "paused"
+    return bool(checkpoint.case.get("case_id") == case_id)
 
 
 def _moved(before: Checkpoint, outcome: Outcome) -> Moved:
