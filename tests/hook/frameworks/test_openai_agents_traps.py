@@ -13,15 +13,18 @@ from agents import (
     ShellTool,
     SQLiteSession,
     Tool,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrailData,
     ToolOutputImage,
     function_tool,
     handoff,
+    tool_input_guardrail,
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseFunctionShellToolCall
 
 from assent.errors import HookError, InvalidFeedback
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver
+from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
 from assent.hook.frameworks.openai_agents import UNDECIDED, Approval
 from assent.testing.approvals import LAST_WORDS
 from tests.hook.frameworks.openai_agents_harness import QUIET
@@ -283,3 +286,39 @@ def test_the_picture_of_an_edited_call_stays_a_picture() -> None:
     assert [part["type"] for part in told] == ["input_text", "input_image"]
     assert "A person changed this call" in told[0]["text"]
     assert told[1]["image_url"] == "https://example.com/2.png"
+
+
+@tool_input_guardrail
+def not_to_eve(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+    if "Eve" in data.context.tool_arguments:
+        return ToolGuardrailFunctionOutput.reject_content("Not to Eve.")
+    return ToolGuardrailFunctionOutput.allow()
+
+
+@pytest.mark.parametrize(
+    ("called", "asked", "edited", "did"),
+    [
+        ("send", "Ann", "Eve", []),
+        ("send", "Eve", "Ann", ["sent to Ann"]),
+        ("pay", "Ann", "Eve", []),
+        ("pay", "Ann", "Bob", ["sent to Bob"]),
+    ],
+)
+def test_the_guardrails_of_a_tool_see_what_it_will_run_with(
+    called: str, asked: str, edited: str, did: list[str]
+) -> None:
+    sending = ToolConfig(when=lambda call, state: called == "send")
+    till = Till(HumanInTheLoopHook({"pay": True, "send": sending}))
+
+    def send(to: str) -> str:
+        """Send money."""
+        till.did.append(f"sent to {to}")
+        return till.did[-1]
+
+    guarded = function_tool(tool_input_guardrails=[not_to_eve])(send)
+    agent = till.agent([function_call(called, {"to": asked}, call_id="c0")], tools=[till.pay, guarded])
+    result = till.resume(agent, till.run(agent).edit("c0", {"to": edited}, name="send"))
+    assert result.final_output == LAST_WORDS
+    assert till.did == did
+    [told] = [item["output"] for item in till.approval.messages("t") if "output" in item]
+    assert ("Not to Eve." in told) == (not did)

@@ -33,10 +33,13 @@ from assent.errors import HookError
 from assent.hook.calls import Arguments, ToolCall
 from assent.hook.frameworks.openai_agents_wire import (
     arguments_of,
+    as_edited,
     asked_for,
     decide,
     end,
     ours_unwrapped,
+    refused_by_guardrails,
+    seeing,
     taking_over,
     text_of,
     with_notice,
@@ -194,6 +197,8 @@ class _Gated:
         gated = copy.copy(tool)
         stand_in = cls(approval, inner.tool if isinstance(inner, _Gated) else tool)
         gated.on_invoke_tool, gated.needs_approval = stand_in, stand_in.needs_approval
+        own = stand_in.tool.tool_input_guardrails
+        gated.tool_input_guardrails = own and [seeing(each, stand_in.as_decided) for each in own]
         return gated
 
     async def needs_approval(
@@ -240,9 +245,16 @@ class _Gated:
         tool = self.tool if ran.name == asked.name else _tools(context.agent).get(ran.name)
         if tool is None:
             return f"There is no tool {ran.name} any more; nothing was run."
-        edited = copy.copy(context)
-        edited.tool_name, edited.tool_arguments = ran.name, json.dumps(ran.arguments)
-        return await tool.on_invoke_tool(edited, edited.tool_arguments)
+        edited = as_edited(context, ran)
+        refused = None if tool is self.tool else await refused_by_guardrails(tool, edited)
+        return await tool.on_invoke_tool(edited, edited.tool_arguments) if refused is None else refused
+
+    def as_decided(self, context: ToolContext[Any]) -> ToolContext[Any]:
+        """The call as the tool will get it, for those who look at it before."""
+        run, arguments = _current.get() or _Run(), arguments_of(context.tool_arguments) or {}
+        ran = run.to_run(ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=arguments))
+        edited = isinstance(ran, ToolCall) and ran.name == self.tool.name and ran.arguments != arguments
+        return as_edited(context, ran) if edited and isinstance(ran, ToolCall) else context
 
 
 class _Watch(RunHooks[Any]):

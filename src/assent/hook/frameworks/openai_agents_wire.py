@@ -1,19 +1,27 @@
 """How calls, decisions and errors travel through the OpenAI Agents SDK; nothing here decides."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+import copy
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from agents import (
+    FunctionTool,
     RunState,
     ToolApprovalItem,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+    ToolInputGuardrailTripwireTriggered,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
     UserError,
 )
 from agents.result import RunResultStreaming
+from agents.tool_context import ToolContext
 from pydantic_core import to_jsonable_python
 
 from assent.errors import HookError, InvalidFeedback
@@ -25,6 +33,7 @@ from assent.hook.outcomes import as_text
 
 FORM = ("type", "id", "call_id", "status", "agent", "created_by")
 """Members of a call of the SDK's own that do not say what it is to do."""
+ToolView = Callable[[ToolContext[Any]], ToolContext[Any]]
 RICH = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
@@ -49,6 +58,34 @@ def arguments_of(given: Any) -> Arguments | None:
         return read_arguments(given)
     except InvalidFeedback:
         return None
+
+
+def as_edited(context: ToolContext[Any], ran: ToolCall) -> ToolContext[Any]:
+    """The context of a call as a person changed it."""
+    edited = copy.copy(context)
+    edited.tool_name, edited.tool_arguments = ran.name, json.dumps(ran.arguments)
+    return edited
+
+
+def seeing(guardrail: ToolInputGuardrail[Any], shown: ToolView) -> ToolInputGuardrail[Any]:
+    """The same guardrail, which looks at the call as it is shown."""
+
+    def look(data: ToolInputGuardrailData) -> Any:
+        return guardrail.guardrail_function(replace(data, context=shown(data.context)))
+
+    return replace(guardrail, guardrail_function=look, name=guardrail.get_name())
+
+
+async def refused_by_guardrails(tool: FunctionTool, context: ToolContext[Any]) -> str | None:
+    """What a tool's guardrails say in its place; the SDK asks only those of the tool that was called."""
+    agent: Any = context.agent
+    for guardrail in tool.tool_input_guardrails or ():
+        said = await guardrail.run(ToolInputGuardrailData(context=context, agent=agent))
+        if said.behavior["type"] == "raise_exception":
+            raise ToolInputGuardrailTripwireTriggered(guardrail, said)
+        if said.behavior["type"] == "reject_content":
+            return said.behavior["message"]
+    return None
 
 
 def decide(state: RunState[Any], decided: InterruptionMetadata) -> dict[str, ToolCall]:
