@@ -264,6 +264,12 @@ def test_an_ordinary_page_is_small_with_all_it_needs(name: str) -> None:
     assert sent(PAGES[name]) < 60_000
 
 
+def test_what_a_description_of_an_api_says_is_shown_and_not_obeyed() -> None:
+    info = {"title": "A", "version": "1", "description": "`<i>a</i>` and **<b onclick='x'>**"}
+    page = RENDERER.docs({"info": info}, static_url=STATIC_URL)
+    assert "<code>&lt;i&gt;a&lt;/i&gt;</code> and <strong>&lt;b onclick=&#39;x&#39;&gt;</strong>" in page
+
+
 def test_the_scripts_that_a_page_asks_for_are_known_before_it_asks() -> None:
     wanted = scripts_for(PAGES["open-approval"])
     assert {"live.js", "send.js", "keep.js", "countdown.js", "localtime.js", "opened.js"} <= set(wanted)

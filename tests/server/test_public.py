@@ -113,7 +113,8 @@ def test_the_description_has_a_readable_page(anyone: httpx.Client) -> None:
     page = anyone.get("/docs")
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
-    assert "/v1/cases" in page.text
+    assert "<code>POST /v1/cases</code> with your API key. You get <strong>202</strong>" in page.text
+    assert "`" not in page.text
     assert "<script" not in page.text
 
 

@@ -1,12 +1,16 @@
 """An OpenAPI document taken apart for a page that people read; what it does not know it leaves out."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 METHODS = ("get", "post", "put", "patch", "delete")
 _REF = "#/components/schemas/"
+_CODE = re.compile(r"`([^`\n]+)`")
+_STRONG = re.compile(r"\*\*([^*\n]+)\*\*")
 
 
 class TypeName(Struct, frozen=True, kw_only=True):
@@ -56,6 +60,12 @@ class ApiDocs(Struct, frozen=True, kw_only=True):
     description: str
     operations: tuple[Operation, ...]
     models: tuple[Model, ...]
+
+
+def described(text: str) -> Markup:
+    """A description as OpenAPI writes it: of its Markdown, what is code and what is strong."""
+    coded = _CODE.sub(r"<code>\1</code>", str(escape(text)))
+    return Markup(_STRONG.sub(r"<strong>\1</strong>", coded))  # noqa: S704 - escaped before anything was added
 
 
 def read_api(openapi: Mapping[str, Any]) -> ApiDocs:

@@ -18,7 +18,7 @@ from jinja2.bccache import Bucket
 from assent.cases.action_labels import action_labels
 from assent.errors import SettingsError
 from assent.pages import words
-from assent.pages.api_docs import read_api
+from assent.pages.api_docs import described, read_api
 from assent.pages.cards import columns_to_sort, draw_cards
 from assent.pages.content import Values, looks
 from assent.pages.diffs import Comparison, compare
@@ -153,6 +153,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     environment.filters.update(
         visible=visible,
         action_labels=action_labels,
+        described=described,
         look=looks.look,
         label=looks.label,
         as_day=looks.as_day,

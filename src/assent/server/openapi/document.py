@@ -95,7 +95,7 @@ def _document(base_url: str, routes: Sequence[Route], tags: Mapping[str, str]) -
         paths.setdefault(route.path, {})[route.method] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Assent", "version": API_VERSION, "description": INTRODUCTION},
+        "info": {"title": "Assent HTTP API", "version": API_VERSION, "description": INTRODUCTION},
         "servers": [{"url": base_url}],
         "tags": [{"name": name, "description": about} for name, about in tags.items()],
         "paths": paths,
