@@ -111,6 +111,26 @@ def test_whoever_subscribes_to_a_held_task_is_told_what_became_of_it(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(("binding", "version"), BINDINGS)
+def test_whoever_subscribes_to_a_held_task_hears_its_agent_go_on(
+    agent: SdkAgent, server: RunningServer, binding: str, version: str
+) -> None:
+    async def run() -> None:
+        agent.executor.go_on.clear()
+        async with errand(server, binding, version) as made:
+            [sent] = await made.send("late task tulip", return_immediately=True)
+            stream = Stream(made.streaming.subscribe(SubscribeToTaskRequest(id=sent.task.id)))
+            assert reason((await stream.next()).task)["relay_reason"] == "HITL_HELD"
+            decide(server, sent.task.id)
+            assert (await stream.next()).task.id == sent.task.id
+            agent.executor.go_on.set()
+            told = await stream.rest()
+            assert sum(one.HasField("artifact_update") for one in told) == 3
+            assert told[-1].status_update.status.state == DONE
+
+    asyncio.run(run())
+
+
 def test_whoever_subscribes_at_one_server_is_told_what_was_done_at_another(
     agent: SdkAgent, tmp_path: Path
 ) -> None:

@@ -117,7 +117,7 @@ class Streams:
                     pass_on.check()
         except Taken as taken:
             response.close()  # whatever comes of it, nobody reads on
-            await self._until_decided(way, await calls.taken(way, taken), write, watch)
+            await self._until_decided(way, await calls.taken(way, taken), receive, write, watch)
         except (A2AProblem, TimeoutError) as failure:
             if not watch.done():
                 await write(_last_words(_problem(failure), way.call))
@@ -147,7 +147,7 @@ class Streams:
                 await write(_event((await self._go_on_without(way, stream, job, response)).body))
         except Taken as taken:
             response.close()
-            await self._until_decided(way, await self._calls.taken(way, taken), write, watch)
+            await self._until_decided(way, await self._calls.taken(way, taken), receive, write, watch)
         except A2AProblem as problem:
             await write(_last_words(of_the_agent(problem), way.call))
         except CallerLeft:
@@ -224,18 +224,19 @@ class Streams:
         gone = asyncio.Event()
         watch = self._watch(receive, gone.set)
         try:
-            await self._until_decided(way, answer, write, watch)
+            await self._until_decided(way, answer, receive, write, watch)
         except CallerLeft:
             pass
         finally:
             watch.cancel()
 
     async def _until_decided(
-        self, way: Way, answer: Answer, write: Write, watch: "asyncio.Task[None]"
+        self, way: Way, answer: Answer, receive: Receive, write: Write, watch: "asyncio.Task[None]"
     ) -> None:
         """Tell of a task that waits for a person or its agent, and keep the stream open for what comes of it.
 
-        Whoever sent a message waits no longer than for any other answer; whoever subscribed, to the end.
+        Whoever sent a message waits no longer than for any other answer; whoever subscribed, to the end, and
+        hears what the agent tells if it is the agent that goes on.
         """
         calls, limits, reply = self._calls, self._calls.limits, answer.reply
         await write(_event(answer.body))
@@ -254,13 +255,19 @@ class Streams:
                 await asyncio.wait({decided, watch}, timeout=beat_s, return_when=asyncio.FIRST_COMPLETED)
                 if not decided.done() and not watch.done():
                     await _write_within(write, HEARTBEAT, limits.read_for.total_seconds())
-            entry = None if watch.done() else decided.result()
+            if watch.done():
+                return
+            entry = decided.result()
             if entry is not None:
                 await _write_within(
                     write, frame(calls.own.told(way.call, entry)), limits.read_for.total_seconds()
                 )
         finally:
             decided.cancel()
+        if entry is None and way.call.operation == "subscribe":
+            watch.cancel()  # whoever listens to the agent watches the caller too
+            await asyncio.wait({watch})
+            await self.relay(way, receive, write)
 
     async def _decided(self, way: Way, task_id: str) -> Entry | None:
         """The task as it ended; None if the agent goes on with it, and is the one to be asked."""
