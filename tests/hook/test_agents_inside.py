@@ -268,3 +268,25 @@ def test_an_agent_inside_that_never_stopped_calling_does_not_hold_up_the_one_aro
     _free(saver)
     assert finished(chief.resume("t")).text == "done"
     assert "went on calling tools" in model.results()[0]
+
+
+def test_a_thread_that_was_forgotten_leaves_no_question_of_an_agent_inside_to_one_of_its_name() -> None:
+    def asks(messages: list[dict[str, Any]]) -> Any:
+        if messages[-1]["role"] != "user":
+            return "done"
+        return {"tool_calls": [{"name": "execute_sql", "arguments": {"query": messages[-1]["content"]}}]}
+
+    def delegates(messages: list[dict[str, Any]]) -> Any:
+        if messages[-1]["role"] != "user":
+            return "done"
+        return {"tool_calls": [{"name": "clerk", "arguments": {"task": messages[-1]["content"]}}]}
+
+    office = Office()
+    clerk = ReactAgent("clerk", asks, office.tools, [HumanInTheLoopHook({"execute_sql": True})])
+    chief = ReactAgent("chief", delegates, [clerk.as_tool("")])
+    stopped(chief.invoke("DROP TABLE t", thread_id="t"))
+    chief.saver.release("t")
+    waiting = stopped(chief.invoke("SELECT 1", thread_id="t"))
+    assert [each.arguments for each in waiting.tool_feedbacks] == [{"query": "SELECT 1"}]
+    finished(chief.resume("t", waiting.approve_all()))
+    assert office.ran == [("execute_sql", "SELECT 1")]

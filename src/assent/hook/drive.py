@@ -132,7 +132,7 @@ class Driver:
     def _child_steps(self, agent: "ReactAgent", job: Job) -> Steps:
         flow = agent.flow_inside(self._name)
         text = str(job.call.arguments.get("task", ""))
-        return flow.inside(job.thread_id, text, job.decisions)
+        return flow.inside(job.thread_id, text, job.decisions, begins=job.begins)
 
 
 def _given(message: Message) -> Message:

@@ -65,3 +65,5 @@ class Job:
     """Where an agent inside keeps its own thread."""
     decisions: dict[str, Any]
     """What was decided about the calls of an agent inside."""
+    begins: bool
+    """Whether it is surely the first attempt: what an agent inside left under this name is another's."""

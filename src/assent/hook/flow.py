@@ -138,10 +138,15 @@ class Flow:
                 return going
             return (yield from self._turns(going))
 
-    def inside(self, thread_id: str, text: str, decisions: Passed) -> Steps:
-        """As an agent inside another: begun, taken up or answered, as its thread stands."""
+    def inside(self, thread_id: str, text: str, decisions: Passed, *, begins: bool) -> Steps:
+        """As an agent inside another: begun, taken up or answered, as its thread stands.
+
+        When it `begins`, such a thread was left by one around it that was forgotten, and bore the same name.
+        """
         kept: Kept | None = yield Load(thread_id)
-        if kept is None:
+        if begins and kept is not None:
+            yield Release(thread_id)
+        if kept is None or begins:
             return (yield from self.invoke(thread_id, text))
         if kept.checkpoint.stage == "ready":
             return stored_outcome(kept.checkpoint)
@@ -191,10 +196,10 @@ class Flow:
         yield Put(checkpoint, leased=True)
         return (yield from self._run(checkpoint))
 
-    def _run(self, checkpoint: Checkpoint) -> Part:
+    def _run(self, checkpoint: Checkpoint, *, begins: bool = True) -> Part:
         """Run what is to run in the last message, and put all results, in call order, into the thread."""
         calls = calls_of(checkpoint.messages[-1])
-        results, jobs = to_run(checkpoint, calls, self.tools)
+        results, jobs = to_run(checkpoint, calls, self.tools, begins=begins)
         checkpoint = replace(checkpoint, results=results)
         stopped, checkpoint = yield from self._worked_off(checkpoint, jobs, calls)
         if stopped:
@@ -341,7 +346,7 @@ class Flow:
         results = {**checkpoint.results, **lost(checkpoint, calls, self.tools)}
         checkpoint = checkpoint.next(results=results)
         yield Claim(checkpoint)
-        return (yield from self._run(checkpoint)) if calls else checkpoint
+        return (yield from self._run(checkpoint, begins=False)) if calls else checkpoint
 
     def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> Part:
         choice = self._on_new_message()

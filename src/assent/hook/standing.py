@@ -59,10 +59,12 @@ def _is_last_word(message: Message) -> bool:
 
 
 def to_run(
-    checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool]
+    checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool], *, begins: bool
 ) -> tuple[dict[str, str], list[Job]]:
     """What those of the calls answer that need not run, and the jobs of the rest."""
     results, jobs = dict(checkpoint.results), []
+    stopped = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
+    begins = begins and not any(waiting.path for waiting in stopped)
     own = _own(checkpoint)
     for call in calls:
         if call.id in results:
@@ -73,7 +75,7 @@ def to_run(
         elif decided.name not in tools:
             results[call.id] = no_tool(decided.name)
         else:
-            jobs.append(job_for(checkpoint, decided, tools[decided.name]))
+            jobs.append(job_for(checkpoint, decided, tools[decided.name], begins=begins))
     return results, jobs
 
 
@@ -164,7 +166,7 @@ def decisions_inside(checkpoint: Checkpoint, call: ToolCall) -> Passed:
     }
 
 
-def job_for(checkpoint: Checkpoint, call: ToolCall, tool: Tool) -> Job:
+def job_for(checkpoint: Checkpoint, call: ToolCall, tool: Tool, *, begins: bool) -> Job:
     """This call, to be run now."""
     members = {
         "call": call,
@@ -172,6 +174,7 @@ def job_for(checkpoint: Checkpoint, call: ToolCall, tool: Tool) -> Job:
         "key": f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
         "thread_id": "" if tool.agent is None else thread_inside(checkpoint, call),
         "decisions": {} if tool.agent is None else decisions_inside(checkpoint, call),
+        "begins": begins,
     }
     return made(Job, members)
 
