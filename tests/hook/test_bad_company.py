@@ -4,15 +4,24 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assent.errors import ThreadBusy
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, resume_pending
-from assent.hook.checkpoint import Checkpoint
+from assent.hook import (
+    FileSaver,
+    HumanInTheLoopHook,
+    MemorySaver,
+    ReactAgent,
+    ToolConfig,
+    aresume_pending,
+    resume_pending,
+)
+from assent.hook.checkpoint import Checkpoint, Stage
 from assent.hook.heartbeat import Heartbeat
 from assent.testing.clock import FakeClock
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
@@ -221,3 +230,36 @@ with heartbeat.holding(Counts(), Checkpoint(thread_id="t")):
 def test_a_forked_process_keeps_the_threads_that_it_works_on() -> None:
     program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED]
     subprocess.run(program, check=True, timeout=60)
+
+
+def test_a_damaged_file_does_not_hold_up_the_other_threads_of_its_folder(tmp_path: Path) -> None:
+    saver, clock = FileSaver(tmp_path), FakeClock()
+    hook = HumanInTheLoopHook({"execute_sql": ToolConfig(timeout=60)})
+    model = Scripted([call("1", "execute_sql", query="q")], "done")
+    agent = ReactAgent("a", model, Office().tools, [hook], saver, clock=clock)
+    for name in ("bad", "good"):
+        stopped(agent.invoke("go", thread_id=name))
+    (damaged,) = tmp_path.glob("bad-*.thread")
+    damaged.write_bytes(b"")
+    clock.advance(timedelta(hours=1))
+    assert list(resume_pending(agent)) == ["good"]
+
+
+def test_a_storage_that_takes_its_time_does_not_hold_up_the_event_loop() -> None:
+    class Slow(MemorySaver):
+        blocking = True
+
+        def threads(self, stage: Stage) -> Sequence[str]:
+            assert others_go_on.wait(10)
+            return super().threads(stage)
+
+    others_go_on = threading.Event()
+
+    async def played() -> None:
+        agent = ReactAgent("a", Scripted("done"), saver=Slow())
+        looking = asyncio.create_task(aresume_pending(agent))
+        await asyncio.sleep(0)
+        others_go_on.set()
+        assert await looking == {}
+
+    asyncio.run(played())

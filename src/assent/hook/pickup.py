@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 
 from assent.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from assent.hook.agent import ReactAgent
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.events import Outcome
 from assent.hook.interruption import InterruptionMetadata
+from assent.hook.workers import Workers
 
 logger = logging.getLogger(__name__)
 Moved = dict[str, Outcome]
@@ -34,7 +36,9 @@ def resume_pending(*agents: ReactAgent, case_id: str | None = None) -> Moved:
 async def aresume_pending(*agents: ReactAgent, case_id: str | None = None) -> Moved:
     """As `resume_pending`, on an event loop."""
     moved: Moved = {}
-    for agent, checkpoint in _candidates(agents, case_id):
+    workers, candidates = Workers(), _candidates(agents, case_id)
+    while (found := await workers.run(partial(next, candidates, None))) is not None:
+        agent, checkpoint = found
         try:
             outcome = await agent.aresume(checkpoint.thread_id)
         except Exception as error:

@@ -5,6 +5,7 @@ A file holds two lines for each kept checkpoint, newest first: its columns, then
 
 import fcntl
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from assent.hook.checkpoint import Checkpoint, Stage
 from assent.hook.savers.columns import digest_of, kept, micros, name_of, span
 from assent.hook.savers.saver import Kept, Retention, Saver
 
+logger = logging.getLogger(__name__)
 BUSY_FOR = timedelta(seconds=5)
 LOOK_AGAIN_S = 0.002
 ENDING = ".thread"
@@ -238,13 +240,18 @@ def _damaged(path: Path) -> Unavailable:
 
 
 def _head(path: str) -> Columns | None:
-    """The columns of a thread's newest checkpoint; None if it was released meanwhile."""
+    """The columns of a thread's newest checkpoint; None if it was released meanwhile, or is damaged."""
     with _outages():
         try:
             with open(path, "rb") as file:
-                return _columns(file.readline(), Path(path))
+                line = file.readline()
         except FileNotFoundError:
             return None
+    try:
+        return _columns(line, Path(path))
+    except Unavailable as error:  # which must not hide the others
+        logger.warning("%s", error.message)
+        return None
 
 
 def _kept(thread_id: str, columns: Columns, text: bytes) -> Kept:
