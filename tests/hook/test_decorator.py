@@ -5,6 +5,7 @@ import io
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from assent.client import AssentClient
 from assent.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback
-from assent.hook import InterruptionMetadata, SqliteSaver
+from assent.hook import InterruptionMetadata, MemorySaver, SqliteSaver
 from assent.hook.decorator import requires_approval
 from assent.hook.reviews import ServerReviews
 from assent.hook.terminal import ask_in_terminal
@@ -368,3 +369,22 @@ def test_a_person_who_has_nothing_more_to_say_does_not_hang_the_event_loop() -> 
                 await delete()
 
     asyncio.run(played())
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_call_that_cannot_be_made_again_leaves_nothing_behind(decision: str) -> None:
+    saver = MemorySaver()
+
+    @requires_approval(ask=Person({"decision": decision}), saver=saver)
+    def delete() -> None:
+        return None
+
+    @requires_approval(ask=Person({"decision": decision}), saver=saver)
+    async def adelete() -> None:
+        return None
+
+    with nullcontext() if decision == "approve" else pytest.raises(CallRejected):
+        delete()
+    with nullcontext() if decision == "approve" else pytest.raises(CallRejected):
+        asyncio.run(adelete())
+    assert [*saver.threads("ready"), *saver.threads("paused"), *saver.threads("running")] == []

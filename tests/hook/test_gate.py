@@ -285,6 +285,16 @@ def test_a_policy_that_makes_no_sense_is_refused_when_it_is_written(make) -> Non
         make()
 
 
+def test_an_edit_of_all_calls_of_a_tool_approves_the_one_that_is_so_already() -> None:
+    gated = gate(HumanInTheLoopHook({"*": True}))
+    calls = [ToolCall(id=word, name="send", arguments={"to": word}) for word in ("ada", "bo")]
+    stopped = gated.stop("k", calls)
+    assert stopped is not None
+    answered = gated.answer("k", stopped.edit_tool("send", '{"to": "ada"}'))
+    assert [waiting.arguments for waiting in answered.tool_feedbacks] == [{"to": "ada"}] * 2
+    assert answered.undecided == ()
+
+
 def test_a_tool_whose_name_looks_like_a_pattern_is_gated_by_its_name() -> None:
     named = ToolCall(id="1", name="rows[0]")
     assert gate(HumanInTheLoopHook({"rows[0]": True})).stop("k", [named]) is not None

@@ -6,12 +6,20 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from assent.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback, Unavailable
+from assent.errors import (
+    ApprovalPending,
+    AssentError,
+    CallRejected,
+    HookError,
+    InvalidFeedback,
+    Unavailable,
+)
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback
@@ -122,10 +130,13 @@ class _Gated:
                 self._give_up(waiting)
                 time.sleep(self._look_every)
         decided = waiting.tool_feedbacks[0]
-        if decided.result in _SETTLED:
-            return _settled(decided)
-        begun = self._gate.begin(key, call.id)
-        return self._run(key, run(decided)) if begun.run else _again(begun.result)
+        try:
+            if decided.result in _SETTLED:
+                return _settled(decided)
+            begun = self._gate.begin(key, call.id)
+            return self._run(key, run(decided)) if begun.run else _again(begun.result)
+        finally:
+            self._forget(key)
 
     async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call, key, run = self._named(args, named)
@@ -140,10 +151,13 @@ class _Gated:
                 self._give_up(waiting)
                 await asyncio.sleep(self._look_every)
         decided = waiting.tool_feedbacks[0]
-        if decided.result in _SETTLED:
-            return _settled(decided)
-        begun = await aside(self._gate.begin, key, call.id)
-        return await self._arun(key, run(decided)) if begun.run else _again(begun.result)
+        try:
+            if decided.result in _SETTLED:
+                return _settled(decided)
+            begun = await aside(self._gate.begin, key, call.id)
+            return await self._arun(key, run(decided)) if begun.run else _again(begun.result)
+        finally:
+            await aside(self._forget, key)
 
     def _named(
         self, args: tuple[Any, ...], named: dict[str, Any]
@@ -193,6 +207,12 @@ class _Gated:
         if self._key is not None:
             link = (waiting.case or {}).get("review_url")
             raise ApprovalPending(interruption=waiting.id, **({"review_url": link} if link else {}))
+
+    def _forget(self, key: str) -> None:
+        """A call that cannot be made again leaves nothing behind."""
+        if self._key is None:
+            with suppress(AssentError):
+                self._gate.release(key)
 
     def _run(self, key: str, run: Callable[[], Any]) -> Any:
         try:

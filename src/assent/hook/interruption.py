@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from assent.errors import InvalidFeedback
-from assent.hook.calls import ToolCall
+from assent.hook.calls import ToolCall, read_arguments
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.texts import fingerprint
 from assent.hook.values import made, replace
@@ -57,8 +57,13 @@ class InterruptionMetadata:
         """The calls of this tool run with these arguments, every other undecided one as it stands."""
         if not any(waiting.name == name for waiting in self.undecided):
             raise InvalidFeedback(f"No call of {name} waits here.")
+        changed = read_arguments(arguments)
         return self._each(
-            lambda waiting: waiting.edit(arguments) if waiting.name == name else waiting.approve()
+            lambda waiting: (
+                waiting.edit(changed)
+                if waiting.name == name and waiting.arguments != changed
+                else waiting.approve()
+            )
         )
 
     def approve(self, call_id: str) -> Self:
