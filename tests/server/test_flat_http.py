@@ -108,6 +108,29 @@ def test_who_asks_before_sending_a_body_is_told_to_go_on(server: RunningServer, 
     assert wire.reply()[0] == 202
 
 
+H2C = (b"Connection: Upgrade, HTTP2-Settings", b"HTTP2-Settings: AAEAAEAAAAIAAAAB", b"Upgrade: h2c")
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in one piece", "in two pieces"])
+def test_who_offers_another_protocol_is_answered_in_this_one(
+    server: RunningServer, wire: Wire, apart: bool
+) -> None:
+    """As Java's client does with its defaults, and `curl --http2`."""
+    request = opening(BODY, *H2C, key=server.api_key)
+    head, end, body = request.partition(b"\r\n\r\n")
+    for _ in range(2):
+        wire.send(*((head + end, body) if apart else (request,)))
+        assert wire.reply()[0] == 202
+
+
+def test_an_offer_within_a_body_is_part_of_the_body(server: RunningServer, wire: Wire) -> None:
+    body = b'{"type":"confirmation",\r\nUpgrade: h2c\r\n\r\n"prompt":"Go?"}'
+    head, end, _ = opening(body, key=server.api_key).partition(b"\r\n\r\n")
+    wire.send(head + end + body[:1])
+    wire.send(body[1:])
+    assert wire.reply()[0] == 400
+
+
 @pytest.mark.parametrize(
     ("version", "headers"), [(b"HTTP/1.1", b"connection: close\r\n"), (b"HTTP/1.0", b"")], ids=["1.1", "1.0"]
 )

@@ -6,6 +6,7 @@ app together with their body once both are there, and the reply is written at on
 way through ASGI that any server offers, and an app that offers no whole replies notices nothing.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ from assent.errors import ValidationFailed
 from assent.server.wire import NotWhole, Reply, Whole
 
 MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
+UPGRADE_WITHIN = 2048  # bytes from the beginning: clients put it beside Host and Connection
+OTHER_PROTOCOL = re.compile(rb"\r\nupgrade:(?!\s*websocket\s*(?:\r|\Z))[^\r\n]*", re.IGNORECASE)
 MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
 
 
@@ -53,6 +56,8 @@ class FlatHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on, but not for ever: the parser keeps all of a head in memory until it ends."""
         began_before = self._in_head
+        if data.find(b"pgrade:", 0, UPGRADE_WITHIN) != -1:
+            data = self._without_upgrade(data)
         self._reading = True
         super().data_received(data)
         self._reading = False
@@ -62,6 +67,16 @@ class FlatHttp(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._hang_up("431 Request Header Fields Too Large", "The request's headers are too large.")
+
+    def _without_upgrade(self, data: bytes) -> bytes:
+        """The same without an offer to speak another protocol, which a server may leave unanswered.
+
+        Java's own client offers h2c with every request, and the parser drops the body of whoever does.
+        """
+        if self.cycle is not None and self.cycle.more_body:
+            return data  # a body is not ours to change
+        head, end, rest = data.partition(b"\r\n\r\n")
+        return OTHER_PROTOCOL.sub(b"", head) + end + rest
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         find = getattr(app, "find_whole", None)
