@@ -106,6 +106,12 @@ def test_an_address_that_refuses_is_quoted(folder: Path, client: httpx.Client) -
     assert run.stderr == f"assent: {address} answered 404: There is no such case for you.\n"
 
 
+def test_whoever_shows_no_key_for_a_poll_address_is_told_to(folder: Path, client: httpx.Client) -> None:
+    run = assent(folder, "verify", str(client.base_url.join(answered(client)["poll_url"])))
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[1] == "Name the key that opened the case in ASSENT_KEY or with --key."
+
+
 @pytest.mark.parametrize(
     ("source", "stdin", "complaint"),
     [

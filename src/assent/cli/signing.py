@@ -57,7 +57,9 @@ def list_keys(db: str | None, config: Path | None) -> None:
 @click.command()
 @click.argument("source", metavar="FILE|URL")
 @click.option("--jwks", metavar="FILE|URL", help="The keys to trust; default: where the result says.")
-@click.option("--key", envvar="ASSENT_KEY", metavar="API_KEY", help="The credential for a poll URL.")
+@click.option(
+    "--key", envvar="ASSENT_KEY", metavar="API_KEY", help="A key for a poll URL; better in ASSENT_KEY."
+)
 @json_option
 def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> None:
     """Check the signature of a completed case's poll response."""
@@ -99,7 +101,10 @@ def _fetched(url: str, key: str | None) -> bytes:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise AssentError(f"{url} could not be fetched: {error}.") from error
     if answer.status_code != 200:
-        raise AssentError(f"{url} answered {answer.status_code}{_reason(answer)}")
+        refusal = AssentError(f"{url} answered {answer.status_code}{_reason(answer)}")
+        if answer.status_code == 401:
+            refusal.add_note("Name the key that opened the case in ASSENT_KEY or with --key.")
+        raise refusal
     return answer.content
 
 
