@@ -16,8 +16,9 @@ from assent.errors import ValidationFailed
 from assent.server.wire import NotWhole, Reply, Whole
 
 MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
-UPGRADE_WITHIN = 2048  # bytes from the beginning: clients put it beside Host and Connection
-OTHER_PROTOCOL = re.compile(rb"\r\nupgrade:(?!\s*websocket\s*(?:\r|\Z))[^\r\n]*", re.IGNORECASE)
+WITH_BODY = ord("P")  # POST, PUT, PATCH
+OFFERED_WITHIN = 1024  # bytes from the beginning: clients make this offer beside Host
+H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r|\Z)", re.IGNORECASE)
 MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
 
 
@@ -56,8 +57,8 @@ class FlatHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on, but not for ever: the parser keeps all of a head in memory until it ends."""
         began_before = self._in_head
-        if data.find(b"pgrade:", 0, UPGRADE_WITHIN) != -1:
-            data = self._without_upgrade(data)
+        if data[0] == WITH_BODY and data.find(b"HTTP2-Settings", 0, OFFERED_WITHIN) != -1:
+            data = self._without_offer(data)
         self._reading = True
         super().data_received(data)
         self._reading = False
@@ -68,15 +69,15 @@ class FlatHttp(HttpToolsProtocol):
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._hang_up("431 Request Header Fields Too Large", "The request's headers are too large.")
 
-    def _without_upgrade(self, data: bytes) -> bytes:
-        """The same without an offer to speak another protocol, which a server may leave unanswered.
+    def _without_offer(self, data: bytes) -> bytes:
+        """The same without an offer to speak HTTP/2, which a server may leave unanswered.
 
-        Java's own client offers h2c with every request, and the parser drops the body of whoever does.
+        Java's own client makes it with every request, and the parser drops the body of whoever does.
         """
         if self.cycle is not None and self.cycle.more_body:
             return data  # a body is not ours to change
         head, end, rest = data.partition(b"\r\n\r\n")
-        return OTHER_PROTOCOL.sub(b"", head) + end + rest
+        return H2C.sub(b"", head) + end + rest
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         find = getattr(app, "find_whole", None)
