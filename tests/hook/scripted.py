@@ -62,3 +62,15 @@ def stopped(outcome: object) -> InterruptionMetadata:
 def finished(outcome: object) -> AgentResult:
     assert isinstance(outcome, AgentResult), outcome
     return outcome
+
+
+class Person:
+    """Decides what it is asked, and remembers what it was shown."""
+
+    def __init__(self, *decisions: dict[str, Any]) -> None:
+        self.decisions = list(decisions)
+        self.saw: list[InterruptionMetadata] = []
+
+    def __call__(self, waiting: InterruptionMetadata) -> dict[str, Any]:
+        self.saw.append(waiting)
+        return {"call": self.decisions.pop(0)}

@@ -2,10 +2,6 @@
 
 import asyncio
 import io
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,23 +10,12 @@ import pytest
 
 from assent.client import AssentClient
 from assent.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback
-from assent.hook import InterruptionMetadata, MemorySaver, SqliteSaver
+from assent.hook import InterruptionMetadata, SqliteSaver
 from assent.hook.decorator import requires_approval
 from assent.hook.reviews import ServerReviews
 from assent.hook.terminal import ask_in_terminal
+from tests.hook.scripted import Person
 from tests.server.running import running
-
-
-class Person:
-    """Decides what it is asked, and remembers what it was shown."""
-
-    def __init__(self, *decisions: dict[str, Any]) -> None:
-        self.decisions = list(decisions)
-        self.saw: list[InterruptionMetadata] = []
-
-    def __call__(self, waiting: InterruptionMetadata) -> dict[str, Any]:
-        self.saw.append(waiting)
-        return {"call": self.decisions.pop(0)}
 
 
 def test_a_call_runs_only_after_the_person_said_so() -> None:
@@ -288,103 +273,3 @@ def test_a_durable_call_that_was_interrupted_is_told_as_unknown_at_once_and_not_
     with pytest.raises(CallRejected, match="unknown"):
         pay()
     assert ran == [1]
-
-
-def test_what_was_changed_while_the_person_decided_runs_as_it_was_shown() -> None:
-    ran: list[Any] = []
-
-    def decides(waiting: InterruptionMetadata) -> InterruptionMetadata:
-        payees.append("Mallory")
-        return waiting.approve_all()
-
-    @requires_approval(ask=decides)
-    def pay(names: list[str]) -> None:
-        ran.append(names)
-
-    payees = ["Ada"]
-    pay(payees)
-    assert ran == [["Ada"]]
-
-
-def test_an_answer_in_the_terminal_never_counts_for_another_call() -> None:
-    talk = threading.Lock()
-
-    def reads(prompt: str) -> str:
-        assert talk.acquire(blocking=False), "two calls are asked about at once"
-        try:
-            os.sched_yield()
-            return "a"
-        finally:
-            talk.release()
-
-    @requires_approval(ask=lambda waiting: ask_in_terminal(waiting, read=reads, out=io.StringIO()))
-    async def delete(table: str) -> str:
-        return table
-
-    async def played() -> list[str]:
-        return await asyncio.gather(*(delete(str(number)) for number in range(20)))
-
-    assert asyncio.run(played()) == [str(number) for number in range(20)]
-
-
-def test_functions_whose_types_only_a_checker_knows_are_gated() -> None:
-    person = Person({"decision": "approve"}, {"decision": "edit", "arguments": {"count": "many"}})
-
-    class Box:
-        @requires_approval(ask=person)
-        def add(self, other: "Box | None" = None, count: int = 1) -> "Box":
-            self.count = count
-            return self
-
-    assert Box().add(count=2).count == 2
-    with pytest.raises(InvalidFeedback, match="count"):
-        Box().add()
-
-
-def test_a_function_that_fails_without_a_word_is_told_as_failed_when_it_is_called_again() -> None:
-    class Wordless(Exception):
-        def __str__(self) -> str:
-            raise LookupError
-
-    @requires_approval(ask=Person({"decision": "approve"}), key=lambda call: "k")
-    def breaks() -> None:
-        raise Wordless
-
-    with pytest.raises(Wordless):
-        breaks()
-    with pytest.raises(CallRejected, match="failed: Wordless"):
-        breaks()
-
-
-def test_a_person_who_has_nothing_more_to_say_does_not_hang_the_event_loop() -> None:
-    answers: Iterator[InterruptionMetadata] = iter(())
-
-    @requires_approval(ask=lambda waiting: next(answers))
-    async def delete() -> None:
-        raise AssertionError
-
-    async def played() -> None:
-        async with asyncio.timeout(10):
-            with pytest.raises(RuntimeError, match="StopIteration"):
-                await delete()
-
-    asyncio.run(played())
-
-
-@pytest.mark.parametrize("decision", ["approve", "reject"])
-def test_a_call_that_cannot_be_made_again_leaves_nothing_behind(decision: str) -> None:
-    saver = MemorySaver()
-
-    @requires_approval(ask=Person({"decision": decision}), saver=saver)
-    def delete() -> None:
-        return None
-
-    @requires_approval(ask=Person({"decision": decision}), saver=saver)
-    async def adelete() -> None:
-        return None
-
-    with nullcontext() if decision == "approve" else pytest.raises(CallRejected):
-        delete()
-    with nullcontext() if decision == "approve" else pytest.raises(CallRejected):
-        asyncio.run(adelete())
-    assert [*saver.threads("ready"), *saver.threads("paused"), *saver.threads("running")] == []

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -24,6 +24,7 @@ from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback
 from assent.hook.gate import ApprovalGate
+from assent.hook.heartbeat import LEASE, Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, spelled
 from assent.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
@@ -56,13 +57,15 @@ def requires_approval(
     saver: Saver | None = None,
     key: Callable[[ToolCall], str] | None = None,
     look_every: float = LOOK_EVERY_S,
+    lease_for: timedelta = LEASE,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let no call of the function through that a person has not decided.
 
     The call waits: for `ask`, by default the terminal, or, with `reviews`, for the case it opens. With `key`,
     which names a call for good, it does not wait: it raises ApprovalPending, and the same call made again,
     in any process that has the `saver`, runs once it is approved, once; later ones get its result, which
-    must be JSON. Raises CallRejected; an answer given in the function's place is returned.
+    must be JSON. While it runs, the same call raises ThreadBusy, until its process has been silent for
+    `lease_for`. Raises CallRejected; an answer given in the function's place is returned.
     """
     config = ToolConfig(
         description=description,
@@ -74,7 +77,7 @@ def requires_approval(
     )
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        gated = _Gated(function, config, saver or MemorySaver(), reviews, ask, key, look_every)
+        gated = _Gated(function, config, saver or MemorySaver(), reviews, ask, key, look_every, lease_for)
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
@@ -102,6 +105,7 @@ class _Gated:
         ask: Callable[[InterruptionMetadata], Feedback] | None,
         key: Callable[[ToolCall], str] | None,
         look_every: float,
+        lease_for: timedelta,
     ) -> None:
         self._function = function
         self._name = function.__name__
@@ -112,8 +116,14 @@ class _Gated:
             self._name: schema_of(function, leave_out=filter(None, [self._receiver]), by_name=False)
         }
         self._gate = ApprovalGate(
-            [HumanInTheLoopHook({self._name: config})], saver, agent=self._name, reviews=reviews
+            [HumanInTheLoopHook({self._name: config})],
+            saver,
+            agent=self._name,
+            reviews=reviews,
+            lease_for=lease_for,
         )
+        self._saver = saver
+        self._heartbeat = Heartbeat(lease_for)
         self._asks = None if reviews is not None else (ask or ask_in_terminal)
         self._key = key
         self._look_every = look_every
@@ -134,7 +144,10 @@ class _Gated:
             if decided.result in _SETTLED:
                 return _settled(decided)
             begun = self._gate.begin(key, call.id)
-            return self._run(key, run(decided)) if begun.run else _again(begun.result)
+            if not begun.run:
+                return _again(begun.result)
+            with self._holding(key):
+                return self._run(key, run(decided))
         finally:
             self._forget(key)
 
@@ -155,7 +168,10 @@ class _Gated:
             if decided.result in _SETTLED:
                 return _settled(decided)
             begun = await aside(self._gate.begin, key, call.id)
-            return await self._arun(key, run(decided)) if begun.run else _again(begun.result)
+            if not begun.run:
+                return _again(begun.result)
+            with await aside(self._holding, key):
+                return await self._arun(key, run(decided))
         finally:
             await aside(self._forget, key)
 
@@ -207,6 +223,13 @@ class _Gated:
         if self._key is not None:
             link = (waiting.case or {}).get("review_url")
             raise ApprovalPending(interruption=waiting.id, **({"review_url": link} if link else {}))
+
+    def _holding(self, key: str) -> AbstractContextManager[None]:
+        """However long the function runs, nobody else takes its call for one whose process died."""
+        kept = None
+        with suppress(Unavailable):  # the function runs all the same, as long as its lease lasts
+            kept = None if self._key is None else self._saver.get(key)
+        return nullcontext() if kept is None else self._heartbeat.holding(self._saver, kept.checkpoint)
 
     def _forget(self, key: str) -> None:
         """A call that cannot be made again leaves nothing behind."""
