@@ -34,6 +34,18 @@ async def test_a_follow_up_is_linked_both_ways_at_once(kit: DeskForTests) -> Non
     assert broken_link(events, head=after.chain) is None
 
 
+@pytest.mark.parametrize("repeatable", [False, True], ids=["once", "repeatable"])
+async def test_any_number_of_follow_ups_may_be_opened_at_once(kit: DeskForTests, repeatable: bool) -> None:
+    first = await edited(kit)
+    keys = [f"key {number}" if repeatable else None for number in range(64)]
+    opened = [kit.open(previous_case_id=first.id, idempotency_key=key) for key in keys]
+    ids = {one.id for one in await asyncio.gather(*opened)}
+    assert len(ids) == 64
+    case = await kit.desk.owned(first.id, ACME)
+    assert case.next_case_id in ids
+    assert broken_link(await kit.desk.events(first.id), head=case.chain) is None
+
+
 async def test_the_link_changes_nothing_else_about_a_closed_case(kit: DeskForTests) -> None:
     first = await edited(kit)
     before = await kit.poll(first.id)

@@ -1,11 +1,14 @@
 """Where questions come in: a draft is checked, becomes a case, and is filed in one transaction."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.cases.case import Case, Offer, Subject
 from assent.cases.commands import Link
@@ -65,6 +68,7 @@ class Reception:
         self._check_callback = check_callback
         self._service_name = service_name
         self._observe = observe
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(
         self, draft: CaseDraft, principal: Principal, *, idempotency_key: str | None, subject: Subject
@@ -101,24 +105,35 @@ class Reception:
         body = self._body(case, offer, minted)
         created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
         filed, event = begin(case, created, actor=actor_of(principal), salt=minting.salt())
-        for _ in range(ATTEMPTS):
-            filing = Filing(
-                case=filed,
-                offer=offer,
-                events=(event,),
-                due_at=due_at(filed, keep_for=self._limits.keep_for),
-                replay=self._replay(repeatable, filed, body) if repeatable else None,
-                link=await self._link(filed, principal) if filed.previous_case_id else None,
-                endpoint=await self._endpoint(filed) if filed.callback_url else None,
-            )
-            try:
-                await self._store.create(filing)
-                if self._observe is not None:
-                    self._observe(filing)
-                return Opened(case_id=filed.id, body=body)
-            except CaseConflict:
-                if repeatable is not None or filing.link is None:
-                    raise
+        filing = Filing(
+            case=filed,
+            offer=offer,
+            events=(event,),
+            due_at=due_at(filed, keep_for=self._limits.keep_for),
+            replay=self._replay(repeatable, filed, body) if repeatable else None,
+            endpoint=await self._endpoint(filed) if filed.callback_url else None,
+        )
+        if filed.previous_case_id is None:
+            await self._store.create(filing)
+        else:
+            filing = await self._create_linked(filing, principal)
+        if self._observe is not None:
+            self._observe(filing)
+        return Opened(case_id=filed.id, body=body)
+
+    async def _create_linked(self, filing: Filing, principal: Principal) -> Filing:
+        """Write a case that follows another. In this process those that follow the same one take turns."""
+        turn = self._turns.setdefault(filing.case.previous_case_id or "", asyncio.Lock())
+        async with turn:
+            for _ in range(ATTEMPTS):
+                linked = replace(filing, link=await self._link(filing.case, principal))
+                try:
+                    await self._store.create(linked)
+                except CaseConflict:
+                    if filing.replay is not None:
+                        raise
+                else:
+                    return linked
         raise Unavailable()
 
     def _case(self, draft: CaseDraft, principal: Principal, subject: Subject) -> tuple[Case, Offer, Minted]:
