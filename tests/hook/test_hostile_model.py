@@ -38,6 +38,21 @@ def test_arguments_that_no_page_could_show_are_refused_and_the_model_is_told(arg
     assert office.ran == []
 
 
+@pytest.mark.parametrize("depth", [100, 500, 800])
+def test_arguments_however_nested_do_not_end_the_thread(depth: int) -> None:
+    def keep(items: list[Any]) -> str:
+        return "kept"
+
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    model = Scripted([call("c1", "keep", items=nested)], "done")
+    agent = ReactAgent("office", model, [keep], [HumanInTheLoopHook({"keep": True})])
+    waiting = stopped(agent.invoke("go", thread_id="t"))
+    finished(agent.resume("t", waiting.approve_all()))
+    assert model.results() == ["kept"]
+
+
 @pytest.mark.parametrize("reply", [{"content": object()}, {"content": "hi", "raw": object()}])
 def test_a_reply_that_cannot_be_kept_is_the_models_error(reply: Any) -> None:
     with pytest.raises(ModelMisbehaved, match="not JSON"):

@@ -55,9 +55,16 @@ class Tool:
 def copied(arguments: Mapping[str, Any]) -> Arguments:
     """The same arguments, for someone who may change them."""
     return {
-        name: deepcopy(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
+        name: _copied(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
         for name, value in arguments.items()
     }
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except RecursionError:  # a model's nesting must not end its thread
+        return value
 
 
 @overload
