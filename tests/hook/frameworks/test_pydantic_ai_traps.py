@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent, DeferredToolResults, ModelRetry, RunContext, Tool, ToolReturn
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelRetry,
+    RunContext,
+    Tool,
+    ToolReturn,
+)
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
     ModelMessage,
@@ -238,3 +247,25 @@ def test_the_picture_of_an_edited_call_stays_a_picture(wrapped: bool) -> None:
     ]
     assert [content.data for content in shown] == [b"PNG"]
     assert "A person changed this call" in str(told)
+
+
+@pytest.mark.parametrize("output_type", [[str, DeferredToolRequests], str | DeferredToolRequests], ids=str)
+def test_an_agent_may_have_output_validators(output_type: Any) -> None:
+    till = Till([PAY], output_type=output_type)
+    checked: list[Any] = []
+
+    @till.agent.output_validator
+    def check(said: Any) -> Any:
+        checked.append(said)
+        return said
+
+    assert till.resume(till.run().approve_all()).output == LAST_WORDS
+    assert checked == [LAST_WORDS]
+    assert till.did == ["paid Ann"]
+
+
+def test_an_agent_whose_output_validators_leave_no_room_to_stop_is_told_so() -> None:
+    till = Till([PAY])
+    till.agent.output_validator(lambda said: said)
+    with pytest.raises(HookError, match="needs DeferredToolRequests in its output_type"):
+        till.run()

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import isawaitable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import (
@@ -135,6 +135,8 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         agent.root_capability.apply(taking_part.append)
         if not any(capability is self for capability in taking_part):
             raise HookError("This agent would run its calls unasked: make it with capabilities=[approval].")
+        if getattr(agent, "_output_validators", None) and _with_deferred(agent.output_type) is not None:
+            raise HookError("An agent with output validators needs DeferredToolRequests in its output_type.")
 
     def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
         return agent.run(**_given(step, options))
@@ -346,8 +348,10 @@ def _conversation(state: str) -> Conversation:
 
 
 def _with_deferred(output_type: Any) -> Any:
+    """The types with the one that a stopped run ends with; None if it is among them."""
     types = [*output_type] if isinstance(output_type, list | tuple) else [output_type]
-    return None if DeferredToolRequests in types else [*types, DeferredToolRequests]
+    among = any(each is DeferredToolRequests or DeferredToolRequests in get_args(each) for each in types)
+    return None if among else [*types, DeferredToolRequests]
 
 
 def _result(kind: Any, state: str) -> AgentRunResult[Any]:
