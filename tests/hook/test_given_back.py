@@ -1,12 +1,15 @@
 """However a run is broken off, its thread can be taken up at once, and tells the truth about its calls."""
 
 import asyncio
+import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from assent.errors import ModelMisbehaved
 from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, tool
+from assent.hook.checkpoint import Checkpoint
 from assent.hook.events import ToolAnswered
 from assent.hook.outcomes import UNKNOWN
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
@@ -147,3 +150,41 @@ def test_an_answer_of_which_nothing_came_is_not_said_to_be_worked_on() -> None:
     for _ in range(2):
         with pytest.raises(ModelMisbehaved):
             agent.resume("t", again)
+
+
+def test_a_run_that_is_cancelled_while_its_thread_is_claimed_gives_it_back() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(MemorySaver):
+        blocking = True
+
+        def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+            entered.set()
+            assert leave.wait(10)
+            super().claim(checkpoint, lease_for=lease_for)
+
+    async def played() -> None:
+        model = Scripted([call("1", "execute_sql", query="q")], "done")
+        hook = HumanInTheLoopHook({"execute_sql": True})
+        agent = ReactAgent("a", model, Office().tools, [hook], Slow())
+        approved = stopped(await agent.ainvoke("go", thread_id="t")).approve_all()
+        run = asyncio.create_task(agent.aresume("t", approved))
+        assert await asyncio.to_thread(entered.wait, 10)
+        run.cancel()
+        await asyncio.sleep(0)
+        leave.set()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        finished(await agent.aresume("t", approved))
+
+    asyncio.run(played())
+
+
+def test_a_storage_that_counts_as_empty_is_used_all_the_same() -> None:
+    class Counted(MemorySaver):
+        def __len__(self) -> int:
+            return len(self.threads("ready"))
+
+    saver = Counted()
+    ReactAgent("a", Scripted("done"), saver=saver).invoke("go", thread_id="t")
+    assert len(saver) == 1

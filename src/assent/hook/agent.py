@@ -53,7 +53,7 @@ class ReactAgent:
         if not name:
             raise ValueError("An agent needs a name: its threads are found by it.")
         self.name = name
-        self.saver = saver or MemorySaver()
+        self.saver = MemorySaver() if saver is None else saver
         self._reviews = reviews
         self._grants = grants
         self._model = asked(model)

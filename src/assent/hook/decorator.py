@@ -77,7 +77,8 @@ def requires_approval(
     )
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        gated = _Gated(function, config, saver or MemorySaver(), reviews, ask, key, look_every, lease_for)
+        kept_in = MemorySaver() if saver is None else saver
+        gated = _Gated(function, config, kept_in, reviews, ask, key, look_every, lease_for)
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)

@@ -101,7 +101,8 @@ class AsyncDriver(Driver):
         if isinstance(effect, UseGrants):
             return await acovered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
         if self._saver.blocking:
-            return await self._workers.run(partial(self._keep, effect))
+            # What is cancelled meanwhile has been kept or not: only then is it known what to give back.
+            return await self._workers.run(partial(self._keep, effect), to_the_end=True)
         return self._keep(effect)
 
     async def _do(self, job: Job) -> str | InterruptionMetadata:

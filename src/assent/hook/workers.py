@@ -84,8 +84,11 @@ class Workers:
             del shared
             sleep(_LOOK_S)
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        """What the work returns or raises, awaited on an event loop."""
+    async def run(self, work: Callable[[], Any], *, to_the_end: bool = False) -> Any:
+        """What the work returns or raises, awaited on an event loop.
+
+        Who is cancelled meanwhile goes on at once, or, `to_the_end`, when the work is over.
+        """
         import asyncio
         from concurrent.futures import Future
 
@@ -93,7 +96,12 @@ class Workers:
         future.set_running_or_notify_cancel()
         self.begin(work, lambda result, error: future.set_result((result, error)))
         # Raised here, not by the future: one that is given a StopIteration is never done.
-        result, error = await asyncio.wrap_future(future)
+        try:
+            result, error = await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if to_the_end:
+                await asyncio.wrap_future(future)
+            raise
         if error is not None:
             raise error
         return result
