@@ -74,6 +74,16 @@ class Till:
         return asyncio.run(self.approval.resume(agent, "t", feedback, run_config=QUIET, **options))
 
 
+class Remembering(ScriptedModel):
+    """Notes what it was given to read."""
+
+    read: list[list[Any]]
+
+    async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
+        self.read = [*getattr(self, "read", []), list(named["input"])]
+        return await super().get_response(*args, **named)
+
+
 def inside(agent: Agent[Any], name: str = "helper") -> FunctionTool:
     return agent.as_tool(name, "Ask another agent.", run_config=QUIET)
 
@@ -160,6 +170,29 @@ def test_an_edit_of_a_call_of_an_agent_inside_is_checked_against_its_schema() ->
     assert till.did == ["paid Ann"]
 
 
+@pytest.mark.parametrize("answer", ["approve", {"decision": "edit", "arguments": {"input": "pay little"}}])
+def test_an_agent_that_waited_itself_goes_on_when_what_waits_inside_is_decided(answer: Any) -> None:
+    till = Till(HumanInTheLoopHook({"pay": True, "helper": True}))
+    helper = till.paying("Ann")
+    helper.model = model = Remembering([[function_call("pay", {"to": "Ann"}, call_id="c0")], BYE])
+    outer = till.agent([asks()], tools=[inside(helper)])
+    assert [waiting.name for waiting in till.run(outer).undecided] == ["helper"]
+    within = till.resume(outer, {"o1": answer})
+    assert [waiting.name for waiting in within.undecided] == ["pay"]
+    for _ in range(2):
+        assert till.resume(outer, within.approve_all()).final_output == LAST_WORDS
+    assert till.did == ["paid Ann"]
+    told = "pay" if answer == "approve" else "pay little"
+    assert model.read[-1][0]["content"] == told
+
+
+def test_a_call_of_an_agent_may_be_edited_into_another_tool() -> None:
+    till = Till(HumanInTheLoopHook({"helper": True}))
+    outer = till.agent([asks()], tools=[inside(till.paying("Ann")), till.look])
+    till.resume(outer, till.run(outer).edit("o1", {}, name="look"))
+    assert till.did == ["looked"]
+
+
 def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
     till = Till()
     agent = till.paying("Eve")
@@ -191,16 +224,6 @@ def test_a_shell_that_asks_for_approval_by_itself_is_asked_about() -> None:
     assert till.did == []
     assert till.resume(agent, outcome.approve_all()).final_output == LAST_WORDS
     assert till.did == ["ls"]
-
-
-class Remembering(ScriptedModel):
-    """Notes what it was given to read."""
-
-    read: list[list[Any]]
-
-    async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
-        self.read = [*getattr(self, "read", []), list(named["input"])]
-        return await super().get_response(*args, **named)
 
 
 def test_in_a_session_of_the_sdk_the_model_reads_everything_once() -> None:

@@ -88,6 +88,10 @@ class _Run:
     judged: dict[str, Gate | None] = field(default_factory=dict)
     """By the whole call: agents inside have calls of their own, which may bear the same ids."""
     waits: set[str] = field(default_factory=set)
+    inside: dict[str, Arguments] = field(default_factory=dict)
+    """The calls of agents as tools that have begun: they come by again when what waits inside is decided."""
+    begun: Mapping[str, Arguments] = field(default_factory=dict)
+    """Those that had begun when the thread was paused, and what they were to run with."""
 
     def to_run(self, asked: ToolCall) -> ToolCall | str | None:
         """As `threads.to_run`; what was decided on another call of the same id is no decision on this one."""
@@ -129,7 +133,8 @@ class Approval(Runs[Agent[Any], Outcome]):
                     yield partial(self.threads.finish, held, to_json(ended).decode())
                     return result
                 calls, gates = _sort(state, run)
-                paused = to_json({"messages": result.to_input_list(), "run": state.to_json()}).decode()
+                said, inside = result.to_input_list(), run.inside
+                paused = to_json({"messages": said, "run": state.to_json(), "inside": inside}).decode()
                 pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
@@ -173,7 +178,7 @@ class Approval(Runs[Agent[Any], Outcome]):
         context = options.pop("context", None)
         override = None if context is None else RunContextWrapper(context)
         state = await RunState.from_json(agent, kept["run"], context_override=override)
-        run.asked = decide(state, stands.interruption)
+        run.asked, run.begun = decide(state, stands.interruption), kept.get("inside", {})
         for message in stands.messages:
             state.add_input(message)
         return state, options
@@ -225,17 +230,23 @@ class _Gated:
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
         run = _current.get() or _Run()
         asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=arguments_of(given) or {})
-        if run.decided is None or (ran := run.to_run(asked)) is None:
+        ran, is_agent = run.to_run(asked), getattr(self.tool, "_is_agent_tool", False)
+        if ran is None and (key := _key(asked)) in run.begun:
+            ran = ToolCall(id=asked.id, name=asked.name, arguments=run.begun[key])
+        if ran is None:
             if asked.id in run.waits or await self.judged(run, asked, context.agent, context) is not None:
                 return UNDECIDED
-            return await self.tool.on_invoke_tool(context, given)
+            if not is_agent:
+                return await self.tool.on_invoke_tool(context, given)
+            ran = asked
         if isinstance(ran, str):
             return ran
-        if getattr(self.tool, "_is_agent_tool", False):
+        if is_agent and ran.name == asked.name:
             # It comes by again with each pause of the agent inside, and its calls are run once themselves.
+            run.inside[_key(asked)] = ran.arguments
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
         runs = partial(self._run, context, asked, ran, given)
-        alone = is_alone(run.decided)
+        alone = run.decided is not None and is_alone(run.decided)
         once = self.approval.threads.once
         return await once(run.turn, asked, ran, runs, text_of, with_notice=with_notice, alone=alone)
 
