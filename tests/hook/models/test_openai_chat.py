@@ -170,3 +170,30 @@ def test_an_endpoint_that_is_away_or_odd_is_a_clear_error(kind: Any) -> None:
 def test_a_key_is_not_sent_in_the_clear() -> None:
     with pytest.raises(SettingsError, match="https"):
         OpenAIChat("any-model", base_url="http://models.example.com/v1", api_key="secret")
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_streamed_calls_are_told_apart_although_the_endpoint_does_not_number_them(index: Any) -> None:
+    def part(call_id: str, arguments: str) -> dict[str, Any]:
+        function = {"name": "execute_sql", "arguments": arguments}
+        return {**index, "id": call_id, "type": "function", "function": function}
+
+    parts = [part("a", '{"query":'), part("a", ' "1"}'), part("b", '{"query": "2"}')]
+    lines = [{"choices": [{"index": 0, "delta": {"tool_calls": [each]}}]} for each in parts]
+    said = b"".join(b"data: " + json.dumps(line).encode() + b"\n\n" for line in lines)
+    office = Office()
+    with serving((200, said), {"content": "ok"}) as endpoint:
+        chat = StreamingOpenAIChat("any-model", base_url=endpoint.url)
+        finished(ReactAgent("clerk", chat, office.tools).invoke("go"))
+    assert office.ran == [("execute_sql", "1"), ("execute_sql", "2")]
+
+
+def test_a_call_that_the_endpoint_gave_no_id_runs() -> None:
+    function = {"name": "execute_sql", "arguments": '{"query": "1"}'}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"function": function}]}
+    said = json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
+    office = Office()
+    with serving((200, said), {"content": "ok"}) as endpoint:
+        chat = OpenAIChat("any-model", base_url=endpoint.url)
+        finished(ReactAgent("clerk", chat, office.tools).invoke("go"))
+    assert office.ran == [("execute_sql", "1")]

@@ -88,7 +88,9 @@ class _Whole:
 
     def __init__(self) -> None:
         self._text: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: list[dict[str, str]] = []
+        self._open: dict[int | None, dict[str, str]] = {}
+        """The call that the next part with this index goes on with."""
 
     def take(self, line: str) -> Iterator[str]:
         data = line.removeprefix("data:").strip()
@@ -106,15 +108,23 @@ class _Whole:
             yield text
 
     def message(self) -> Message:
-        calls = [call for _, call in sorted(self._calls.items())]
-        return {"role": "assistant", "content": "".join(self._text), "tool_calls": calls}
+        return {"role": "assistant", "content": "".join(self._text), "tool_calls": self._calls}
 
     def _extend(self, part: dict[str, Any]) -> None:
-        call = self._calls.setdefault(part["index"], {"id": "", "name": "", "arguments": ""})
         function = part.get("function") or {}
-        call["id"] += part.get("id") or ""
-        call["name"] += function.get("name") or ""
+        call = self._call(part.get("index"), part.get("id") or "")
+        if (name := function.get("name") or "") != call["name"]:  # some endpoints repeat it in every part
+            call["name"] += name
         call["arguments"] += function.get("arguments") or ""
+
+    def _call(self, index: int | None, call_id: str) -> dict[str, str]:
+        """The call of a part. Some endpoints give no index, or all calls the same: a new id is a new call."""
+        call = self._open.get(index)
+        if call is None or (call["id"] and call_id and call_id != call["id"]):
+            call = self._open[index] = {"id": "", "name": "", "arguments": ""}
+            self._calls.append(call)
+        call["id"] = call["id"] or call_id
+        return call
 
 
 def outgoing(message: Message) -> dict[str, Any]:
@@ -144,7 +154,11 @@ def incoming(response: httpx.Response) -> Message:
     try:
         said = response.json()["choices"][0]["message"]
         calls = [
-            {"id": call["id"], "name": call["function"]["name"], "arguments": call["function"]["arguments"]}
+            {
+                "id": call.get("id"),
+                "name": call["function"]["name"],
+                "arguments": call["function"]["arguments"],
+            }
             for call in said.get("tool_calls") or ()
         ]
         return {"role": "assistant", "content": said.get("content") or "", "tool_calls": calls}
