@@ -250,11 +250,19 @@ def as_decided(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCa
 class _Sealed(ToolCallRequest):
     changes: Callable[[Mapping[str, Any]], None]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "tool_call" and "changes" in self.__dict__:
+            self._look(value)
+        super().__setattr__(name, value)
+
     def override(self, **overrides: Any) -> ToolCallRequest:
         changed = super().override(**overrides)
-        if call_of(changed.tool_call) != call_of(self.tool_call):
-            self.changes(changed.tool_call)
+        self._look(changed.tool_call)
         return changed
+
+    def _look(self, call: Mapping[str, Any]) -> None:
+        if call_of(call) != call_of(self.tool_call):
+            self.changes(call)
 
 
 def sealed(request: ToolCallRequest, changes: Callable[[Mapping[str, Any]], None]) -> ToolCallRequest:
