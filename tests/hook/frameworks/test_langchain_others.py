@@ -180,3 +180,17 @@ def test_a_structured_answer_is_no_call_that_waits(together: bool) -> None:
     assert interruption_of(result) is None
     assert result["structured_response"] == Bill(amount=5)
     assert till.did == ["paid Ann"]
+
+
+@pytest.mark.parametrize("name", ["c1", ""])
+def test_calls_that_the_model_names_alike_are_decided_one_by_one(name: str) -> None:
+    till = Till()
+    calls = (ToolCall(id=name, name="pay", arguments={"to": to}) for to in ("Ann", "Eve"))
+    agent = till.agent(tuple(calls), beside=[])
+    stopped = interruption_of(agent.invoke(GO, place("t")))
+    assert stopped is not None
+    ann, eve = stopped.undecided
+    result = resume(agent, "t", stopped.approve(ann.id).reject(eve.id, "not to her"))
+    told = [text for _, text in results_in(result["messages"])]
+    assert told == ["paid Ann", "A person rejected this call. Their reason: not to her"]
+    assert till.did == ["paid Ann"]

@@ -1,10 +1,12 @@
 """How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
 
 import dataclasses
+import operator
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
+from uuid import uuid4
 
 from langchain.agents.middleware import ExtendedModelResponse, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
@@ -327,14 +329,27 @@ def removed(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def with_changes(changes: Sequence[BaseMessage], response: Any) -> Any:
-    """A model's reply that also changes the thread before it."""
-    if not changes:
-        return response
+    """A model's reply that also changes the thread before it; each of its calls has an id of its own."""
     if isinstance(response, ExtendedModelResponse):
         return dataclasses.replace(response, model_response=with_changes(changes, response.model_response))
+    said = [response] if isinstance(response, AIMessage) else response.result
+    replies = [told_apart(each) if isinstance(each, AIMessage) else each for each in said]
+    if not changes and all(map(operator.is_, replies, said)):
+        return response
     if isinstance(response, AIMessage):
-        return ModelResponse(result=[*changes, response])
-    return dataclasses.replace(response, result=[*changes, *response.result])
+        return ModelResponse(result=[*changes, *replies])
+    return dataclasses.replace(response, result=[*changes, *replies])
+
+
+def told_apart(reply: AIMessage) -> AIMessage:
+    """A reply whose calls can be decided one by one: a model may name them alike, or not at all."""
+    known: set[str] = set()
+    calls: list[Any] = []
+    for call in reply.tool_calls:
+        call_id = call["id"] if call["id"] and call["id"] not in known else f"call_{uuid4().hex}"
+        known.add(call_id)
+        calls.append(call if call_id == call["id"] else {**call, "id": call_id})
+    return reply if calls == reply.tool_calls else reply.model_copy(update={"tool_calls": calls})
 
 
 def _spell(call: dict[str, Any], path: Sequence[str] = ()) -> dict[str, Any]:
