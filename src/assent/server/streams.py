@@ -111,10 +111,9 @@ class EventStreams:
 
     def wake(self, case_id: str | None) -> None:
         """Tell the streams of a case, or all of them, that the log has grown."""
-        ids = [case_id] if case_id is not None else list(self._streams)
-        for one in ids:
-            for stream in tuple(self._streams.get(one, ())):
-                self._spawn(self._tell(stream))
+        listening = self._open() if case_id is None else self._streams.get(case_id, ())
+        for stream in listening:  # telling begins later, so none of them can leave meanwhile
+            self._spawn(self._tell(stream))
 
     async def heartbeat(self) -> None:
         """Keep idle streams alive through proxies, for as long as the server runs."""
