@@ -47,6 +47,18 @@ async def test_another_body_under_the_same_key_is_refused(kit: DeskForTests) -> 
     assert len(await kit.store.cases_of("acme")) == 1
 
 
+async def test_what_is_kept_of_a_request_tells_nobody_without_the_key_what_was_asked(
+    kit: DeskForTests,
+) -> None:
+    kept = []
+    for key in (KEY, "another key"):
+        await kit.open(idempotency_key=key)
+        replay = await kit.store.replay("acme", replays.digest(key))
+        assert replay is not None
+        kept.append(replay.request_digest)
+    assert kept[0] != kept[1]
+
+
 async def test_another_subject_under_the_same_key_is_refused(kit: DeskForTests) -> None:
     draft = draft_from({"type": "approval", "prompt": "Go?"})
     await kit.desk.open(draft, ACME, idempotency_key=KEY, subject=Subject(door="hook", ref="call_1"))

@@ -76,10 +76,10 @@ class Reception:
         """File the draft, or give the first answer again if this key has been here before."""
         if idempotency_key is None:
             return await self._file(draft, principal, subject, None)
-        repeatable = IdempotentRequest(
-            key=replays.check_key(idempotency_key),
-            request_digest=replays.digest(msgspec.json.encode([draft, subject], order="deterministic")),
-        )
+        key = replays.check_key(idempotency_key)
+        asked = msgspec.json.encode([draft, subject], order="deterministic")
+        # With the key in it, so that it confirms no guess of what was asked once that is erased.
+        repeatable = IdempotentRequest(key=key, request_digest=replays.digest(key, asked))
         for _ in range(ATTEMPTS):
             if first := await self._first_answer(repeatable, principal):
                 return first
