@@ -11,7 +11,7 @@ from assent.cases.events import broken_link
 from assent.desk.limits import Limits
 from assent.desk.sweep import BATCH
 from assent.errors import CaseNotFound, Unavailable
-from assent.ports.store import Commitment
+from assent.ports.store import Commitment, Filing
 from assent.stores.memory import MemoryStore
 from assent.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
 
@@ -228,6 +228,18 @@ async def test_a_shorter_retention_counts_for_what_is_closed_already(kit: DeskFo
         await shorter.poll(old[0].id)
     assert (await shorter.poll(late.id))["status"] == "completed"
     assert (await shorter.poll(live.id))["status"] == "pending"
+
+
+async def test_whoever_counts_what_happens_hears_of_an_erasure_too(kit: DeskForTests) -> None:
+    opened = await kit.open()
+    await kit.human(opened).answer("approve")
+    seen: list[Commitment | Filing] = []
+    kit.desk.observe = seen.append
+    kit.clock.advance(kit.desk.limits.keep_for)
+    await kit.sweep.once()
+    (erased,) = seen
+    assert isinstance(erased, Commitment)
+    assert [event.type for event in erased.step.events] == ["review.erased"]
 
 
 async def test_an_erased_round_keeps_its_place_in_the_chain(kit: DeskForTests) -> None:

@@ -77,7 +77,10 @@ class Sweep:
     async def _erase(self, case: Case, command: Erase) -> bool:
         step = apply(case, command, now=self._desk.now(), salt=minting.salt())
         due = due_at(step.case, keep_for=self._keep_for)
-        await self._desk.store.erase(Commitment(step=step, due_at=due, clear_draft=True))
+        commitment = Commitment(step=step, due_at=due, clear_draft=True)
+        await self._desk.store.erase(commitment)
+        if self._desk.observe is not None:
+            self._desk.observe(commitment)
         return True
 
     @property

@@ -94,8 +94,8 @@ class Clockwork:
     async def _purge(self) -> None:
         while True:
             try:
-                await self._desk.store.purge(self._desk.now())
                 await self._sweep.catch_up()
+                await self._desk.store.purge(self._desk.now())
             except AssentError as error:
                 log.warning("what is over could not be removed: %s", error.message)
             except Exception:
