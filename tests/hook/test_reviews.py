@@ -10,8 +10,16 @@ import pytest
 
 from assent import Assent
 from assent.client import AssentClient
-from assent.errors import HookError, Unavailable
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, ToolCall, ToolConfig
+from assent.errors import HookError, InvalidFeedback, Unavailable
+from assent.hook import (
+    FeedbackResult,
+    HumanInTheLoopHook,
+    MemorySaver,
+    ReactAgent,
+    SqliteSaver,
+    ToolCall,
+    ToolConfig,
+)
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.gate import ApprovalGate
 from assent.hook.grants import ServerGrants
@@ -261,6 +269,54 @@ def test_a_decision_on_the_page_counts_although_another_call_was_decided_elsewhe
     stopped(clerk.agent.resume("t", {"a": {"decision": "reject", "reason": "not that file"}}))
     finished(clerk.agent.resume("t"))
     assert clerk.office.ran == [("execute_sql", "DROP TABLE t")]
+
+
+def test_what_a_person_refused_on_the_page_no_code_approves_afterwards(
+    client: AssentClient, server: RunningServer
+) -> None:
+    clerk = Clerk(client)
+    waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
+    press(server, client, waiting, "reject")
+    with pytest.raises(InvalidFeedback, match="already decided"):
+        clerk.agent.resume("t", waiting.approve_all())
+    finished(clerk.agent.resume("t"))
+    assert clerk.office.ran == []
+
+
+def test_what_a_person_refused_on_the_page_no_adapter_approves_afterwards(
+    client: AssentClient, server: RunningServer
+) -> None:
+    gate = gate_on(client, HumanInTheLoopHook({"*": True}))
+    waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
+    assert waiting is not None
+    press(server, client, waiting, "reject")
+    with pytest.raises(InvalidFeedback, match="already decided"):
+        gate.answer("k", waiting.approve_all())
+    assert [each.result for each in gate.answer("k", None).tool_feedbacks] == [FeedbackResult.REJECTED]
+
+
+def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
+    client: AssentClient, server: RunningServer
+) -> None:
+    away = False
+
+    class AtTimesAway(ServerReviews):
+        def look(self, case: Any) -> Any:
+            if away:
+                raise Unavailable
+            return super().look(case)
+
+    office, hook = Office(), HumanInTheLoopHook(GATED)
+    reviews = AtTimesAway(client, inline_actions=["approve", "reject"])
+    agent = ReactAgent("clerk", Scripted(TWO, "done"), office.tools, [hook], reviews=reviews)
+    waiting = stopped(agent.invoke("go", thread_id="t"))
+    away = True
+    with pytest.raises(Unavailable):
+        agent.resume("t", waiting.approve_all())
+    assert office.ran == []
+    away = False
+    finished(agent.resume("t", waiting.approve_all()))
+    assert len(office.ran) == 2
 
 
 def test_a_message_that_cancels_the_calls_withdraws_their_case(client: AssentClient) -> None:

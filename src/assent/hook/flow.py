@@ -38,7 +38,7 @@ from assent.hook.interruption import InterruptionMetadata
 from assent.hook.messages import assistant, calls_of, tool_result, user
 from assent.hook.outcomes import CANCELLED, told
 from assent.hook.policy import Hook, NewMessage
-from assent.hook.ruling import Ruling
+from assent.hook.ruling import Ruling, is_over, with_objections
 from assent.hook.savers.saver import Kept
 from assent.hook.standing import (
     Passed,
@@ -255,9 +255,9 @@ class Flow:
         if checkpoint.stage != "paused" or interruption is None:
             raise NothingToResume
         ruling: Ruling | None = None
-        if feedback is None and checkpoint.case is not None:
+        if checkpoint.case is not None:
             ruling = yield Look(checkpoint.case)
-            if ruling is not None and ruling.how == "expired" and interruption.default == "hold":
+            if feedback is None and is_over(ruling) and interruption.default == "hold":
                 again_from = checkpoint.case["attempt"] + 1
                 return (yield from self._asked(replace(checkpoint, case=None), attempt=again_from))
         verdicts = taken_inside(checkpoint, passed)
@@ -292,6 +292,7 @@ class Flow:
         """All decisions so far, or None if there is nothing new. Where a case was opened, its clock rules."""
         kept, now = checkpoint.verdicts, self.clock()
         if feedback is not None:
+            kept = with_objections(ruling, interruption, kept, self.schemas)
             return accept(interruption, feedback, decided=kept, schemas=self.schemas, now=now)
         if checkpoint.case is not None:
             return None if ruling is None else ruling.verdicts(interruption, kept, self.schemas)

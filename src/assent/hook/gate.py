@@ -24,7 +24,7 @@ from assent.hook.holds import Begun, Holds
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
 from assent.hook.policy import Gate, Hook, State
-from assent.hook.ruling import Ruling, at_once
+from assent.hook.ruling import Ruling, at_once, is_over, with_objections
 from assent.hook.savers.saver import Kept, Saver
 from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
 from assent.hook.values import replace
@@ -131,10 +131,9 @@ class ApprovalGate:
             interruption = _interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
-            ruling = self._ruling(checkpoint) if feedback is None else None
-            if ruling is not None and ruling.how == "expired" and interruption.default == "hold":
-                attempt = (checkpoint.case or {}).get("attempt", 0) + 1
-                return self._asked(replace(checkpoint, case=None), attempt=attempt)
+            ruling, case = self._ruling(checkpoint), checkpoint.case or {}
+            if feedback is None and is_over(ruling) and interruption.default == "hold":
+                return self._asked(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
             known = checkpoint.tools if schemas is None else schemas
             verdicts = self._decided(checkpoint, feedback, ruling, known)
             again, verdicts = gate_edits(
@@ -329,6 +328,7 @@ class ApprovalGate:
         """All decisions so far. Where a case was opened, its clock rules."""
         interruption, kept, now = _interruption(checkpoint), checkpoint.verdicts, self._clock()
         if feedback is not None:
+            kept = with_objections(ruling, interruption, kept, schemas)
             return accept(interruption, feedback, decided=kept, schemas=schemas, now=now)
         if checkpoint.case is not None:
             return kept if ruling is None else ruling.verdicts(interruption, kept, schemas)

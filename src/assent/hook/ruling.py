@@ -48,6 +48,28 @@ class Ruling:
         return {**said, **told, "decided_by": self.decided_by}
 
 
+def is_over(ruling: Ruling | None) -> bool:
+    """Whether the case ended because nobody answered in time."""
+    return ruling is not None and ruling.how == "expired"
+
+
+def with_objections(
+    ruling: Ruling | None,
+    interruption: InterruptionMetadata,
+    decided: Mapping[str, Verdict],
+    schemas: Schemas,
+) -> Mapping[str, Verdict]:
+    """The decisions so far, and what a person who answered the case refused or changed: that stands."""
+    if ruling is None or ruling.how != "decided":
+        return decided
+    try:
+        said = ruling.verdicts(interruption, decided, schemas)
+    except InvalidFeedback:  # an answer that does not fit decides nothing
+        return decided
+    objections = {each: one for each, one in said.items() if one.decision is not FeedbackResult.APPROVED}
+    return {**objections, **decided}
+
+
 def read_ruling(status: Mapping[str, Any]) -> Ruling | None:
     """A poll's answer as a ruling, None while the case waits; InvalidFeedback if it decides nothing."""
     match status.get("status"):
