@@ -193,6 +193,16 @@ def test_a_call_of_an_agent_may_be_edited_into_another_tool() -> None:
     assert till.did == ["looked"]
 
 
+def test_no_call_can_be_edited_into_one_of_an_agent() -> None:
+    till = Till()
+    agent = till.paying("Eve", tools=till.approval.gated([till.pay, inside(till.paying("Ann"))]))
+    outcome = till.run(agent)
+    with pytest.raises(InvalidFeedback, match="there is no tool helper"):
+        till.resume(agent, outcome.edit("c0", {"input": "pay"}, name="helper"))
+    assert till.resume(agent, outcome.reject_all()).final_output == LAST_WORDS
+    assert till.did == []
+
+
 def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
     till = Till()
     agent = till.paying("Eve")
@@ -200,7 +210,7 @@ def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:
     answer = outcome.edit("c0", {}, name="look")
     agent.tools = till.approval.gated([till.pay])
     till.resume(agent, answer)
-    assert "There is no tool look any more" in str(till.approval.messages("t"))
+    assert "There is no tool look that could run in its place" in str(till.approval.messages("t"))
     assert till.did == []
 
 

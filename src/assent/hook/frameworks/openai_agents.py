@@ -37,6 +37,8 @@ from assent.hook.frameworks.openai_agents_wire import (
     asked_for,
     decide,
     end,
+    is_agent,
+    key_of,
     ours_unwrapped,
     refused_by_guardrails,
     seeing,
@@ -135,7 +137,7 @@ class Approval(Runs[Agent[Any], Outcome]):
                 calls, gates = _sort(state, run)
                 said, inside = result.to_input_list(), run.inside
                 paused = to_json({"messages": said, "run": state.to_json(), "inside": inside}).decode()
-                pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result))
+                pausing = partial(self.threads.pause, held, paused, calls, gates, _schemas(result, calls))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
                     return interruption
@@ -218,7 +220,7 @@ class _Gated:
         self, run: _Run, call: ToolCall, agent: Any, context: RunContextWrapper[Any]
     ) -> Gate | None:
         """How the call is judged, once; a tool that asks by itself is asked too."""
-        if (key := _key(call)) not in run.judged:
+        if (key := key_of(call)) not in run.judged:
             gate = self.approval.judge(call, agent, context)
             own = self.tool.needs_approval
             if gate is None and own is not False:
@@ -230,20 +232,20 @@ class _Gated:
     async def __call__(self, context: ToolContext[Any], given: str) -> Any:
         run = _current.get() or _Run()
         asked = ToolCall(id=context.tool_call_id, name=self.tool.name, arguments=arguments_of(given) or {})
-        ran, is_agent = run.to_run(asked), getattr(self.tool, "_is_agent_tool", False)
-        if ran is None and (key := _key(asked)) in run.begun:
+        ran, of_agent = run.to_run(asked), is_agent(self.tool)
+        if ran is None and (key := key_of(asked)) in run.begun:
             ran = ToolCall(id=asked.id, name=asked.name, arguments=run.begun[key])
         if ran is None:
             if asked.id in run.waits or await self.judged(run, asked, context.agent, context) is not None:
                 return UNDECIDED
-            if not is_agent:
+            if not of_agent:
                 return await self.tool.on_invoke_tool(context, given)
             ran = asked
         if isinstance(ran, str):
             return ran
-        if is_agent and ran.name == asked.name:
+        if of_agent and ran.name == asked.name:
             # It comes by again with each pause of the agent inside, and its calls are run once themselves.
-            run.inside[_key(asked)] = ran.arguments
+            run.inside[key_of(asked)] = ran.arguments
             return await self.tool.on_invoke_tool(context, json.dumps(ran.arguments))
         runs = partial(self._run, context, asked, ran, given)
         alone = run.decided is not None and is_alone(run.decided)
@@ -254,8 +256,8 @@ class _Gated:
         if ran == asked:
             return await self.tool.on_invoke_tool(context, given)
         tool = self.tool if ran.name == asked.name else _tools(context.agent).get(ran.name)
-        if tool is None:
-            return f"There is no tool {ran.name} any more; nothing was run."
+        if tool is None or is_agent(tool):
+            return f"There is no tool {ran.name} that could run in its place; nothing was run."
         edited = as_edited(context, ran)
         refused = None if tool is self.tool else await refused_by_guardrails(tool, edited)
         return await tool.on_invoke_tool(edited, edited.tool_arguments) if refused is None else refused
@@ -349,7 +351,7 @@ def _sort(state: RunState[Any], run: _Run) -> tuple[list[ToolCall], dict[str, Ga
         if call is None:
             state.reject(item, rejection_message=UNREADABLE)
             continue
-        gate = run.judged.get(_key(call), NATIVE)
+        gate = run.judged.get(key_of(call), NATIVE)
         if call.id not in gates:  # agents inside may name calls alike: one can be decided at a time
             calls.append(call)
             gates[call.id] = gate
@@ -365,14 +367,10 @@ def _passed(state: RunState[Any], run: _Run) -> RunState[Any]:
         call = asked_for(item)
         if call is not None and call.id not in passed:
             passed.add(call.id)
-            run.judged[_key(call)] = None
+            run.judged[key_of(call)] = None
             run.waits.discard(call.id)
             state.approve(item)
     return state
-
-
-def _key(call: ToolCall) -> str:
-    return f"{call.id}/{call.name}/{json.dumps(call.arguments, sort_keys=True)}"
 
 
 def _tools(agent: Any) -> Mapping[str, FunctionTool]:
@@ -384,11 +382,16 @@ def _tools(agent: Any) -> Mapping[str, FunctionTool]:
     }
 
 
-def _schemas(result: RunResultBase) -> dict[str, Mapping[str, Any] | None]:
-    """What the tools take, of the agent that stands and of those inside it that wait."""
+def _schemas(result: RunResultBase, calls: Iterable[ToolCall]) -> dict[str, Mapping[str, Any] | None]:
+    """What the tools take, of the agent that stands and of those inside it that wait.
+
+    An agent as a tool is there only for its own calls: none can become one, for the SDK knows it by its call.
+    """
     agents = [item.agent for item in result.interruptions]  # type: ignore[attr-defined]
+    waiting = {call.name for call in calls}
     return {
         name: tool.params_json_schema
         for agent in {id(each): each for each in (*agents, result.last_agent)}.values()
         for name, tool in _tools(agent).items()
+        if name in waiting or not is_agent(tool)
     }

@@ -52,6 +52,16 @@ def _what_to_do(raw: Any) -> Arguments:
     return {name: said for name, said in members if name not in FORM and said is not None}
 
 
+def key_of(call: ToolCall) -> str:
+    """The whole call: its id alone may be another's, too."""
+    return f"{call.id}/{call.name}/{json.dumps(call.arguments, sort_keys=True)}"
+
+
+def is_agent(tool: FunctionTool) -> bool:
+    """Whether another agent runs when this tool is called."""
+    return bool(getattr(tool, "_is_agent_tool", False))
+
+
 def arguments_of(given: Any) -> Arguments | None:
     """Arguments as a dict; None if they are not a JSON object."""
     try:
