@@ -123,6 +123,19 @@ def test_who_offers_another_protocol_is_answered_in_this_one(
         assert wire.reply()[0] == 202
 
 
+def test_an_offer_that_may_go_on_in_the_next_piece_is_not_cut_in_two(
+    server: RunningServer, wire: Wire
+) -> None:
+    """Or the rest of it would become part of the header before."""
+    request = opening(BODY, *H2C, key=server.api_key)
+    head, end, body = request.partition(b"\r\n\r\n")
+    wire.send(head)
+    with server.client() as another:
+        another.get("/healthz")  # by now the server has read what came before
+    wire.send(b"-like" + end + body)
+    assert wire.reply()[0] == 400
+
+
 def test_an_offer_within_a_body_is_part_of_the_body(server: RunningServer, wire: Wire) -> None:
     body = b'{"type":"confirmation",\r\nUpgrade: h2c\r\n\r\n"prompt":"Go?"}'
     head, end, _ = opening(body, key=server.api_key).partition(b"\r\n\r\n")

@@ -18,7 +18,7 @@ from assent.server.wire import NotWhole, Reply, Whole
 MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
 WITH_BODY = ord("P")  # POST, PUT, PATCH
 OFFERED_WITHIN = 1024  # bytes from the beginning: clients make this offer beside Host
-H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r|\Z)", re.IGNORECASE)
+H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
 MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
 
 
@@ -77,7 +77,7 @@ class FlatHttp(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.more_body:
             return data  # a body is not ours to change
         head, end, rest = data.partition(b"\r\n\r\n")
-        return H2C.sub(b"", head) + end + rest
+        return H2C.sub(b"", head + end) + rest
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         find = getattr(app, "find_whole", None)
