@@ -111,8 +111,8 @@ class EventStreams:
 
     def wake(self, case_id: str | None) -> None:
         """Tell the streams of a case, or all of them, that the log has grown."""
-        listening = self._open() if case_id is None else self._streams.get(case_id, ())
-        for stream in listening:  # telling begins later, so none of them can leave meanwhile
+        listening = self._open() if case_id is None else tuple(self._streams.get(case_id, ()))
+        for stream in listening:
             self._spawn(self._tell(stream))
 
     async def heartbeat(self) -> None:
