@@ -25,10 +25,12 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks.langchain_asking import answered, asking, in_our_words, may_be_answered
 from assent.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
+from assent.hook.frameworks.langchain_seal import SealedRequest, sealed
 from assent.hook.frameworks.langchain_wire import (
     addressed,
     announced,
     as_decided,
+    as_it_is,
     call_of,
     decoded,
     decoded_answer,
@@ -41,7 +43,6 @@ from assent.hook.frameworks.langchain_wire import (
     removed,
     revived,
     schema_of,
-    sealed,
     since_turn,
     strict,
     this_run,
@@ -64,10 +65,6 @@ Settled = InterruptionMetadata | tuple[ToolCall, ...]
 """A turn as it was decided, or the calls of one that needed nobody."""
 T = TypeVar("T")
 REMEMBERED = 100
-CHANGED = (
-    "{} was not run: other middleware made this call of another one, and a person must see it first."
-    " Put what changes calls before the approval in the list."
-)
 
 
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -126,7 +123,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Result:
         """Run the call as it was decided, unless it ran before."""
         key, ready = self._begin(request)
-        if not isinstance(ready, ToolCallRequest):
+        if not isinstance(ready, SealedRequest):
             return ready
         if key is None:
             return handler(ready)
@@ -142,7 +139,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Result:
         """As `wrap_tool_call`."""
         key, ready = await self._gate.aside(self._begin, request)
-        if not isinstance(ready, ToolCallRequest):
+        if not isinstance(ready, SealedRequest):
             return ready
         if key is None:
             return await handler(ready)
@@ -173,7 +170,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, key: str, calls: Sequence[Any], state: Any, *, asks_again: bool = True
     ) -> InterruptionMetadata | None:
         """The decisions, once all are there; until then this interrupts the graph. None: nobody is needed."""
-        asked, take = tuple(map(call_of, calls)), partial(self._take, key)
+        asked, take = tuple(map(as_it_is, calls)), partial(self._take, key)
         may, waits = may_be_answered(), key in self._stopped
         standing = answered(take) if may and waits else None  # an answer can only be to what waits
         if standing is None:
@@ -195,7 +192,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             self._stopped.pop(key, None)
             raise
 
-    def _begin(self, request: ToolCallRequest) -> tuple[str | None, ToolCallRequest | Result]:
+    def _begin(self, request: ToolCallRequest) -> tuple[str | None, SealedRequest | Result]:
         """The call as it is to run, or what stands in its place; a key if its end must be kept."""
         call = request.tool_call
         turn = turn_of(request.state["messages"], call["id"])
@@ -225,14 +222,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             return key, revived(call, begun.result)
         return key, self._sealed(ready, approved=decided is not None)
 
-    def _sealed(self, ready: ToolCallRequest, *, approved: bool = False) -> ToolCallRequest:
+    def _sealed(self, ready: ToolCallRequest, *, approved: bool = False) -> SealedRequest:
         """The call on its way through the middleware after this one, which may make no other call of it."""
-
-        def changes(call: Mapping[str, Any]) -> None:
-            if approved or gates_of(self._hooks, [call_of(call)], ready.state):
-                raise HookError(CHANGED.format(call["name"]))
-
-        return sealed(ready, changes)
+        return sealed(ready, lambda call: approved or bool(gates_of(self._hooks, [call], ready.state)))
 
     def _together(
         self, request: ToolCallRequest, turn: AIMessage | None, standing: Settled | None
@@ -254,11 +246,11 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         return result
 
     def _break_off(
-        self, key: str, request: ToolCallRequest, ready: ToolCallRequest, error: BaseException
+        self, key: str, request: ToolCallRequest, ready: SealedRequest, error: BaseException
     ) -> None:
         call_id = request.tool_call["id"] or ""
         self._marks.give_back(key, this_run())
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or ready.seal.broken_late:
             self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
         elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
             # The tool did not fail: an agent inside it waits, or was given a wrong answer.

@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
@@ -23,6 +23,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import refusal, told
+from assent.hook.tools import copied
 from assent.hook.values import replace
 
 SAID = ("result", "reason", "answer", "decided_by")
@@ -217,6 +218,11 @@ def call_of(call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(id=call["id"] or "", name=call["name"], arguments=dict(call["args"]))
 
 
+def as_it_is(call: Mapping[str, Any]) -> ToolCall:
+    """As `call_of`; stays so whatever is made of LangChain's own later."""
+    return ToolCall(id=call["id"] or "", name=call["name"], arguments=copied(call["args"]))
+
+
 def schema_of(tool: BaseTool) -> Mapping[str, Any] | None:
     """What the model is told about the tool's arguments."""
     schema = tool.tool_call_schema
@@ -239,37 +245,13 @@ def as_decided(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCa
     call = request.tool_call
     if decided is None or (decided.name == call["name"] and decided.arguments == call["args"]):
         return request
-    changed: Any = {**call, "name": decided.name, "args": decided.arguments}
+    changed: Any = {**call, "name": decided.name, "args": copied(decided.arguments)}
     if decided.name == call["name"]:
         return request.override(tool_call=changed)
     tool = next((each for each in request.runtime.tools if each.name == decided.name), None)
     if tool is None:
         return message(call, f"There is no tool {decided.name} any more; nothing was run.")
     return request.override(tool_call=changed, tool=tool)
-
-
-@dataclasses.dataclass
-class _Sealed(ToolCallRequest):
-    changes: Callable[[Mapping[str, Any]], None]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "tool_call" and "changes" in self.__dict__:
-            self._look(value)
-        super().__setattr__(name, value)
-
-    def override(self, **overrides: Any) -> ToolCallRequest:
-        changed = super().override(**overrides)
-        self._look(changed.tool_call)
-        return changed
-
-    def _look(self, call: Mapping[str, Any]) -> None:
-        if call_of(call) != call_of(self.tool_call):
-            self.changes(call)
-
-
-def sealed(request: ToolCallRequest, changes: Callable[[Mapping[str, Any]], None]) -> ToolCallRequest:
-    """The same request; `changes` is told before it becomes one for another call, and may raise."""
-    return _Sealed(request.tool_call, request.tool, request.state, request.runtime, changes)
 
 
 def message(call: Mapping[str, Any], text: str, *, ok: bool = False) -> ToolMessage:
