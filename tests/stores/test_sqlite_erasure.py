@@ -1,6 +1,8 @@
 """What retention erases is gone from the file and from its log, not only from what the store tells."""
 
+import asyncio
 import random
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from assent.stores.sqlite import SqliteStore
 from assent.stores.sqlite.connection import connect_reader
 from assent.testing.desk import DeskForTests, desk_for_tests
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -72,3 +75,24 @@ async def test_the_log_is_cut_later_while_another_process_reads(tmp_path: Path) 
     await store.purge(kit.clock())
     assert (tmp_path / "cases.db-wal").stat().st_size == 0
     await store.aclose()
+
+
+def threads_of_stores() -> set[threading.Thread]:
+    """What reads long, or cuts a log."""
+    return {one for one in threading.enumerate() if one.name.startswith("assent-pages")}
+
+
+async def test_a_store_is_closed_once_nothing_cuts_its_log_any_more(tmp_path: Path) -> None:
+    before = threads_of_stores()
+    store = await SqliteStore.open(tmp_path / "cases.db")
+    kit = desk_for_tests(store=store)
+    await kit.open()
+    reading = connect_reader(tmp_path / "cases.db")
+    assert next(reading.execute("SELECT id FROM cases UNION ALL SELECT 'another'"))
+    purging = asyncio.create_task(store.purge(kit.clock()))
+    assert await asyncio.to_thread(eventually, lambda: threads_of_stores() - before)
+    purging.cancel()
+    reading.close(force=True)
+    await store.aclose()
+    assert threads_of_stores() <= before
+    assert not (tmp_path / "cases.db-wal").exists()

@@ -6,7 +6,7 @@ import apsw
 
 BUSY_FOR_MS = 5_000  # how long a writer waits for another process
 READ_BUSY_FOR_MS = 100  # readers wait only for one that mends the log after a crash, and on the loop's thread
-CUT_BUSY_FOR_MS = 1_000
+CUT_BUSY_FOR_MS = 200  # while it waits for readers, nobody writes
 CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 4_000
 LOG_BYTES = 64 * 2**20  # a log that had to grow beyond this is cut back
@@ -60,6 +60,7 @@ def cut_log(path: Path) -> None:
     connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(CUT_BUSY_FOR_MS)
+        connection.pragma("fullfsync", True)  # what is cut from the log must stand in the file
         connection.pragma("journal_mode")  # until it has looked, it knows of no log
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # most of the work, beside writers
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

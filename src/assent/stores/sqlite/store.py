@@ -79,7 +79,7 @@ class SqliteStore(
         )
         forgotten = len(await self._writer.submit(all_of_it))
         with suppress(*OUTAGES):  # the next time will do
-            await asyncio.to_thread(cut_log, self._pages.path)
+            await self._pages.ask(lambda _: cut_log(self._pages.path))
         return forgotten
 
     async def aclose(self) -> None:
