@@ -9,7 +9,7 @@ import pytest
 from a2a.helpers.proto_helpers import new_text_message
 from a2a.types.a2a_pb2 import Role, SendMessageRequest, SubscribeToTaskRequest, Task
 
-from tests.relay.a2a.raw_agent import head, raw_agent, silent
+from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, silent
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,
@@ -129,6 +129,31 @@ def test_whoever_subscribes_to_a_held_task_hears_its_agent_go_on(
             assert told[-1].status_update.status.state == DONE
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "refusal", [b'{"jsonrpc":"2.0","id":1,\n"error":{"code":-32004,"message":"Over."}}', b""]
+)
+def test_whoever_cannot_hear_the_agent_go_on_is_told_why(tmp_path: Path, refusal: bytes) -> None:
+    task = {"id": "theirs", "contextId": "there", "status": {"state": "TASK_STATE_WORKING"}}
+    works = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
+
+    async def behave(agent: RawAgent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = json.loads(agent.requests[-1][1])["method"]
+        await answering(200, works if asked == "SendMessage" else refusal)(agent, reader, writer)
+
+    with raw_agent() as raw, holding_server(tmp_path, {"errands": raw.url}) as server:
+        raw.behave = behave
+        with server.client(server.api_key) as client:
+            client.headers["A2A-Version"] = "1.0"
+            sent = client.post("/relay/v1/agents/errands", json=message_of("tulip")).json()["result"]["task"]
+            call = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": sent["id"]}}
+            with client.stream("POST", "/relay/v1/agents/errands", json=call) as response:
+                lines = response.iter_lines()
+                assert "HITL_HELD" in next(lines)
+                decide(server, sent["id"])
+                last = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")][-1]
+    assert json.loads(last)["error"]["code"] == (-32004 if refusal else -32006)
 
 
 def test_whoever_subscribes_at_one_server_is_told_what_was_done_at_another(

@@ -26,6 +26,7 @@ Write = Callable[[bytes], Awaitable[None]]
 """Sends a piece of the stream; the first one begins it."""
 SOON_S = 0.05
 HEARTBEAT = b": being looked at\n\n"
+ERROR = b"event: error\n"
 
 
 class CallerLeft(Exception):
@@ -267,7 +268,18 @@ class Streams:
         if entry is None and way.call.operation == "subscribe":
             watch.cancel()  # whoever listens to the agent watches the caller too
             await asyncio.wait({watch})
-            await self.relay(way, receive, write)
+            await self._listen_on(way, receive, write)
+
+    async def _listen_on(self, way: Way, receive: Receive, write: Write) -> None:
+        """Relay what the agent tells in a stream that has begun; what it says instead is the last event."""
+        try:
+            answer = await self.relay(way, receive, write)
+        except A2AProblem as problem:
+            await write(_last_words(of_the_agent(problem), way.call))
+        else:
+            if answer is not None and answer.reply is not None:
+                event = frame(answer.reply.document)
+                await write(event if answer.status == 200 else ERROR + event)
 
     async def _decided(self, way: Way, task_id: str) -> Entry | None:
         """The task as it ended; None if the agent goes on with it, and is the one to be asked."""
@@ -380,4 +392,4 @@ def _problem(failure: A2AProblem | TimeoutError) -> A2AProblem:
 
 def _last_words(problem: A2AProblem, call: A2ACall) -> bytes:
     event = frame(error_body(problem, call.dialect, call.rpc_id))
-    return event if call.dialect.rpc else b"event: error\n" + event
+    return event if call.dialect.rpc else ERROR + event
