@@ -117,6 +117,27 @@ def test_a_call_that_cannot_be_made_again_leaves_nothing_behind(decision: str) -
     assert [*saver.threads("ready"), *saver.threads("paused"), *saver.threads("running")] == []
 
 
+def test_a_call_that_nobody_was_there_to_decide_leaves_nothing_behind() -> None:
+    saver = MemorySaver()
+
+    def nobody(waiting: InterruptionMetadata) -> InterruptionMetadata:
+        raise EOFError
+
+    @requires_approval(ask=nobody, saver=saver)
+    def delete() -> None:
+        return None
+
+    @requires_approval(ask=nobody, saver=saver)
+    async def adelete() -> None:
+        return None
+
+    with pytest.raises(EOFError):
+        delete()
+    with pytest.raises(EOFError):
+        asyncio.run(adelete())
+    assert [*saver.threads("ready"), *saver.threads("paused"), *saver.threads("running")] == []
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_durable_call_that_runs_long_is_not_taken_for_one_whose_process_died(asynchronous: bool) -> None:
     begun, leave, renewed = threading.Event(), threading.Event(), threading.Semaphore(0)

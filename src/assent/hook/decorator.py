@@ -135,13 +135,13 @@ class _Gated:
         waiting = self._gate.stop(key, [call], schemas=self._schemas)
         if waiting is None:
             return self._function(*args, **named)
-        while waiting.undecided:
-            waiting = self._looked(key, waiting, self._feedback(waiting))
-            if waiting.undecided:
-                self._give_up(waiting)
-                time.sleep(self._look_every)
-        decided = waiting.tool_feedbacks[0]
         try:
+            while waiting.undecided:
+                waiting = self._looked(key, waiting, self._feedback(waiting))
+                if waiting.undecided:
+                    self._give_up(waiting)
+                    time.sleep(self._look_every)
+            decided = waiting.tool_feedbacks[0]
             if decided.result in _SETTLED:
                 return _settled(decided)
             begun = self._gate.begin(key, call.id)
@@ -158,14 +158,14 @@ class _Gated:
         waiting = await aside(self._gate.stop, key, [call], schemas=self._schemas)
         if waiting is None:
             return await self._function(*args, **named)
-        while waiting.undecided:
-            said = await self._workers.run(partial(self._feedback, waiting))
-            waiting = await aside(self._looked, key, waiting, said)
-            if waiting.undecided:
-                self._give_up(waiting)
-                await asyncio.sleep(self._look_every)
-        decided = waiting.tool_feedbacks[0]
         try:
+            while waiting.undecided:
+                said = await self._workers.run(partial(self._feedback, waiting))
+                waiting = await aside(self._looked, key, waiting, said)
+                if waiting.undecided:
+                    self._give_up(waiting)
+                    await asyncio.sleep(self._look_every)
+            decided = waiting.tool_feedbacks[0]
             if decided.result in _SETTLED:
                 return _settled(decided)
             begun = await aside(self._gate.begin, key, call.id)

@@ -64,7 +64,7 @@ class ServerReviews:
         except ServerRefused as refused:
             if refused.status != _TOO_MANY:
                 raise
-            return None
+            return None  # only polls of open cases are counted: this one waits
 
     def withdraw(self, case: Case, reason: str) -> None:
         """Withdraw the case, unless it has ended."""
