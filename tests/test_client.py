@@ -41,6 +41,20 @@ def test_the_same_idempotency_key_opens_one_case(client: AssentClient) -> None:
     assert client.open("confirmation", "Go?", idempotency_key="order 7") == first
 
 
+@pytest.mark.parametrize("key", ["Bestellung für Zoë", "order\n7", "\ud800"], ids=ascii)
+def test_an_idempotency_key_that_cannot_travel_is_refused_in_our_words(
+    client: AssentClient, key: str
+) -> None:
+    with pytest.raises(AssentError, match="printable ASCII"):
+        client.open("confirmation", "Go?", idempotency_key=key)
+
+
+@pytest.mark.parametrize("key", ["Schlüssel", "assent_x\r\nHost: other"], ids=ascii)
+def test_what_is_no_api_key_is_refused_in_our_words(server: RunningServer, key: str) -> None:
+    with pytest.raises(AssentError, match="no API key"):
+        AssentClient(server.url, key)
+
+
 def test_a_refusal_carries_the_servers_own_code_status_and_details(client: AssentClient) -> None:
     with pytest.raises(ServerRefused) as refused:
         client.open("selection", "Which?", context={"options": []})

@@ -33,6 +33,8 @@ class AssentClient:
     def __init__(self, base_url: str, key: str, *, timeout: float = 10.0) -> None:
         if not is_secure_or_loopback(base_url):
             raise AssentError("The server's address must be https://… or on loopback: a key travels with it.")
+        if not _fits_in_a_header(key):
+            raise AssentError("This is no API key: a key is one line of letters, digits and signs.")
         self._base = base_url.rstrip("/")
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {key}"}, timeout=timeout, follow_redirects=False
@@ -41,7 +43,12 @@ class AssentClient:
     def open(
         self, type: str, prompt: str, *, idempotency_key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Open a case; returns the 202 body to hand on to the agent as it is."""
+        """Open a case; returns the 202 body to hand on to the agent as it is.
+
+        Raises AssentError for an `idempotency_key` that no header can carry.
+        """
+        if idempotency_key and not _fits_in_a_header(idempotency_key):
+            raise AssentError("An idempotency_key travels as a header: printable ASCII characters only.")
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         body = {"type": type, "prompt": prompt, **fields}
         return self._call("POST", "/v1/cases", json=body, headers=headers)
@@ -135,3 +142,7 @@ class AssentClient:
         if answer.status_code >= 400 or not isinstance(body, dict):
             raise ServerRefused(answer.status_code, body if isinstance(body, dict) else {})
         return body
+
+
+def _fits_in_a_header(text: str) -> bool:
+    return text.isascii() and text.isprintable()
