@@ -120,6 +120,8 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
         ({"base_url": "http://localhost:9/hitl/"}, "http://localhost:9/hitl"),
         ({"base_url": "https://assent.example"}, "https://assent.example"),
         ({"base_url": "https://assent.example", "host": "0.0.0.0"}, "https://assent.example"),
+        ({"base_url": "HTTPS://Assent.Example:443/Fragen"}, "https://assent.example/Fragen"),
+        ({"base_url": "https://bücher.example/übergabe/"}, "https://xn--bcher-kva.example/%C3%BCbergabe"),
     ],
 )
 def test_people_reach_the_server_where_it_says(values: dict[str, Any], public_url: str) -> None:

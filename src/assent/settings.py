@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from assent.desk.limits import Limits
 from assent.errors import SettingsError, ValidationFailed
 from assent.pages.look import read_look
-from assent.protocol.addresses import is_secure_or_loopback
+from assent.protocol.addresses import is_secure_or_loopback, normal_url
 from assent.protocol.duration import parse_duration
 from assent.relay.settings import RelaySettings, check_relay
 
@@ -126,7 +127,9 @@ def settings_from(values: Mapping[str, Any], origins: Mapping[str, str] | None =
     except msgspec.ValidationError as error:
         raise _misfit(str(error), origins or {}) from error
     check(settings)
-    return settings
+    if settings.base_url is None:
+        return settings
+    return replace(settings, base_url=normal_url(settings.base_url).rstrip("/"))
 
 
 def check(settings: Settings) -> None:

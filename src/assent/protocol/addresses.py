@@ -159,6 +159,14 @@ def is_secure_or_loopback(url: str) -> bool:
     return target.scheme == "https" or _is_loopback_host(target)
 
 
+def normal_url(url: str) -> str:
+    """A URL as browsers spell it: scheme and host in lower case, no default port, ASCII only.
+
+    Raises `AddressRefused` for anything malformed.
+    """
+    return _parse(url).url
+
+
 def _refusal(rule: str, complaint: str) -> AddressRefused:
     return AddressRefused(f"The URL {complaint}.", rule=rule)
 
