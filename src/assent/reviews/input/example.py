@@ -101,8 +101,8 @@ EXAMPLE: dict[str, Any] = {
     "service": "Fairwind Conferences",
     "agent": "Booking assistant",
     "context": {
-        "conference": "Harbour Cities 2026",
-        "place": "Porto, 8 to 11 September 2026",
+        "conference": "Harbour Cities 2031",
+        "place": "Porto, 8 to 11 September 2031",
         "paid_by": "Fairwind Conferences",
         "form": {"steps": [_TRAVEL, _STAY, _CHECK]},
     },

@@ -54,7 +54,7 @@ EXAMPLE: dict[str, Any] = {
         ],
         "min_selections": 1,
         "max_selections": 2,
-        "date": "2026-06-18",
+        "date": "2031-06-18",
         "people": 16,
         "budget": "Up to 450 EUR for the day",
     },
