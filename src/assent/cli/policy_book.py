@@ -19,6 +19,8 @@ from assent.errors import AssentError, ValidationFailed
 from assent.protocol.duration import parse_duration
 from assent.relay.policies.policy import Policy
 
+ENTRY = re.compile(r"^group\.policies\[(\d+)\]\S*")  # what the API calls the policies that a command names
+
 
 @click.command()
 @click.argument("file", type=FILE)
@@ -264,7 +266,11 @@ async def _bind(
     calls: RelayCalls, policy_ids: list[str], *, name: str, level: dict[str, Any]
 ) -> dict[str, Any]:
     entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
-    group = await calls.ask("POST", "/policy-groups", {"name": name, "policies": entries})
+    try:
+        group = await calls.ask("POST", "/policy-groups", {"name": name, "policies": entries})
+    except AssentError as refusal:
+        refusal.message = ENTRY.sub(lambda found: f"Argument {int(found[1]) + 1}", refusal.message)
+        raise
     try:
         made: dict[str, Any] = await calls.ask("POST", "/policy-bindings", {"groupId": group["id"], **level})
     except Exception:

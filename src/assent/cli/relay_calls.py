@@ -162,7 +162,7 @@ class InFile:
             found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), path)
             if found is not None and route.method == method:
                 return route, {name: unquote(value) for name, value in found.groupdict().items()}
-        raise CaseNotFound(f"There is no {method} {path}.")
+        raise CaseNotFound("There is nothing by an empty name.")
 
 
 class _OnServer:

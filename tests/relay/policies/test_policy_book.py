@@ -131,6 +131,15 @@ def test_pairs_are_bound_and_half_pairs_refused(book: Book):
         book.run("show", "policy_00")
 
 
+def test_a_policy_that_is_not_there_is_named_in_words_of_the_command(book: Book):
+    (added,) = book.run("add", "one.json").stdout.split()
+    with pytest.raises(ValidationFailed) as refused:
+        book.run("bind", added, "nope")
+    assert refused.value.message == "Argument 2 names nope: there is no such policy."
+    with pytest.raises(CaseNotFound, match="nothing by an empty name"):
+        book.run("show", "")
+
+
 def test_what_is_refused_says_which_and_keeps_what_came_before(book: Book):
     drafts = [regex_draft("fine"), regex_draft("(", name="Broken")]
     (book.folder / "one.json").write_text(json.dumps(drafts))
