@@ -17,6 +17,7 @@ _HOOK = re.compile(r"[\[.#]([\w-]+)")
 _UNREAD = re.compile(
     rb"/\*.*?\*/\n*|(?<=\n)\n+", re.DOTALL
 )  # comments and empty lines: no browser needs them
+_UNREAD_BY_SCRIPTS = re.compile(rb"^[ ]*//.*\n|^\n", re.MULTILINE)
 _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 
 
@@ -25,12 +26,16 @@ def assets() -> dict[str, bytes]:
     """Every file by its name; the parts of the stylesheet stand in the order of theirs."""
     styles = b"\n".join(_style(part) for part in sorted((_STATIC / "css").glob("*.css")))
     beside = {part.name: _style(part) for part in sorted((_STATIC / "beside").glob("*.css"))}
-    scripts = {part.name: part.read_bytes() for part in sorted((_STATIC / "js").glob("*.js"))}
+    scripts = {part.name: _script(part) for part in sorted((_STATIC / "js").glob("*.js"))}
     return {STYLESHEET: styles, **beside, **scripts}
 
 
 def _style(part: Path) -> bytes:
     return _UNREAD.sub(b"", part.read_bytes())
+
+
+def _script(part: Path) -> bytes:
+    return _UNREAD_BY_SCRIPTS.sub(b"", part.read_bytes())
 
 
 def fingerprint(files: Mapping[str, bytes]) -> str:
