@@ -13,6 +13,7 @@ export default function autosave(line) {
   const { draftUrl, ...words } = line.dataset;
   const heard = form.querySelector(".heard");
   const dirty = new Set();
+  const late = new Set(); // typed while the form itself was on its way
   let timer, sending = 0, wait = RETRY, first = true, over = false, leaving = false;
 
   const bar = form.querySelector(".bar");
@@ -36,10 +37,10 @@ export default function autosave(line) {
     return new URLSearchParams(byField ? all.filter(touched) : all);
   }
 
-  async function save(now) {
+  async function save(now, last) {
     clearTimeout(timer);
     if (over || leaving || !dirty.size || !line.isConnected || (sending && !now)) return;
-    if (document.body.dataset.sending) {
+    if (document.body.dataset.sending && !(last && late.size)) {
       // The form itself is on its way with all of this; unless it fails, there is nothing left to save.
       timer = setTimeout(save, PAUSE);
       return;
@@ -87,6 +88,7 @@ export default function autosave(line) {
     const { name } = event.target;
     if (!name || event.target.form !== form) return;
     dirty.add(name === "emptied" ? `field.${event.target.value}` : name);
+    if (document.body.dataset.sending) late.add(name);
     clearTimeout(timer);
     timer = setTimeout(save, event.type === "input" ? PAUSE : event.target.matches(CHOICE) ? 0 : LEAVING);
   }
@@ -98,11 +100,12 @@ export default function autosave(line) {
     timer = setTimeout(save, LEAVING);
   });
   form.addEventListener("submit", (event) => {
+    if (!document.body.dataset.sending) late.clear();
     leaving = true; // the post carries all of it
     setTimeout(() => { leaving = !event.defaultPrevented; });
   });
   addEventListener("pageshow", () => { leaving = false; });
-  addEventListener("pagehide", () => save(true));
+  addEventListener("pagehide", () => save(true, true));
   document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && save(true));
   addEventListener("online", () => save());
 }

@@ -1,11 +1,11 @@
 // Keeps "in 2 hours" true, calmly; says it aloud only ten minutes and one minute before the end.
-import { close, isClosed, say } from "./live.js";
+import { close, isClosed, isSending, say } from "./live.js";
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const ALOUD = [MINUTE, 10 * MINUTE];
-const words = new Intl.RelativeTimeFormat(document.documentElement.dataset.locale, { numeric: "always" });
+const words = () => new Intl.RelativeTimeFormat(document.documentElement.dataset.locale, { numeric: "always" });
 
 // The number and unit that people would say: seconds only at the very end, and then by tens.
 function spoken(seconds) {
@@ -13,7 +13,7 @@ function spoken(seconds) {
   const [size, unit] =
     far >= 1.5 * DAY ? [DAY, "day"] : far >= 1.5 * HOUR ? [HOUR, "hour"] : far >= MINUTE ? [MINUTE, "minute"] : [1, "second"];
   const count = unit === "second" && far > 10 ? Math.ceil(far / 10) * 10 : Math.round(far / size);
-  return words.format(seconds < 0 ? -count : count, unit);
+  return words().format(seconds < 0 ? -count : count, unit);
 }
 
 export default function count(element) {
@@ -27,7 +27,7 @@ export default function count(element) {
   function warn(now) {
     const mark = ALOUD.find((each) => last > each && now <= each);
     if (mark) say("soon", (text) => (text.textContent = text.textContent.replace("{when}", spoken(mark))));
-    if (now <= 0 && !document.body.dataset.sending) close("expired");
+    if (now <= 0 && !isSending()) close("expired");
   }
 
   function tick() {

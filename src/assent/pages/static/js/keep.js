@@ -1,11 +1,13 @@
 // Keeps what is typed in this tab until it is sent, so that a bad network or a reload loses nothing.
 import { say } from "./live.js";
 
-const SECRET = '[type="password"], [type="hidden"], [type="file"], .masked, [data-sensitive]';
+const OURS = '[type="hidden"], [type="file"]';
+const SECRET = '[type="password"], .masked, [data-sensitive], [data-sensitive] *';
 const id = (form) => `assent ${location.pathname} ${form.elements.shown?.value} ${form.elements.step?.value ?? ""}`;
 
-const fields = (form) =>
-  [...form.elements].filter((each) => each.name && !each.matches(SECRET) && /^(INPUT|TEXTAREA|SELECT)$/.test(each.tagName));
+const filledIn = (form) =>
+  [...form.elements].filter((each) => each.name && !each.matches(OURS) && /^(INPUT|TEXTAREA|SELECT)$/.test(each.tagName));
+const fields = (form) => filledIn(form).filter((each) => !each.matches(SECRET));
 
 const isChoice = (field) => field.type === "checkbox" || field.type === "radio";
 const place = (field) => (isChoice(field) ? `${field.name}=${field.value}` : field.name);
@@ -16,6 +18,27 @@ const sent = (field) =>
     : field.options
       ? ([...field.options].find((one) => one.defaultSelected) ?? field.options[0])?.value
       : field.defaultValue;
+
+function set(field, value) {
+  if (isChoice(field)) field.checked = value;
+  else field.value = value;
+}
+
+function tell(field) {
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+// What stands in a form at this moment.
+export const look = (form) => new Map(filledIn(form).map((field) => [place(field), typed(field)]));
+
+// Puts it into another copy of the form, and gives back what tells the other scripts so.
+export function put(form, entries) {
+  const values = new Map(entries);
+  const changed = filledIn(form).filter((field) => values.has(place(field)) && values.get(place(field)) !== typed(field));
+  changed.forEach((field) => set(field, values.get(place(field))));
+  return () => changed.forEach(tell);
+}
 
 export function forget(form) {
   try {
@@ -32,10 +55,8 @@ function restore(form) {
   for (const field of fields(form)) {
     const value = kept[place(field)];
     if (value === undefined || typed(field) !== sent(field) || value === typed(field)) continue;
-    if (isChoice(field)) field.checked = value;
-    else field.value = value;
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-    field.dispatchEvent(new Event("change", { bubbles: true }));
+    set(field, value);
+    tell(field);
     field.closest("details")?.setAttribute("open", "");
     any = true;
   }

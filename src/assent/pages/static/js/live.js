@@ -27,6 +27,9 @@ export function close(name, fill) {
 
 export const isClosed = () => Boolean(document.body.dataset.closed);
 
+// An answer of our own is under way, or may have arrived: its reply tells more than any news.
+export const isSending = () => Boolean(document.body.dataset.sending || document.body.dataset.unsure);
+
 let source = null;
 const leave = () => source?.close();
 window.addEventListener("pagehide", leave);
@@ -39,8 +42,7 @@ export default function follow(live) {
   for (const status of CLOSED) {
     source.addEventListener(`review.${status}`, () => {
       leave();
-      // An answer of our own is under way: its reply tells more.
-      if (!isClosed() && !document.body.dataset.sending) close(status);
+      if (!isClosed() && !isSending()) close(status);
     });
   }
 }

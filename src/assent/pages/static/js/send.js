@@ -1,14 +1,19 @@
 // Sends an answer without leaving the page, again if need be with the same key, and says truly what came of it.
 import { enhance } from "./assent.js";
-import { forget } from "./keep.js";
+import { forget, look, put } from "./keep.js";
 import { close, hush, isClosed, say } from "./live.js";
 
 const PATIENCE_MS = 30_000;
 const PAUSES_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
 const FINAL = [401, 404, 409, 410];
 
+// A page has several forms and a person one answer: the last that was pressed.
+let drop = () => {};
+
 export default function sendHere(form) {
   let body = null; // what is to be sent, exactly as it was pressed
+  let before = new Map(); // what stood in the form then
+  let changed = false; // whether more was typed since
   let pressed = null;
   let address = "";
   let tries = 0; // how often it may have left
@@ -27,13 +32,27 @@ export default function sendHere(form) {
     pressed?.setAttribute("aria-busy", String(on));
   }
 
+  function letGo() {
+    clearTimeout(timer);
+    body = null;
+    delete document.body.dataset.unsure;
+  }
+
   // The connection is gone: before the request left, or after.
   function wait(name) {
     busy(false);
+    if (changed) return supersede();
+    if (name === "unsure") document.body.dataset.unsure = "yes";
     const again = say(name)?.querySelector("[data-resend]");
     if (again) again.onclick = attempt;
     clearTimeout(timer);
     if (navigator.onLine) timer = setTimeout(attempt, PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]);
+  }
+
+  // What the form says now is not what was sent: only a press sends it.
+  function supersede() {
+    letGo();
+    say("changed");
   }
 
   async function attempt() {
@@ -66,7 +85,7 @@ export default function sendHere(form) {
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     // Words of a proxy or a hotel's network say nothing about the answer.
     if (!page.querySelector(".outcome, form.answer")) return wait("unsure");
-    body = null;
+    letGo();
     busy(false);
     hush();
     if (reply.status === 200 || reply.status === 400) show(page);
@@ -78,8 +97,11 @@ export default function sendHere(form) {
     forget(form);
     page.body.removeAttribute("data-opened-url");
     document.title = page.title;
+    // The language may have been changed in another tab.
+    for (const { name, value } of page.documentElement.attributes) document.documentElement.setAttribute(name, value);
     document.body.replaceWith(document.adoptNode(page.body));
-    enhance(document);
+    const since = put(document.querySelector("form.answer"), [...look(form)].filter(([place, value]) => before.get(place) !== value));
+    enhance(document).then(since);
     const place = document.getElementById(address.split("#")[1] ?? "") ?? document.querySelector("main");
     place.scrollIntoView();
     (document.querySelector("[autofocus]") ?? focusable(place)).focus();
@@ -113,15 +135,16 @@ export default function sendHere(form) {
     pressed = event.submitter;
     // A button named "action" hides the form's own property of that name.
     address = pressed?.getAttribute("formaction") ?? form.getAttribute("action");
+    drop();
+    drop = letGo;
     body = compose(pressed);
-    clearTimeout(timer);
+    before = look(form);
+    changed = false;
     attempt();
   });
   form.addEventListener("input", () => {
-    if (!body || document.body.dataset.sending) return;
-    clearTimeout(timer);
-    body = null;
-    say("changed");
+    changed = true;
+    if (body && !document.body.dataset.sending) supersede();
   });
   window.addEventListener("online", attempt);
 }
