@@ -117,7 +117,7 @@ class Approval(Runs[Agent[Any], Outcome]):
         return list(json.loads(self.threads.state(thread_id) or "{}").get("messages", ()))
 
     def _flow(self, agent: Agent[Any], taking: Taking, prompt: str | None) -> Flow[Outcome]:
-        held: Held | Ended | InterruptionMetadata = yield taking
+        held: Held | Ended | InterruptionMetadata = yield from self._taken(taking)
         if isinstance(held, Ended):
             return Delivered(final_output=json.loads(held.state)["output"])
         if not isinstance(held, Held):

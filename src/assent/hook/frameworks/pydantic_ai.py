@@ -85,7 +85,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         return [] if state is None else _conversation(state).messages
 
     def _flow(self, agent: AnyAgent, taking: Taking, prompt: str | None) -> Flow[Outcome]:
-        held: Held | Ended | InterruptionMetadata = yield taking
+        held: Held | Ended | InterruptionMetadata = yield from self._taken(taking)
         if isinstance(held, Ended):
             return _result(agent.output_type, held.state)
         if not isinstance(held, Held):

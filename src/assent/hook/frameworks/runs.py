@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from assent.hook.answers import Feedback
 from assent.hook.frameworks.steps import Flow, adrive, stream, wait
-from assent.hook.frameworks.threads import Threads
+from assent.hook.frameworks.threads import Held, Threads
 from assent.hook.gate import LEASE
 from assent.hook.grants import GrantBook
 from assent.hook.interruption import InterruptionMetadata
@@ -109,6 +110,24 @@ class Runs(ABC, Generic[AgentT, OutcomeT]):
 
     def _check(self, agent: AgentT, options: dict[str, Any]) -> None:
         """Raise HookError for an agent whose calls nobody would stop; nothing has begun yet."""
+
+    def _taken(self, taking: Taking) -> Flow[Any]:
+        """What the taking brings; if it ends when nobody waits for it any more, the thread is given back."""
+        found: Future[Any] = Future()
+
+        def take() -> Any:
+            found.set_result(taking())
+            return found.result()
+
+        try:
+            return (yield take)
+        except BaseException:
+            found.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, found: Future[Any]) -> None:
+        if isinstance(held := found.result(), Held):
+            self.threads.let_go(held)
 
     def _opened(self, agent: AgentT, thread_id: str, prompt: str) -> Flow[OutcomeT]:
         return self._flow(agent, partial(self.threads.open, thread_id, prompt), prompt)
