@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -93,11 +93,14 @@ class Clockwork:
 
     async def _purge(self) -> None:
         while True:
-            try:
-                await self._sweep.catch_up()
-                await self._desk.store.purge(self._desk.now())
-            except AssentError as error:
-                log.warning("what is over could not be removed: %s", error.message)
-            except Exception:
-                log.exception("what is over could not be removed")
+            await self._remove(self._sweep.catch_up())
+            await self._remove(self._desk.store.purge(self._desk.now()))
             await asyncio.sleep(PURGE_EVERY.total_seconds())
+
+    async def _remove(self, what_is_over: Awaitable[int]) -> None:
+        try:
+            await what_is_over
+        except AssentError as error:
+            log.warning("what is over could not be removed: %s", error.message)
+        except Exception:
+            log.exception("what is over could not be removed")

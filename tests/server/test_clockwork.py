@@ -1,0 +1,52 @@
+"""What happens by itself, and that nothing in it holds up the rest."""
+
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from assent.errors import Unavailable
+from assent.server.clockwork import Clockwork
+from assent.server.streams import EventStreams
+from assent.stores.memory import MemoryStore
+from assent.testing.desk import desk_for_tests
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 30
+
+
+class BrokenSweep:
+    """Rounds that cannot be made."""
+
+    async def once(self) -> int:
+        raise Unavailable
+
+    async def catch_up(self) -> int:
+        raise Unavailable
+
+    async def next_at(self) -> datetime | None:
+        return None
+
+
+class PurgedStore(MemoryStore):
+    """A store that says when it was told to forget what is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.purged = asyncio.Event()
+
+    async def purge(self, now: datetime) -> int:
+        self.purged.set()
+        return await super().purge(now)
+
+
+async def test_what_is_over_is_removed_even_while_retention_cannot_be_caught_up_with() -> None:
+    store = PurgedStore()
+    kit = desk_for_tests(store=store)
+    clockwork = Clockwork(
+        desk=kit.desk, sweep=BrokenSweep(), outbox=kit.outbox, streams=EventStreams(kit.desk)
+    )
+    clockwork.start()
+    async with asyncio.timeout(PATIENCE_S):
+        await store.purged.wait()
+    await clockwork.stop()
