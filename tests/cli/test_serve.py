@@ -57,6 +57,13 @@ def test_the_demo_shows_a_command_that_can_be_typed_in_a_checkout(tmp_path: Path
         assert eventually(lambda: typed in demo.stdout)
 
 
+def test_a_host_of_another_machine_is_named_without_blaming_what_runs(tmp_path: Path) -> None:
+    away = ("--host", "203.0.113.1", "--base-url", "https://assent.example", "--port", "8400")
+    run = assent(tmp_path, "serve", *away)
+    assert run.returncode == 1
+    assert run.stderr == "assent: Cannot listen on 203.0.113.1 port 8400: Cannot assign requested address.\n"
+
+
 def test_a_port_in_use_is_named_and_nothing_starts(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

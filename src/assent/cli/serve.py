@@ -1,5 +1,6 @@
 """`assent serve` and `assent demo`: the server, for good or to try it."""
 
+import errno
 import logging
 import socket
 import tempfile
@@ -80,7 +81,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         return bind(host, port)
     except SettingsError as error:
-        error.add_note("Stop what runs there, or name another port with --port.")
+        if getattr(error.__cause__, "errno", None) == errno.EADDRINUSE:
+            error.add_note("Stop what runs there, or name another port with --port.")
         raise
 
 
