@@ -1,5 +1,6 @@
 """People who change their mind or go on typing while an answer is under way, or may be."""
 
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -176,3 +177,18 @@ def test_a_page_that_comes_back_in_another_language_reads_in_its_direction(
         expect(page.locator("html")).to_have_attribute("dir", "rtl")
         expect(page.locator("html")).to_have_attribute("lang", "ar")
         expect(page.locator("html")).to_have_attribute("data-locale", "ar-u-nu-latn")
+
+
+def test_a_page_that_stays_open_over_midnight_says_today_of_what_was_tomorrow(
+    browser: Browser, server: RunningServer, agent: httpx.Client
+) -> None:
+    hitl = server.open(agent, timeout="30h")
+    end = server.clock() + timedelta(hours=30)
+    with visiting(browser, timezone_id="UTC", locale="en-GB") as page:
+        midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)
+        page.clock.install(time=midnight - timedelta(minutes=5))
+        visit(page, hitl["review_url"])
+        until_when = page.locator("[data-deadline] [data-local]")
+        expect(until_when).to_contain_text("tomorrow")
+        page.clock.fast_forward("10:00")
+        expect(until_when).to_contain_text("today")
