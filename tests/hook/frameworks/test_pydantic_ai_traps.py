@@ -31,7 +31,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
 from assent.errors import HookError, InvalidFeedback
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
+from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
 from assent.hook.frameworks.pydantic_ai import Approval
 from assent.testing.approvals import LAST_WORDS
 
@@ -67,7 +67,7 @@ class Till:
 
     def __init__(self, *turns: list[ToolCallPart] | Turn, hook: HumanInTheLoopHook = ALWAYS, **named: Any):
         self.did: list[str] = []
-        self.approval = Approval(hook, saver=MemorySaver())
+        self.approval = Approval(hook, saver=MemorySaver(), grants=named.pop("grants", None))
         tools: Sequence[Any] = [self.pay, *named.pop("tools", ())]
         capabilities = [*named.pop("around", ()), self.approval]
         model = playing(*turns)
@@ -163,6 +163,19 @@ def test_results_of_external_tools_come_beside_the_answer() -> None:
     assert till.resume(decided, deferred_tool_results=results).output == LAST_WORDS
     assert till.told() == ["paid Ann", "7 m"]
     assert till.did == ["paid Ann"]
+
+
+def test_results_of_external_tools_are_given_once_although_a_later_call_needs_nobody() -> None:
+    class OnlyBob:
+        def use(self, call: ToolCall, **named: str) -> str | None:
+            return "g1" if call.arguments == {"to": "Bob"} else None
+
+    external = ExternalToolset([ToolDefinition(name="measure", parameters_json_schema={"type": "object"})])
+    turns = [PAY, ToolCallPart("measure", {}, "c1")], [ToolCallPart("pay", {"to": "Bob"}, "c2")]
+    till = Till(*turns, toolsets=[external], grants=OnlyBob())
+    decided, results = till.run().approve_all(), DeferredToolResults(calls={"c1": "7 m"})
+    assert till.resume(decided, deferred_tool_results=results).output == LAST_WORDS
+    assert till.told() == ["paid Ann", "7 m", "paid Bob"]
 
 
 def test_an_edit_into_a_tool_that_is_gone_runs_nothing_and_says_so() -> None:

@@ -299,7 +299,7 @@ def _given(step: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     results: DeferredToolResults | None = step.get("deferred_tool_results")
     if history and results is None:
         raise HookError("This thread knows what was said in it; message_history can only begin one.")
-    theirs = options.get("deferred_tool_results")
+    theirs = options.pop("deferred_tool_results", None)  # of one turn: a later step of this run has others
     if results is not None and theirs is not None:
         results.calls = {**theirs.calls, **results.calls}
     return given
