@@ -9,6 +9,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from assent.errors import HookError
 from assent.hook.calls import ToolCall
 from assent.hook.frameworks.langchain_wire import as_it_is, call_of
+from assent.hook.values import made, replace
 
 CHANGED = (
     "{} was not run: other middleware made this call of another one, and a person must see it first."
@@ -48,7 +49,7 @@ class SealedRequest(ToolCallRequest):
     def __getattribute__(self, name: str) -> Any:
         # LangGraph takes the tool just before it runs, and never afterwards: a call that was changed in place
         # is seen then, while a tool may do with its arguments what it likes.
-        if name == "tool" and "seal" in self.__dict__:
+        if name == "tool":
             self.seal.let_through(self.tool_call)
         return super().__getattribute__(name)
 
@@ -60,10 +61,10 @@ class SealedRequest(ToolCallRequest):
     def override(self, **overrides: Any) -> ToolCallRequest:
         """The request with these members replaced."""
         self.seal.look(overrides.get("tool_call", self.tool_call))
-        return SealedRequest(**{**self.__dict__, **overrides})
+        return replace(self, **overrides)
 
 
 def sealed(request: ToolCallRequest, needs_somebody: Callable[[ToolCall], bool]) -> SealedRequest:
     """The same request; only a call that `needs_somebody` says no to may be made of its own."""
     seal = Seal(as_it_is(request.tool_call), needs_somebody)
-    return SealedRequest(request.tool_call, request.tool, request.state, request.runtime, seal)
+    return made(SealedRequest, {**request.__dict__, "seal": seal})
