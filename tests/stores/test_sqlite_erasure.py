@@ -96,3 +96,17 @@ async def test_a_store_is_closed_once_nothing_cuts_its_log_any_more(tmp_path: Pa
     await store.aclose()
     assert threads_of_stores() <= before
     assert not (tmp_path / "cases.db-wal").exists()
+
+
+async def test_a_log_that_is_cut_passes_for_no_write_of_another_process(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "cases.db")
+    kit = desk_for_tests(store=store)
+    await kit.open()
+    told: list[str | None] = []
+    store.on_change(told.append)
+    await store.purge(kit.clock())
+    assert (tmp_path / "cases.db-wal").stat().st_size == 0
+    store._writer.look_around()
+    opened = await kit.open()
+    assert told == [opened.id]
+    await store.aclose()

@@ -52,20 +52,28 @@ def connect_reader(path: Path) -> apsw.Connection:
     return connection
 
 
-def cut_log(path: Path) -> None:
-    """Leave nothing of earlier writes in the log: erased content would outlive its erasure there.
-
-    Does nothing while a reader or a writer is in the way for long.
-    """
+def fold_log(path: Path) -> None:
+    """Bring what the log holds into the file, beside readers and writers, as far as they let it."""
     connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        connection.set_busy_timeout(CUT_BUSY_FOR_MS)
-        connection.pragma("fullfsync", True)  # what is cut from the log must stand in the file
+        connection.pragma("fullfsync", True)
         connection.pragma("journal_mode")  # until it has looked, it knows of no log
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # most of the work, beside writers
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     finally:
         connection.close()
+
+
+def cut_log(connection: apsw.Connection) -> None:
+    """Leave nothing of earlier writes in the log: erased content would outlive its erasure there.
+
+    By the connection that writes: it takes a log that another has cut for one that another has written.
+    Raises BusyError while a reader or another writer is in the way for long.
+    """
+    connection.set_busy_timeout(CUT_BUSY_FOR_MS)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.set_busy_timeout(0)
 
 
 def _tune(connection: apsw.Connection) -> None:

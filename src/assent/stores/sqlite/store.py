@@ -9,7 +9,7 @@ from typing import Self
 
 from assent.ports.store import KEEP_NOTICES_FOR
 from assent.stores.sqlite.cases import SqliteCaseStore
-from assent.stores.sqlite.connection import OUTAGES, connect_writer, cut_log
+from assent.stores.sqlite.connection import OUTAGES, connect_writer, fold_log
 from assent.stores.sqlite.grants import SqliteGrantStore
 from assent.stores.sqlite.inbox import SqliteInboxStore
 from assent.stores.sqlite.keys import SqliteKeyStore
@@ -79,7 +79,8 @@ class SqliteStore(
         )
         forgotten = len(await self._writer.submit(all_of_it))
         with suppress(*OUTAGES):  # the next time will do
-            await self._pages.ask(lambda _: cut_log(self._pages.path))
+            await self._pages.ask(lambda _: fold_log(self._pages.path))  # most of the work, beside writers
+            await self._writer.cut_log()
         return forgotten
 
     async def aclose(self) -> None:

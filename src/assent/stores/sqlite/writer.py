@@ -12,7 +12,7 @@ import apsw
 from assent.errors import Unavailable
 from assent.stores.sqlite import batch
 from assent.stores.sqlite.batch import Outcome, Rows
-from assent.stores.sqlite.connection import BUSY_FOR_MS, OUTAGES
+from assent.stores.sqlite.connection import BUSY_FOR_MS, OUTAGES, cut_log
 from assent.stores.sqlite.errand import ErrandThread
 from assent.stores.sqlite.operation import Operation
 from assent.stores.sqlite.queries import QUERIES
@@ -40,6 +40,7 @@ class Writer:
         self._active = False
         self._closed = False
         self._curious = False
+        self._cut: asyncio.Future[None] | None = None
         self._listeners: list[Listener] = []
         self._record_listeners: list[Listener] = []
         self._seen_version = self._data_version()
@@ -52,10 +53,17 @@ class Writer:
             raise Unavailable("The store is closed.")
         future: asyncio.Future[Rows] = self._loop.create_future()
         self._waiting.append((operation, future))
-        if not self._active:
-            self._active = True
-            self._loop.call_soon(self._turn)
+        self._awake()
         return future
+
+    async def cut_log(self) -> None:
+        """Leave nothing of earlier writes in the log, between two commits; raises what is in the way."""
+        if self._closed:
+            raise Unavailable("The store is closed.")
+        if self._cut is None:
+            self._cut = self._loop.create_future()
+            self._awake()
+        await asyncio.shield(self._cut)
 
     def on_change(self, listener: Listener) -> None:
         """Call `listener` after each commit with every case it changed."""
@@ -89,6 +97,11 @@ class Writer:
         """Let go of the file, once finished."""
         self._connection.close()
 
+    def _awake(self) -> None:
+        if not self._active:
+            self._active = True
+            self._loop.call_soon(self._turn)
+
     def _turn(self) -> None:
         if self._seen < len(self._waiting) < FULL and not self._alone:
             self._seen = len(self._waiting)  # a commit costs the same for few and for many: are there more?
@@ -97,6 +110,9 @@ class Writer:
         self._seen = 0
         if self._curious:
             self._look()
+        if self._cut is not None:
+            self._thread.run(lambda: cut_log(self._connection), self._log_cut)
+            return
         self._batch = self._next_batch()
         if not self._batch:
             self._active = False
@@ -109,6 +125,15 @@ class Writer:
             self._fail(error)
         else:
             self._run()
+
+    def _log_cut(self, error: Exception | None) -> None:
+        cut, self._cut = self._cut, None
+        if cut is not None and error is not None:
+            cut.set_exception(error)
+            cut.exception()  # whoever asked may have left
+        elif cut is not None:
+            cut.set_result(None)
+        self._loop.call_soon(self._turn)
 
     def _next_batch(self) -> list[Pending]:
         size = min(len(self._waiting), 1 if self._alone else MAX_BATCH)
