@@ -508,6 +508,31 @@ def test_a_person_may_refuse_to_decide(
     assert (found["status"], found["reason"]) == ("cancelled", "Not mine to decide")
 
 
+@pytest.mark.parametrize("odd", ["\x0c", "\x00", "\x1b", "\ufffe", "\x85"])
+def test_a_remark_pasted_with_characters_that_nobody_sees_is_taken_without_them(
+    server: RunningServer, client: httpx.Client, hitl: dict[str, Any], odd: str
+) -> None:
+    with server.page(hitl) as page:
+        passed = page.post("pass-on", {"pass_on_note": f"Ben{odd} knows better"})
+        assert passed.response.status_code == 200
+        declined = page.post("decline", {"reason": f"Page 1{odd}\r\nNot mine 👍🏽 \tto decide"})
+        assert declined.response.status_code == 200
+        assert "withdrawn" in declined.text
+    kept = odd if odd.isspace() or odd == "\ufffe" else ""
+    assert poll(client, hitl)["reason"] == f"Page 1{kept}\nNot mine 👍🏽 \tto decide"
+
+
+def test_no_remark_is_longer_than_its_box_and_cut_off_unseen(
+    server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
+) -> None:
+    with server.page(hitl) as page:
+        boxes = re.findall(r'<textarea[^>]* name="(?:reason|pass_on_note)"[^>]*maxlength="(\d+)"', page.text)
+        assert len(boxes) == 2
+        longest = "\r\n".join(["x" * 99] * (int(boxes[0]) // 100))
+        page.post("decline", {"why": "too_little", "reason": longest})
+    assert poll(client, hitl)["reason"].endswith(longest.replace("\r", ""))
+
+
 def test_a_colleague_gets_a_link_of_their_own_and_the_log_says_who_passed_it_on(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:

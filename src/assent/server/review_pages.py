@@ -34,10 +34,12 @@ from assent.errors import (
 )
 from assent.pages.renderer import PageRenderer
 from assent.pages.words import DECLINED
+from assent.protocol.characters import is_storable
 from assent.protocol.inline_submit import ActionName
 from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
+from assent.reviews.page_form import plain_lines
 from assent.reviews.turn import Turn
 from assent.server.drafts import Drafts
 from assent.server.inbox_door import InboxDoor
@@ -197,8 +199,8 @@ class ReviewPages:
         """The person will not decide this."""
         visit = await self._visits.visit(request)
         picked = DECLINED.get(visit.value("why") or "")
-        parts = [self._language(request).t(picked) if picked else "", visit.value("reason") or ""]
-        reason = "\n\n".join(part.strip() for part in parts if part.strip())[:LONGEST_NOTE]
+        parts = [self._language(request).t(picked) if picked else "", remark(visit.value("reason"))]
+        reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
         await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
         return self._replies.go(visit.case.id)
 
@@ -215,7 +217,7 @@ class ReviewPages:
     async def pass_on(self, request: Request) -> Response:
         """A new link for a colleague, shown once."""
         visit = await self._visits.visit(request)
-        note = (visit.value("pass_on_note") or "").strip()[:LONGEST_NOTE]
+        note = remark(visit.value("pass_on_note"))[:LONGEST_NOTE]
         link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
         return self._views.pass_on(visit.case, link, self._language(request))
 
@@ -356,6 +358,11 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
     (RateLimited, "too_busy"),
     (Unavailable, "not_recorded"),
 )
+
+
+def remark(text: str | None) -> str:
+    """What a person said beside the answer, without what no page shows and no store keeps."""
+    return "".join(each for each in plain_lines(text or "") if is_storable(each)).strip()
 
 
 def is_form(request: Request) -> bool:
