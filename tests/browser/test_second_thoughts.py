@@ -1,4 +1,4 @@
-"""People who change their mind or go on typing while an answer is under way, or may be."""
+"""People who change their mind, go on typing or paste while an answer is under way, or may be."""
 
 from datetime import timedelta
 from typing import Any
@@ -192,3 +192,15 @@ def test_a_page_that_stays_open_over_midnight_says_today_of_what_was_tomorrow(
         expect(until_when).to_contain_text("tomorrow")
         page.clock.fast_forward("10:00")
         expect(until_when).to_contain_text("today")
+
+
+def test_text_pasted_from_a_terminal_is_sent_without_what_nobody_sees_in_it(
+    browser: Browser, server: RunningServer, agent: httpx.Client
+) -> None:
+    hitl = server.open(agent)
+    with visiting(browser) as page:
+        visit(page, hitl["review_url"])
+        page.get_by_label("Note (optional)").fill("It says \x1b[31mdone\x1b[0m \x00\nfür 👍🏽")
+        press(page, "Confirm")
+        expect(page.locator(".outcome h1")).to_have_text("Confirmed")
+    assert poll(agent, hitl)["result"]["data"] == {"note": "It says [31mdone[0m \nfür 👍🏽"}

@@ -6,6 +6,8 @@ import { close, hush, isClosed, say } from "./live.js";
 const PATIENCE_MS = 30_000;
 const PAUSES_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
 const FINAL = [401, 404, 409, 410];
+// What comes along with text from a terminal: no page shows it, and no answer may hold it.
+const UNSEEN = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/g;
 
 // A page has several forms and a person one answer: the last that was pressed.
 let drop = () => {};
@@ -22,7 +24,7 @@ export default function sendHere(form) {
   function compose(button) {
     const data = new FormData(form);
     if (button?.name) data.append(button.name, button.value);
-    return new URLSearchParams(data);
+    return new URLSearchParams([...data].map(([name, value]) => [name, value.replace(UNSEEN, "")]));
   }
 
   function busy(on) {
