@@ -295,6 +295,24 @@ def test_what_a_person_refused_on_the_page_no_adapter_approves_afterwards(
     assert [each.result for each in gate.answer("k", None).tool_feedbacks] == [FeedbackResult.REJECTED]
 
 
+def test_what_a_person_changed_on_the_page_may_still_be_rejected_in_code(
+    client: AssentClient, server: RunningServer
+) -> None:
+    gate = gate_on(client, HumanInTheLoopHook({"*": True}))
+    waiting = gate.stop("k", [ToolCall(id="a", name="pay", arguments={"to": "x"})], schemas={"pay": None})
+    assert waiting is not None
+    changed = {"decision": "edit", "arguments": {"to": "y"}}
+    with server.client() as person:
+        respond = case_of(waiting)["review_url"].replace("?", "/respond?", 1)
+        answered = person.post(respond, json={"action": "edit", "data": {"decisions": {"a": changed}}})
+        assert answered.status_code == 200, answered.text
+    with pytest.raises(InvalidFeedback, match="already decided"):
+        gate.answer("k", waiting.approve_all())
+    assert [each.result for each in gate.answer("k", waiting.reject_all("no")).tool_feedbacks] == [
+        FeedbackResult.REJECTED
+    ]
+
+
 def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
     client: AssentClient, server: RunningServer
 ) -> None:

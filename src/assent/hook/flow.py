@@ -38,7 +38,7 @@ from assent.hook.interruption import InterruptionMetadata
 from assent.hook.messages import assistant, calls_of, tool_result, user
 from assent.hook.outcomes import CANCELLED, told
 from assent.hook.policy import Hook, NewMessage
-from assent.hook.ruling import Ruling, is_over, with_objections
+from assent.hook.ruling import Ruling, is_over, unopposed
 from assent.hook.savers.saver import Kept
 from assent.hook.standing import (
     Passed,
@@ -292,8 +292,8 @@ class Flow:
         """All decisions so far, or None if there is nothing new. Where a case was opened, its clock rules."""
         kept, now = checkpoint.verdicts, self.clock()
         if feedback is not None:
-            kept = with_objections(ruling, interruption, kept, self.schemas)
-            return accept(interruption, feedback, decided=kept, schemas=self.schemas, now=now)
+            given = accept(interruption, feedback, decided=kept, schemas=self.schemas, now=now)
+            return unopposed(given, ruling, interruption, kept, self.schemas)
         if checkpoint.case is not None:
             return None if ruling is None else ruling.verdicts(interruption, kept, self.schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at

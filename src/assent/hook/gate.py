@@ -24,7 +24,7 @@ from assent.hook.holds import Begun, Holds
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
 from assent.hook.policy import Gate, Hook, State
-from assent.hook.ruling import Ruling, at_once, is_over, with_objections
+from assent.hook.ruling import Ruling, at_once, is_over, unopposed
 from assent.hook.savers.saver import Kept, Saver
 from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
 from assent.hook.values import replace
@@ -328,8 +328,8 @@ class ApprovalGate:
         """All decisions so far. Where a case was opened, its clock rules."""
         interruption, kept, now = _interruption(checkpoint), checkpoint.verdicts, self._clock()
         if feedback is not None:
-            kept = with_objections(ruling, interruption, kept, schemas)
-            return accept(interruption, feedback, decided=kept, schemas=schemas, now=now)
+            given = accept(interruption, feedback, decided=kept, schemas=schemas, now=now)
+            return unopposed(given, ruling, interruption, kept, schemas)
         if checkpoint.case is not None:
             return kept if ruling is None else ruling.verdicts(interruption, kept, schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at

@@ -53,21 +53,37 @@ def is_over(ruling: Ruling | None) -> bool:
     return ruling is not None and ruling.how == "expired"
 
 
-def with_objections(
+def unopposed(
+    given: Verdicts,
     ruling: Ruling | None,
     interruption: InterruptionMetadata,
     decided: Mapping[str, Verdict],
     schemas: Schemas,
-) -> Mapping[str, Verdict]:
-    """The decisions so far, and what a person who answered the case refused or changed: that stands."""
+) -> Verdicts:
+    """These decisions; InvalidFeedback if they run what a person refused or changed who answered the case.
+
+    What was `decided` before the person answered stays as it is.
+    """
     if ruling is None or ruling.how != "decided":
-        return decided
+        return given
     try:
         said = ruling.verdicts(interruption, decided, schemas)
-    except InvalidFeedback:  # an answer that does not fit decides nothing
-        return decided
-    objections = {each: one for each, one in said.items() if one.decision is not FeedbackResult.APPROVED}
-    return {**objections, **decided}
+    except InvalidFeedback:
+        return given  # an answer that does not fit decides nothing
+    wrong = [
+        f"{call_id}: already decided ({said[call_id].decision})"
+        for call_id, verdict in given.items()
+        if verdict.decision is not FeedbackResult.REJECTED and _objects(said.get(call_id), verdict)
+    ]
+    if wrong:
+        raise InvalidFeedback(f"Nothing was stored: {'; '.join(wrong)}.", problems=wrong)
+    return given
+
+
+def _objects(said: Verdict | None, verdict: Verdict) -> bool:
+    if said is None or said.decision is FeedbackResult.APPROVED:
+        return False
+    return said.decision is not verdict.decision or said.arguments != verdict.arguments
 
 
 def read_ruling(status: Mapping[str, Any]) -> Ruling | None:
