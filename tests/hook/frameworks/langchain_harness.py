@@ -11,6 +11,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver as GraphFile
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as AsyncGraphFile
 from pydantic import Field
@@ -68,12 +69,14 @@ class LangChainHarness(Harness):
         super().__init__(*args, **named)
         self.saver = self.saver_type(self.folder / "approvals.db", clock=self.clock)
         self.model = ScriptedModel(scene=self.scene)
+        # Not in the threads of a test: made in two at once, one may see a warning of pydantic's.
+        self.made_tools = [tool(each) for each in self.tools]
         self._file = self.graph_file_type.from_conn_string(str(self.folder / "graph.db"))
         self.agent = self.make_agent(self._file.__enter__())
 
     def make_agent(self, checkpointer: Any) -> Any:
         approval = ApprovalMiddleware(self.hook, saver=self.saver, clock=self.clock)
-        return create_agent(self.model, list(self.tools), middleware=[approval], checkpointer=checkpointer)
+        return create_agent(self.model, self.made_tools, middleware=[approval], checkpointer=checkpointer)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         return interruption_of(self.agent.invoke(GO, place(thread_id)))
