@@ -42,7 +42,7 @@ def test_the_reviewers_answer_goes_to_the_agent_on_the_same_task(
             assert hold.policy_name is None
             assert b"which one?" in hold.body
             settled(server, decide(server, sent.task.id, message=f"the red one, {binding} {version}"))
-            answered = await task_of(made, sent.task.id)
+            answered = await done(made, sent.task.id)
             assert answered.status.state == DONE
             assert answered.id == sent.task.id
             assert texts(answered)[0] == f"the red one, {binding} {version} 0"
@@ -60,7 +60,7 @@ def test_without_a_message_the_agent_is_told_that_it_is_approved(
             [sent] = await made.send("ask")
             settled(server, decide(server, sent.task.id))
             assert agent.executor.texts[-1] == "Approved"
-            assert (await task_of(made, sent.task.id)).status.state == DONE
+            assert (await done(made, sent.task.id)).status.state == DONE
 
     asyncio.run(run())
 
@@ -74,7 +74,7 @@ def test_an_agent_may_ask_again(server: RunningServer) -> None:
             assert reason(await task_of(made, sent.task.id)) == HELD
             assert pending(server, sent.task.id).id != first.id
             settled(server, decide(server, sent.task.id, message="now do it"))
-            assert texts(await task_of(made, sent.task.id))[0] == "now do it 0"
+            assert texts(await done(made, sent.task.id))[0] == "now do it 0"
 
     asyncio.run(run())
 
@@ -88,7 +88,7 @@ def test_a_refusal_cancels_the_task_with_the_agent_too(
             [sent] = await made.send("ask")
             before = agent.executor.canceled
             settled(server, decide(server, sent.task.id, "reject"))
-            ended = await task_of(made, sent.task.id)
+            ended = await done(made, sent.task.id)
             assert ended.status.state == CANCELED
             nobody = dict.fromkeys(("policy_name", "policy_version", "policy_level"))
             assert reason(ended) == {"relay_reason": "HITL_REJECTED", **nobody}
@@ -179,7 +179,7 @@ def test_a_held_message_may_lead_to_a_question_under_the_same_name(
             settled(server, decide(server, sent.task.id))
             assert reason(await task_of(made, sent.task.id)) == HELD
             settled(server, decide(server, sent.task.id, message="a yellow one"))
-            answered = await task_of(made, sent.task.id)
+            answered = await done(made, sent.task.id)
             assert (answered.id, texts(answered)[0]) == (sent.task.id, "a yellow one 0")
             [refused] = await made.send("ask for a tulip")
             settled(server, decide(server, refused.task.id))
