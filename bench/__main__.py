@@ -14,6 +14,7 @@ import msgspec
 from assent.desk import clock
 from bench import plot, table
 from bench.figures import Cycle, Figure, Report
+from bench.load import CONNECTIONS
 from bench.relay.measure import relay_figures
 from bench.rows import GROUPS, HOOK_ROWS, RELAY_ROWS, ROWS
 from bench.session import Pace, Session
@@ -50,6 +51,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", default=",".join(ROWS), help=f"which of {','.join([*ROWS, *GROUPS])}")
     parser.add_argument("--seconds", type=int, default=1, help="length of a slice; default 1")
     parser.add_argument("--rounds", type=int, help="slices of each kind per row; default 9, quick 3")
+    parser.add_argument(
+        "--connections", type=int, default=CONNECTIONS, help=f"of those who call; default {CONNECTIONS}"
+    )
     parser.add_argument("--stored", help="sizes of the store; default 1000,1000000")
     options = parser.parse_args(arguments)
     named = options.rows.split(",")
@@ -59,7 +63,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options.relay_rows = [name for name in RELAY_ROWS if name in wanted]
     if not (options.rows or options.hook_rows or options.relay_rows):
         parser.error(f"--rows takes names out of {', '.join([*ROWS, *GROUPS])}")
-    options.pace = Pace(rounds=options.rounds or (3 if options.quick else 9), seconds=options.seconds)
+    options.pace = Pace(
+        rounds=options.rounds or (3 if options.quick else 9),
+        seconds=options.seconds,
+        connections=options.connections,
+    )
     sizes = options.stored or ("1000,50000" if options.quick else "1000,1000000")
     options.stored = [int(size) for size in sizes.split(",")]
     return options
@@ -95,6 +103,7 @@ def measure(options: argparse.Namespace) -> Report:
         at=clock.now().strftime("%Y-%m-%d %H:%M UTC"),
         machine=f"{os.cpu_count()} cores, Python {platform.python_version()}",
         load_before=load_before,
+        connections=options.connections,
         filled=filled,
         figures=figures,
         cycles=cycles,

@@ -70,6 +70,7 @@ class Report(Struct, frozen=True, kw_only=True):
     at: str
     machine: str
     load_before: float
+    connections: int
     filled: dict[str, float]
     figures: list[Figure]
     cycles: list[Cycle] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.figures import Figure, has_bound
+from bench.load import CONNECTIONS
 from bench.measure import Comparison, compare
 from bench.pages import Pages
 from bench.process import Server, running
@@ -20,10 +21,11 @@ STREAM_ROWS = ("streams", "fan_out")
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How long to look at each row."""
+    """How long to look at each row, and over how many connections."""
 
     rounds: int
     seconds: int
+    connections: int = CONNECTIONS
 
 
 Say = Callable[[str], None]
@@ -49,7 +51,8 @@ class Session:
 
     def measure(self, stock: Stock, rows: Sequence[str]) -> Iterator[Figure]:
         """The rows in the order of the table; streams have a process to themselves, to weigh them fresh."""
-        requests = Requests(self._folder, self._db, stock, seconds=self._pace.seconds)
+        pace = self._pace
+        requests = Requests(self._folder, self._db, stock, seconds=pace.seconds, connections=pace.connections)
         streaming = [name for name in rows if name in STREAM_ROWS]
         if streaming:
             with running(self._db) as server:

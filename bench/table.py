@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from bench.figures import Cycle, Figure, Growth, Report
-from bench.load import CONNECTIONS
 from bench.rows import GROWTH_BOUND, ROWS
 
 HEADER = ("", "stored", "figure", "bare", "ratio", "bound", "", "p99", "CPU", "bare CPU", "by CPU")
@@ -15,7 +14,7 @@ def text(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"{report.at}, {report.machine}, one server process, wrk with {CONNECTIONS} connections"
+    yield f"{report.at}, {report.machine}, one server process, wrk with {report.connections} connections"
     if report.load_before > 0.5:
         yield f"(The machine had other work, load {report.load_before:.1f}: trust the ratios, CPU first.)"
     yield ""

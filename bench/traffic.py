@@ -1,12 +1,14 @@
 """The requests of each row, written to files for wrk, with the bare counterpart of each."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import httpx
 from msgspec import Struct
 
 from bench.drafts import ANSWER_BODY, DRAFT, DRAFT_BODY
+from bench.load import CONNECTIONS
 from bench.measure import Traffic, TrafficOf, run
 from bench.process import Server
 from bench.stock import Stock, fill
@@ -29,8 +31,11 @@ class Pair(Struct, frozen=True, kw_only=True):
 class Requests:
     """Makes the traffic of every row for one filled database."""
 
-    def __init__(self, folder: Path, db: Path, stock: Stock, *, seconds: int) -> None:
+    def __init__(
+        self, folder: Path, db: Path, stock: Stock, *, seconds: int, connections: int = CONNECTIONS
+    ) -> None:
         self._seconds = seconds
+        self._traffic = partial(Traffic, connections=connections)
         self._folder = folder
         self._db = db
         self._stock = stock
@@ -53,7 +58,9 @@ class Requests:
 
     def _creations(self) -> Pair:
         def posts(path: str) -> TrafficOf:
-            traffic = Traffic(script="post", arguments=(path, self._draft), headers=(self._bearer, JSON))
+            traffic = self._traffic(
+                script="post", arguments=(path, self._draft), headers=(self._bearer, JSON)
+            )
             return lambda number: traffic
 
         answers = frozenset({("/v1/cases", "202")})
@@ -99,7 +106,7 @@ class Requests:
     def _opened_here(self, server: Server, count: int) -> Answerable:
         """Cases that the server opened just now, the newest first, as in an inbox."""
         written = self._folder / "opened"
-        opening = Traffic(
+        opening = self._traffic(
             script="open",
             arguments=("/v1/cases", self._draft, str(written)),
             headers=(self._bearer, JSON),
@@ -118,14 +125,14 @@ class Requests:
 
     def _gets(self, name: str, paths: Sequence[str], headers: Sequence[str]) -> TrafficOf:
         listed = self._file(name, "".join(f"{path}\n" for path in paths).encode())
-        traffic = Traffic(script="get", arguments=(listed,), headers=headers)
+        traffic = self._traffic(script="get", arguments=(listed,), headers=headers)
         return lambda number: traffic
 
     def _answers(self, name: str, lines: Answerable, *, again: bool = False) -> Traffic:
         listed = self._file(name, "".join(f"{line}\n" for line in lines).encode())
         arguments = (listed, self._answer, *(["again"] if again else []))
         most = None if again else len(lines)
-        return Traffic(script="post_once", arguments=arguments, headers=(JSON,), most=most)
+        return self._traffic(script="post_once", arguments=arguments, headers=(JSON,), most=most)
 
     def _file(self, name: str, content: bytes) -> str:
         path = self._folder / name

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bench.figures import Figure, has_bound
-from bench.load import CONNECTIONS, drive
+from bench.load import drive
 from bench.measure import Comparison, Slice, Traffic, compare, run, summed_up
 from bench.relay.process import Relay, agent_running, relay_running
 from bench.relay.scene import EVENTS, FRESH, FRESH_PATH, JUDGED, PLAIN
@@ -53,13 +53,15 @@ class RelayBench:
         if row == "relay_held":
             return self._beside_held()
         if row == "relay_fresh":
-            real = requests.sent(relay, FRESH, connections=CONNECTIONS)
-            return self._by_turns(real, requests.sent_raw(relay, FRESH_PATH, connections=CONNECTIONS))
+            real = requests.sent(relay, FRESH, connections=self._pace.connections)
+            return self._by_turns(
+                real, requests.sent_raw(relay, FRESH_PATH, connections=self._pace.connections)
+            )
         if row in ("relay_stream", "relay_stream_judged"):
             real = requests.streamed(relay, PLAIN if row == "relay_stream" else JUDGED)
             return _in_events(self._by_turns(real, requests.streamed_raw(relay)))
-        real = requests.sent(relay, JUDGED, connections=CONNECTIONS)
-        return self._by_turns(real, requests.sent_raw(relay, connections=CONNECTIONS))
+        real = requests.sent(relay, JUDGED, connections=self._pace.connections)
+        return self._by_turns(real, requests.sent_raw(relay, connections=self._pace.connections))
 
     def _by_turns(self, real: Traffic, raw: Traffic) -> Comparison:
         for traffic in (real, raw):
@@ -97,7 +99,9 @@ class RelayBench:
         return summed_up(pairs[1:])
 
     def _passing(self, relay: Relay) -> Slice:
-        return run(relay, self._requests.sent(relay, JUDGED, connections=CONNECTIONS), self._pace.seconds)
+        return run(
+            relay, self._requests.sent(relay, JUDGED, connections=self._pace.connections), self._pace.seconds
+        )
 
     def hold(self, relay: Relay, count: int) -> None:
         """Have at least so many messages held; raises RuntimeError if they are not."""

@@ -36,7 +36,9 @@ def figure(row: str, stored: int, value: float, **changes: Any) -> Figure:
 
 
 def report(*figures: Figure) -> Report:
-    return Report(at="today", machine="2 cores", load_before=0.0, filled={}, figures=list(figures))
+    return Report(
+        at="today", machine="2 cores", load_before=0.0, connections=64, filled={}, figures=list(figures)
+    )
 
 
 @pytest.mark.parametrize(
