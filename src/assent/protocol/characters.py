@@ -15,3 +15,8 @@ def is_storable(text: str) -> bool:
 def is_one_line(text: str) -> bool:
     """Whether text holds no line break of any kind."""
     return _LINE_BREAK.search(text) is None
+
+
+def plain_lines(text: str) -> str:
+    """The text with newlines as one character, whatever made them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from assent.protocol.characters import plain_lines
 from assent.protocol.fields import CUSTOM, Field
 from assent.protocol.forms import Form
 
@@ -39,21 +40,22 @@ def _convert(field: Field | None, texts: list[str]) -> object:
     if field is None:
         return texts[-1]
     if field.kind == "multiselect":
-        return [text for text in texts if text]
+        return [_option(field, text) for text in texts if text]
     return _CONVERTERS[field.kind](field, texts[-1])
 
 
 def _text(_field: Field, text: str) -> object:
     # Browsers send line breaks as CR LF and count them as one character.
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return plain_lines(text)
 
 
 def _trimmed(_field: Field, text: str) -> object:
     return text.strip()
 
 
-def _as_sent(_field: Field, text: str) -> object:
-    return text
+def _option(field: Field, text: str) -> object:
+    sent = plain_lines(text)
+    return next((option.value for option in field.options if plain_lines(option.value) == sent), text)
 
 
 def _number(_field: Field, text: str) -> object:
@@ -82,6 +84,6 @@ _CONVERTERS: Mapping[str, Callable[[Field, str], object]] = {
     "email": _trimmed,
     "url": _trimmed,
     "boolean": _boolean,
-    "select": _as_sent,
+    "select": _option,
     CUSTOM: _custom,
 }

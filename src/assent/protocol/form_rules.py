@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from assent.errors import AddressRefused
 from assent.protocol.addresses import check_url
-from assent.protocol.characters import is_storable
+from assent.protocol.characters import is_storable, plain_lines
 from assent.protocol.field_values import is_blank, is_number, judge, parse_date
 from assent.protocol.fields import (
     CUSTOM,
@@ -73,7 +73,7 @@ def _options(field: Field) -> str | None:
 
 
 def _option_values(field: Field) -> str | None:
-    values = [option.value for option in field.options]
+    values = [plain_lines(option.value) for option in field.options]  # all that a posted form tells apart
     if len(set(values)) != len(values):
         return "two options have the same value"
     for option in field.options:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from assent.errors import ValidationFailed
+from assent.protocol.characters import plain_lines
 from assent.protocol.shape import quote
 from assent.reviews.limits import MAX_IDS
 
@@ -86,7 +87,8 @@ def _is_text(value: object) -> bool:
 def _check_distinct(listed: tuple[Listed, ...], path: str) -> None:
     seen: set[str] = set()
     for number, entry in enumerate(listed):
-        if entry.id in seen:
+        identity = plain_lines(entry.id)  # a form cannot tell apart what only differs in line ends
+        if identity in seen:
             where = f"{path}[{number}]"
             raise ValidationFailed(f"{where} repeats the id {quote(entry.id)}.", path=where)
-        seen.add(entry.id)
+        seen.add(identity)

@@ -1,6 +1,8 @@
 """What a page's form sends: pairs of strings, with the line ends that browsers make of every newline."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from assent.protocol.characters import plain_lines
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -11,8 +13,14 @@ def last(pairs: Pairs, name: str) -> str | None:
 
 
 def every(pairs: Pairs, name: str) -> list[str]:
-    """All values sent under `name`, in order: ids, kept as they are."""
+    """All values sent under `name`, in order, kept as they are."""
     return [value for key, value in pairs if key == name]
+
+
+def picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
+    """The ids sent under `name`, each as it was offered: a browser changes the line ends of an id."""
+    ids = {plain_lines(identity): identity for identity in offered}
+    return [ids.get(plain_lines(value), value) for value in every(pairs, name)]
 
 
 def under(pairs: Pairs, prefix: str) -> dict[str, str]:
@@ -20,14 +28,14 @@ def under(pairs: Pairs, prefix: str) -> dict[str, str]:
     return {key.removeprefix(prefix): plain_lines(value) for key, value in pairs if key.startswith(prefix)}
 
 
-def plain_lines(text: str) -> str:
-    """The text with newlines as one character, whatever made them."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def survives_a_form(text: str) -> bool:
     """Whether a person can edit this in a page and leave the rest untouched: nothing in it is invisible."""
     return all(character.isprintable() or character in "\n\r\t\u00a0" for character in text)
+
+
+def is_form_name(text: str) -> bool:
+    """Whether this comes back from a form as it was: a line end would not, and might name something else."""
+    return text.isprintable()
 
 
 def shown(value: object) -> str:

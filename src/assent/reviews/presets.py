@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from assent.reviews.page_form import Pairs, last, plain_lines
+from assent.protocol.characters import plain_lines
+from assent.reviews.page_form import Pairs, last
 
 SPELLINGS = ("reason_presets", "presets")
 FIELD = "preset"

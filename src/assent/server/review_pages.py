@@ -34,12 +34,11 @@ from assent.errors import (
 )
 from assent.pages.renderer import PageRenderer
 from assent.pages.words import DECLINED
-from assent.protocol.characters import is_storable
+from assent.protocol.characters import is_storable, plain_lines
 from assent.protocol.inline_submit import ActionName
 from assent.protocol.poll import RespondedBy, Status
 from assent.protocol.verification import Evidence
 from assent.reviews import BaseKind
-from assent.reviews.page_form import plain_lines
 from assent.reviews.turn import Turn
 from assent.server.drafts import Drafts
 from assent.server.inbox_door import InboxDoor

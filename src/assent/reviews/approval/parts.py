@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from assent.reviews.page_form import plain_lines, survives_a_form
+from assent.protocol.characters import plain_lines
+from assent.reviews.page_form import is_form_name, survives_a_form
 
 LONGEST_TOGETHER = 50_000
 LARGEST_FIELD = 100_000
@@ -125,7 +126,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _editable(path: Path, value: Any) -> bool:
     # A name with a line end or a hidden character would not come back from a form as it was.
-    named = all(isinstance(step, int) or step.isprintable() for step in path)
+    named = all(isinstance(step, int) or is_form_name(step) for step in path)
     return named and (not isinstance(value, str) or survives_a_form(value))
 
 

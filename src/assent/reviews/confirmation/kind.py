@@ -10,7 +10,7 @@ from assent.reviews.answer import check_known, kept, misfit, named, read_ids, re
 from assent.reviews.base import BaseKind, without
 from assent.reviews.confirmation.example import EXAMPLE
 from assent.reviews.listed import Listed, listed_ids, read_listed
-from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.page_form import Pairs, last, picked
 from assent.reviews.presets import presets_name, presets_of, with_preset
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
@@ -80,7 +80,8 @@ class Confirmation(BaseKind):
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked items, the typed word and the note."""
-        confirmed = every(pairs, "confirmed_items") if items_of(offer.context) else None
+        items = [item.id for item in items_of(offer.context)]
+        confirmed = picked(pairs, "confirmed_items", items) if items else None
         word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
         note = with_preset(offer.context, pairs, "note")
         return kept(confirmed_items=confirmed, confirm_word=word, note=note)

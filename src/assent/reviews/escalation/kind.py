@@ -76,7 +76,7 @@ class Escalation(BaseKind):
         modified = {
             key: from_text(typed[key], value)
             for key, value in params.items()
-            if key in typed and editable(value) and typed[key] != shown(value)
+            if key in typed and editable(key, value) and typed[key] != shown(value)
         }
         return kept(reason=with_preset(offer.context, pairs, "reason"), modified_params=modified)
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from assent.protocol.characters import plain_lines
 from assent.protocol.wording import message
-from assent.reviews.page_form import shown, survives_a_form
+from assent.reviews.page_form import is_form_name, shown, survives_a_form
 
 LONG_TEXT = 80
 
@@ -14,8 +15,10 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?")
 
 
-def editable(value: object) -> bool:
-    """Whether a page can offer this value for editing: a scalar whose text survives a form."""
+def editable(key: str, value: object) -> bool:
+    """Whether a page can offer this value for editing: a scalar that survives a form, under its name."""
+    if not is_form_name(key):
+        return False
     return isinstance(value, bool | int | float) or (isinstance(value, str) and survives_a_form(value))
 
 
@@ -29,7 +32,7 @@ def shown_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, 
         "before": before,
         "typed": typed,
         "changed": typed != before,
-        "editable": editable(value),
+        "editable": editable(key, value),
         "control": _control(value),
         "problem": _what_to_type(value, before) if wrong else None,
     }
@@ -40,7 +43,8 @@ def _control(value: object) -> str:
         return "yes_no"
     if isinstance(value, int | float):
         return "numeric" if isinstance(value, int) and value >= 0 else "decimal"
-    return "lines" if isinstance(value, str) and ("\n" in value or len(value) > LONG_TEXT) else "text"
+    text = plain_lines(value) if isinstance(value, str) else ""
+    return "lines" if "\n" in text or len(text) > LONG_TEXT else "text"
 
 
 def _what_to_type(value: object, before: str) -> str:

@@ -8,7 +8,7 @@ from assent.errors import InvalidSelection
 from assent.protocol.wording import counted, message
 from assent.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from assent.reviews.base import BaseKind, without
-from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.page_form import Pairs, last, picked
 from assent.reviews.presets import presets_name, presets_of, with_preset
 from assent.reviews.selection.example import EXAMPLE
 from assent.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, read_choice, recommended
@@ -65,7 +65,8 @@ class Selection(BaseKind):
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The ticked options, or one id per line where none were offered, and the note."""
         typed = (last(pairs, "selected_text") or "").split("\n")
-        selected = every(pairs, "selected") or [line.strip() for line in typed if line.strip()]
+        options = (option.id for option in read_choice(offer.context).options)
+        selected = picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
         return {"selected": selected, **kept(note=with_preset(offer.context, pairs, "note"))}
 
     def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from assent.protocol.characters import plain_lines
 from assent.protocol.wording import Message, message
-from assent.reviews.page_form import plain_lines, survives_a_form
+from assent.reviews.page_form import is_form_name, survives_a_form
 from assent.reviews.tool_calls.schema import Said, said_by
 from assent.reviews.tool_calls.secrets import holds_secret
 
@@ -115,7 +116,7 @@ def form_of(
     said = said_by(schema)
     fields: list[Field] = []
     for field in _fields((), arguments, said):
-        if len(fields) == most or not all(step.isprintable() for step in field.path):
+        if len(fields) == most or not all(is_form_name(step) for step in field.path):
             return Form(arguments=arguments, fields=tuple(_as_json(arguments, said)))
         fields.append(field)
     return Form(arguments=arguments, fields=tuple(fields))
@@ -181,7 +182,7 @@ def _control_of_scalar(value: Any, types: frozenset[str]) -> Control:
         text = value if isinstance(value, str) else ""
         if not isinstance(value, str | msgspec.UnsetType | None) or not survives_a_form(text):
             return "json"
-        return "lines" if "\n" in text or len(text) > LONG_TEXT else "line"
+        return "lines" if "\n" in plain_lines(text) or len(text) > LONG_TEXT else "line"
     return "json"
 
 
@@ -211,7 +212,12 @@ def _fits_lines(value: Any, said: Said) -> bool:
 
 
 def _is_a_line(text: str) -> bool:
-    return bool(text.strip()) and text == text.strip() and "\n" not in text and survives_a_form(text)
+    return (
+        bool(text.strip())
+        and text == text.strip()
+        and "\n" not in plain_lines(text)
+        and survives_a_form(text)
+    )
 
 
 def _types_of(value: Any) -> frozenset[str]:

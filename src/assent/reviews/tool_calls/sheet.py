@@ -5,9 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from assent.protocol.characters import plain_lines
 from assent.protocol.wording import Amount, Message, message
 from assent.reviews.limits import MAX_TEXT
-from assent.reviews.page_form import Pairs, every, plain_lines
+from assent.reviews.page_form import Pairs, every
 from assent.reviews.tool_calls.asked import Group
 from assent.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
 from assent.reviews.tool_calls.misfits import Misfit, misfits
