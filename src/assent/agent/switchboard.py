@@ -216,7 +216,9 @@ class Switchboard:
 
     async def _settle(self, case: FollowedCase, ended: Ended) -> None:
         card = card_of(case, {})
-        for ticket in await asyncio.to_thread(self._cases.tickets, case):
+        tickets = await asyncio.to_thread(self._cases.tickets, case)
+        # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
+        for ticket in (one for one in tickets if one.channel == self._channel.name):
             try:
                 await self._channel.settle(ticket, card, ended)
             except AssentError as error:  # one copy that cannot be changed must not keep the others stale

@@ -1,0 +1,98 @@
+"""One question in several messengers at once, with one file of what is pending: each minds its own copies."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from assent.agent import AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from assent.channels.slack import SlackChannel
+from assent.channels.telegram import TelegramChannel
+from assent.channels.whatsapp import WhatsAppChannel
+from assent.ports.channel import Channel
+from tests.channels.loopback import Loopback, loopback
+from tests.channels.slack import workspace as slack
+from tests.channels.telegram import bot_api as telegram
+from tests.channels.whatsapp import cloud_api as whatsapp
+from tests.server.running import RunningServer
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 20
+QUESTION = {
+    "type": "approval",
+    "prompt": "Deploy 4.2 to production?",
+    "inline_actions": ["approve", "reject"],
+}
+
+
+class Office:
+    """Telegram, Slack and WhatsApp, each with its own server."""
+
+    def __init__(self, servers: list[Loopback], channels: list[Channel]) -> None:
+        self.servers = servers
+        self.channels = channels
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    async with AsyncExitStack() as stack:
+        apis = (telegram.BotApi(), slack.Workspace(), whatsapp.CloudApi())
+        servers = [await stack.enter_async_context(loopback(api.handle)) for api in apis]
+        channels: list[Channel] = [
+            TelegramChannel(token=telegram.TOKEN, chat_id=str(telegram.CHAT), api_url=servers[0].url),
+            SlackChannel(token=slack.TOKEN, place=slack.PLACE, api_url=f"{servers[1].url}/api"),
+            WhatsAppChannel(
+                access_token=whatsapp.ACCESS_TOKEN,
+                phone_number_id=whatsapp.PHONE_NUMBER_ID,
+                to=whatsapp.TO,
+                api_url=servers[2].url,
+            ),
+        ]
+        yield Office(servers, channels)
+
+
+@asynccontextmanager
+async def asking(boards: list[Switchboard], cases: PendingCases) -> AsyncIterator[AsyncAgent]:
+    async def tell(notice: Notice) -> None:
+        for board in boards:
+            await board.tell(notice)
+
+    async with AsyncAgent(tell=tell, pending=cases, interval_s=0.05) as agent:
+        yield agent
+    for board in boards:
+        await board.aclose()
+
+
+async def decided(
+    agent: AsyncAgent, service: RunningServer, cases: PendingCases, told: Awaitable[None]
+) -> None:
+    headers = {"Authorization": f"Bearer {service.api_key}"}
+    asked = asyncio.create_task(
+        agent.request("POST", f"{service.url}/v1/cases", json=QUESTION, headers=headers)
+    )
+    await told
+    (pending,) = cases.all()
+    link = {"submit_url": pending.case.submit_url, "submit_token": pending.case.submit_token}
+    await asyncio.to_thread(service.press, link, "approve")
+    assert isinstance(await asyncio.wait_for(asked, PATIENCE_S), Decided)
+
+
+async def test_every_messenger_brings_its_own_copies_up_to_date_and_writes_to_nobody_else(
+    office: Office, service: RunningServer, tmp_path: Path
+) -> None:
+    cases = PendingCases(tmp_path / "agent.db")
+    boards = [Switchboard(channel, cases) for channel in office.channels]
+    told = office.servers[-1].until(lambda: len(office.servers[-1].requests) == 1)
+    async with asking(boards, cases) as agent:
+        await decided(agent, service, cases, told)
+    calls = [[request.path.rpartition("/")[2] for request in server.requests] for server in office.servers]
+    assert calls == [
+        ["sendMessage", "editMessageText"],
+        ["chat.postMessage", "chat.update"],
+        ["messages", "messages"],
+    ]
+    written_to = {request.json["to"] for request in office.servers[2].requests}
+    assert written_to == {whatsapp.TO}
+    assert b"Approved" in office.servers[2].requests[-1].body
