@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 from msgspec.structs import replace
 
-from assent.agent.drive import TIMEOUT, USER_AGENT
+from assent.agent.drive import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
 from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
 from assent.agent.pending import PendingCase, PendingCases
@@ -75,6 +75,7 @@ class Switchboard:
         answerers: Iterable[str] = (),
         nudge: Callable[[str], object] = lambda case_id: None,
         http: httpx.AsyncClient | None = None,
+        submit_within_s: float = WHOLE_WITHIN_S,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._channel = channel
@@ -82,6 +83,7 @@ class Switchboard:
         self._answerers: Collection[str] = frozenset(answerers)
         self.nudge = nudge
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
+        self._submit_within_s = submit_within_s
         self._now = clock
         self._replies: dict[str, str] = {}
         self._being_taken: dict[str, asyncio.Task[str]] = {}
@@ -192,14 +194,23 @@ class Switchboard:
         body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
         headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": _answer_key(case, body)}
         try:
-            response = await self._http.post(
-                case.submit_url, json=body, headers=headers, follow_redirects=False
-            )
+            status = await self._status_of(case.submit_url, body, headers)
         except httpx.ConnectError:
             return REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
         except httpx.HTTPError:
             return UNSURE
-        return REPLIES.get(response.status_code, UNSURE if response.status_code >= 500 else NOT_RECORDED)
+        return REPLIES.get(status, UNSURE if status >= 500 else NOT_RECORDED)
+
+    async def _status_of(self, url: str, body: dict[str, Any], headers: dict[str, str]) -> int:
+        """What a service answers in one number; what it writes under it is not read, and may never end."""
+        try:
+            async with (
+                asyncio.timeout(self._submit_within_s),
+                self._http.stream("POST", url, json=body, headers=headers, follow_redirects=False) as answer,
+            ):
+                return answer.status_code
+        except TimeoutError:
+            raise too_slow() from None
 
     async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
         references = {_reference(): action for action in self._pressable(case)}
