@@ -29,7 +29,7 @@ from assent.server.inbox_list import KINDS, Asked, InboxList, Listed, read_asked
 from assent.server.page_replies import HEADERS, PageReplies
 from assent.server.rate import PollLimiter
 from assent.server.sessions import LAST_FOR
-from assent.server.visits import Pairs, read_form
+from assent.server.visits import Pairs, read_form, require_own_page
 from assent.server.wire import Disconnected, describe_error, read_body
 
 SIGN_INS_PER_MINUTE = 60
@@ -80,7 +80,7 @@ class InboxPages:
 
     async def sign_in(self, request: Request) -> Response:
         """A key for a session; the key is forgotten here."""
-        _require_own_page(request)
+        require_own_page(request)
         key = _value(await self._form(request), "key").strip()
         try:
             cookie = await self._door.sign_in(key)
@@ -118,7 +118,7 @@ class InboxPages:
 
     async def _visitor(self, request: Request) -> tuple[InboxVisitor, Pairs]:
         """Who posted a form of ours, and what; raises SessionEnded for any other sender."""
-        _require_own_page(request)
+        require_own_page(request)
         pairs = await self._form(request)  # this may take long, and the key counts when all is there
         visitor = await self._door.visitor(request.cookies.get(COOKIE))
         if visitor is None or not self._door.csrf_holds(visitor, _value(pairs, "csrf")):
@@ -241,9 +241,3 @@ MESSAGES: tuple[tuple[type[AssentError], str], ...] = (
 def _value(pairs: Pairs, name: str) -> str:
     """The last value posted under this name."""
     return next((value for key, value in reversed(pairs) if key == name), "")
-
-
-def _require_own_page(request: Request) -> None:
-    """Raises SessionEnded for a form on another site, where the browser tells so."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise SessionEnded()

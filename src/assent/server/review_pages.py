@@ -264,7 +264,7 @@ class ReviewPages:
                 data=submission.data,
                 path="browser_submit",
                 actor=f"link:{link[:8]}",
-                responded_by=await self._person(request),
+                responded_by=await self._person(request) if is_json(request) else None,
                 evidence=submission.verification_evidence,
                 replay_digest=replays.digest(case_id, replays.check_key(key), body) if key else None,
             )
@@ -366,4 +366,13 @@ def remark(text: str | None) -> str:
 
 def is_form(request: Request) -> bool:
     """Whether this is the post of a page's form."""
-    return (request.headers.get("content-type") or "").partition(";")[0].strip().lower() == FORM
+    return _media_type(request) == FORM
+
+
+def is_json(request: Request) -> bool:
+    """Whether this says it is JSON, as no form on another site can, which would bring a person's cookies."""
+    return _media_type(request) == "application/json"
+
+
+def _media_type(request: Request) -> str:
+    return (request.headers.get("content-type") or "").partition(";")[0].strip().lower()

@@ -76,7 +76,11 @@ class Visits:
         return case
 
     async def visit(self, request: Request) -> Visit:
-        """What a page of ours posted; raises SessionEnded for any other sender."""
+        """What a page of ours posted; raises SessionEnded for any other sender.
+
+        Whoever holds the link can tell the token in its forms, too, so that the browser's word counts first.
+        """
+        require_own_page(request)
         case, offer = await self._desk.shown(request.path_params["case_id"])
         session = await self.session(request, case)
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
@@ -91,6 +95,12 @@ class Visits:
 def came_from_inbox(request: Request) -> bool:
     """Whether this page was opened from the inbox, as its cookie claims."""
     return (request.cookies.get(COOKIE) or "").startswith(FROM_INBOX)
+
+
+def require_own_page(request: Request) -> None:
+    """Raises SessionEnded for a form on another site, where the browser tells so."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise SessionEnded()
 
 
 def read_form(body: bytes) -> Pairs:
