@@ -44,6 +44,13 @@ def agent() -> None:
     show_default=True,
     help="Who is asked when the agent asks for input: a person, or its caller.",
 )
+@click.option(
+    "--unreadable-files",
+    type=click.Choice(["hold", "pass"]),
+    default="hold",
+    show_default=True,
+    help="What becomes of files that no policy can read: a person is asked, or they pass.",
+)
 @click.option("--replace", is_flag=True, help="Put this in the place of the agent of that id.")
 def add(
     agent_id: str,
@@ -52,6 +59,7 @@ def add(
     credentials: tuple[str, ...],
     headers: tuple[str, ...],
     input_required: str,
+    unreadable_files: str,
     replace: bool,
     **where: Any,
 ) -> None:
@@ -65,6 +73,7 @@ def add(
         "credentials": dict(map(_credential, credentials)),
         "forwardHeaders": headers,
         "inputRequired": input_required,
+        "unreadableFiles": unreadable_files,
     }
 
     async def register(calls: RelayCalls) -> dict[str, Any]:

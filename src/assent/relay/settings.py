@@ -50,6 +50,8 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Headers of callers that may pass to the agent besides those of A2A."""
     input_required: Literal["hold", "pass"] = "hold"
     """Whether a person is asked when the agent asks for input, or its caller."""
+    unreadable_files: Literal["hold", "pass"] = "hold"
+    """Whether a person is asked about files that no policy can read, or they pass unread."""
     tenant: str = DEFAULT_TENANT
     """Whose agent it is."""
 

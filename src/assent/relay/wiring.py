@@ -187,7 +187,7 @@ class Relay:
             *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
             *CallersApi(enrolment).routes(),
             *GroupsApi(enrolment).routes(),
-            *EvaluationApi(self.books, self.detectors, self.shelf).routes(),
+            *EvaluationApi(self.books, self.detectors, self.shelf, self.members).routes(),
             *ReplayApi(self.books, world.store, make=detectors_beside, monotonic=world.monotonic).routes(),
             *PolicyApi(self.books, self.detectors).routes(),
             *PolicyGroupApi(self.books).routes(),

@@ -71,6 +71,18 @@ async def test_a_whole_message_is_shown_as_it_would_go_on(desk: PolicyDesk):
     assert leg["text"] is None
 
 
+async def test_a_file_that_nobody_can_read_is_held_unless_policies_only_note(desk: PolicyDesk):
+    await in_force(desk, regex_draft("secret", "MASK", name="Masks"), regex_draft("x", "LOG", name="Logs"))
+    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"raw": "AAAA"}]}
+    (leg,) = (await tried(desk, message=message, legs=["requestToSink"]))["legs"]
+    assert (leg["outcome"], leg["decidedBy"]["name"]) == ("HOLD", "Masks")
+    assert leg["reason"] == "Masks could not be checked: there is a file in it that is no text."
+    assert [one["name"] for one in leg["unchecked"]] == ["Masks"]
+    noting = regex_draft("secret", "WARN", name="Notes")
+    alone = await tried(desk, message=message, policy=noting, alone=True)
+    assert alone["outcome"] == "PASS"
+
+
 async def test_a_task_is_looked_at_as_an_answer(desk: PolicyDesk):
     await in_force(desk, regex_draft("secret", "BLOCK"))
     task = {

@@ -90,6 +90,7 @@ def test_an_agent_and_its_caller_are_registered_and_called_at_once(
         "missingVariables": [],
         "forwardHeaders": [],
         "inputRequired": "hold",
+        "unreadableFiles": "hold",
         "relayUrl": f"{everyone.server.url}/relay/v1/agents/fresh",
         "callers": [],
         "origin": "store",

@@ -28,7 +28,7 @@ from assent.relay.a2a.reading import (
     only,
     text_of,
 )
-from assent.relay.a2a.texts import NAMES, Piece, Texts, is_plain, says_nothing, with_texts
+from assent.relay.a2a.texts import NAMES, Piece, Texts, Unread, is_plain, says_nothing, with_texts
 
 BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
 PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
@@ -208,7 +208,11 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
 
     def opaque(self) -> list[str]:
         """Where the message carries content that is no text."""
-        return self._texts.opaque
+        return [one.path for one in self._texts.unread]
+
+    def unread(self) -> list[Unread]:
+        """The same with the content itself."""
+        return self._texts.unread
 
     def with_texts(self, texts: Sequence[str]) -> Json:
         """The whole document with other texts, one for each piece and in their order."""

@@ -8,8 +8,14 @@ from urllib.parse import unquote
 
 _OTHERS = re.compile(r"[^A-Za-z0-9+/]+")
 _STANDARD = str.maketrans("-_", "+/")
+_PAGES = ("%PDF-", "%!PS", "{\\rtf")
 LOOK_AT_FIRST = 1024
 """So many characters tell most files that are no text, before all of them is unpacked."""
+
+
+def is_drawn(text: str) -> bool:
+    """Whether a text is a program that draws a page: what a reader of the page sees need not stand in it."""
+    return text.lstrip("\ufeff \t\r\n").startswith(_PAGES)
 
 
 def text_in(content: str) -> str | None:

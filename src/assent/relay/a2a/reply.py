@@ -21,7 +21,7 @@ from assent.relay.a2a.reading import (
     state_of,
     text_of,
 )
-from assent.relay.a2a.texts import Piece, Texts, is_plain, says_nothing, with_texts
+from assent.relay.a2a.texts import Piece, Texts, Unread, is_plain, says_nothing, with_texts
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -172,7 +172,11 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
 
     def opaque(self) -> list[str]:
         """Where the agent's answer carries content that is no text."""
-        return self._texts.opaque
+        return [one.path for one in self._texts.unread]
+
+    def unread(self) -> list[Unread]:
+        """The same with the content itself."""
+        return self._texts.unread
 
     def with_texts(self, texts: Sequence[str]) -> Json:
         """The whole document with other texts, one for each piece and in their order."""

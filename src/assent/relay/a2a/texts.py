@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from assent.ports.detector import Scannable
 from assent.relay.a2a.dialects import ROLES, STATES
-from assent.relay.a2a.files import content_of, text_at, text_in
+from assent.relay.a2a.files import content_of, is_drawn, text_at, text_in
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
 
@@ -82,12 +82,19 @@ class Place(NamedTuple):
     key: str | int
 
 
+class Unread(NamedTuple):
+    """Content that is no text, as it travels: nobody can look at it."""
+
+    path: str
+    content: str
+
+
 class Texts:
     """The texts of some parts of a document, in order, and what there is besides that is no text."""
 
     def __init__(self) -> None:
         self.places: list[Place] = []
-        self.opaque: list[str] = []
+        self.unread: list[Unread] = []
 
     def look(self, holder: Json, name: str, path: str, *, leaving: Iterable[str] = ()) -> None:
         """Look at what stands in an object under this name, but for some of its own members.
@@ -180,18 +187,18 @@ class Texts:
 
     def _address(self, value: str, holder: Any, key: str | int, path: str) -> None:
         """Look at the file that stands in an address."""
-        text = text_at(value)
-        if text is None:
-            self.opaque.append(path)
-        else:
-            self._add(Place(Piece(path, text, "fixed"), holder, key))
+        self._look_into(text_at(value), value, Place(Piece(path, "", "fixed"), holder, key))
 
     def _file(self, holder: Json, name: str, path: str) -> None:
-        text = text_in(holder[name])
-        if text is None:
-            self.opaque.append(path)
-        else:
-            self._add(Place(Piece(path, text, "file"), holder, name))
+        content = holder[name]
+        self._look_into(text_in(content), content, Place(Piece(path, "", "file"), holder, name))
+
+    def _look_into(self, text: str | None, content: str, place: Place) -> None:
+        piece = place.piece
+        if text is None or is_drawn(text):
+            self.unread.append(Unread(piece.path, content))
+        if text is not None:
+            self._add(place._replace(piece=Piece(piece.path, text, piece.role)))
 
     def _add(self, place: Place) -> None:
         if len(self.places) >= MOST_TEXTS:

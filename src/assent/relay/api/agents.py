@@ -55,6 +55,10 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         Literal["hold", "pass"],
         Meta(description="Whether a person is asked when the agent asks for input, or its caller."),
     ] = "hold"
+    unreadable_files: Annotated[
+        Literal["hold", "pass"],
+        Meta(description="Whether a person is asked about files that no policy can read, or they pass."),
+    ] = "hold"
 
     def settings(self, tenant: str) -> AgentSettings:
         """In the words of the settings."""
@@ -64,6 +68,7 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
             credentials=dict(self.credentials),
             forward_headers=self.forward_headers,
             input_required=self.input_required,
+            unreadable_files=self.unreadable_files,
             tenant=tenant,
         )
 
@@ -88,6 +93,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     forward_headers: tuple[str, ...]
     input_required: Literal["hold", "pass"]
+    unreadable_files: Literal["hold", "pass"]
     relay_url: Annotated[str, Meta(description="Where callers reach it; its card stands below.")]
     callers: Annotated[tuple[str, ...], Meta(description="Who may call it.")]
     origin: Origin
@@ -162,6 +168,7 @@ class AgentsApi(Api):
             ),
             forward_headers=agent.forward_headers,
             input_required=agent.input_required,
+            unreadable_files=agent.unreadable_files,
             relay_url=f"{self._relay_url}{entry.name}",
             callers=everyone.sources((entry.tenant, entry.name)),
             origin=entry.origin,

@@ -27,6 +27,7 @@ from assent.relay.judging.trying import (
     strictest,
     together,
 )
+from assent.relay.membership.members import Members
 from assent.relay.policies.binding import BindingLevel, Id
 from assent.relay.policies.book import Applied
 from assent.relay.policies.bookkeeping import Bookkeeper
@@ -120,8 +121,15 @@ class EvaluateReply(Struct, frozen=True, kw_only=True, rename="camel"):
 class EvaluationApi(Api):
     """What is answered there."""
 
-    def __init__(self, books: Bookkeeper, detectors: Detectors, in_force: Inspectors) -> None:
+    def __init__(
+        self,
+        books: Bookkeeper,
+        detectors: Detectors,
+        in_force: Inspectors,
+        members: Members | None = None,
+    ) -> None:
         self._books = books
+        self._members = members
         self._detectors = detectors
         self._in_force = in_force
         self._turns = Turns(
@@ -146,7 +154,8 @@ class EvaluationApi(Api):
         with self._turns.take(request.member.tenant):
             policy = await self._policy(request, asked)
             inspectors = await self._inspectors(request, asked, policy)
-            views = [await self._look(inspectors, specimen, leg, asked) for leg in legs]
+            holds = await self._holds_files(request.member.tenant, asked.sink_agent_id)
+            views = [await self._look(inspectors, specimen, leg, asked, holds_files=holds) for leg in legs]
         reply = EvaluateReply(outcome=strictest([view.outcome for view in views]), legs=tuple(views))
         self._books.note(
             request.member,
@@ -178,12 +187,25 @@ class EvaluationApi(Api):
             found.append(await inspector_of(policy, self._detectors, now=self._books.now()))
         return found
 
+    async def _holds_files(self, tenant: str, agent: str | None) -> bool:
+        """Whether a person is asked about files that nobody can read; of an agent nobody knows, yes."""
+        known = None if self._members is None else (await self._members.current()).agents
+        settings = known.get((tenant, agent)) if known is not None and agent is not None else None
+        return settings is None or settings.unreadable_files == "hold"
+
     async def _look(
-        self, inspectors: list[Inspector], specimen: Specimen, leg: Leg, asked: EvaluateRequest
+        self,
+        inspectors: list[Inspector],
+        specimen: Specimen,
+        leg: Leg,
+        asked: EvaluateRequest,
+        *,
+        holds_files: bool,
     ) -> LegView:
         carrier = specimen.on(leg)
         pieces = pieces_of(carrier)
-        found = await self._found(inspectors, pieces, leg, asked)
+        unreadable = holds_files and bool(carrier.opaque())
+        found = await self._found(inspectors, pieces, leg, asked, unreadable=unreadable)
         masked = found.masked(pieces)
         goes = found.outcome is not Outcome.BLOCK
         return LegView(
@@ -202,7 +224,13 @@ class EvaluationApi(Api):
         )
 
     async def _found(
-        self, inspectors: list[Inspector], pieces: list[Scannable], leg: Leg, asked: EvaluateRequest
+        self,
+        inspectors: list[Inspector],
+        pieces: list[Scannable],
+        leg: Leg,
+        asked: EvaluateRequest,
+        *,
+        unreadable: bool,
     ) -> Evaluation:
         """What all inspectors say together."""
         found = Evaluation(outcome=Outcome.PASS)
@@ -214,6 +242,7 @@ class EvaluationApi(Api):
                 sink=asked.sink_agent_id or "",
                 leg=leg,
                 at=asked.at or self._books.now(),
+                unreadable=unreadable,
             )
             found = together(found, seen)
         return found

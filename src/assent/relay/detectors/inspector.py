@@ -122,6 +122,11 @@ class Inspector:
         """The policies that are looked at, in order."""
         return self._view(source, sink, leg, at).applicable.policies
 
+    def able(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[Applied, ...]:
+        """Those of them that would not only note what they find, but mask, hold or block it."""
+        applied = self.applies(source=source, sink=sink, leg=leg, at=at)
+        return tuple(one for one in applied if one.policy.action.strictness >= Action.MASK.strictness)
+
     def strictest(self, *, source: str, sink: str, leg: Leg, at: datetime) -> Action | None:
         """The most that may happen to a message; None if nothing looks at it."""
         return self._view(source, sink, leg, at).strictest

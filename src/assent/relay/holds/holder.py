@@ -29,3 +29,8 @@ class Holder(Protocol):
 def text_digest(text: str) -> str:
     """What an approved text is remembered by."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(content: str) -> str:
+    """What an approved file that is no text is remembered by; no text has the same."""
+    return text_digest(f"\x00file\x00{content}")

@@ -19,7 +19,7 @@ from assent.relay.audit.trail import Trail
 from assent.relay.holds.asking import Matched, data_parts, role_of_matter, summary_of, text_shown
 from assent.relay.holds.body import DetectionSource, HoldBody
 from assent.relay.holds.envelope import Frozen
-from assent.relay.holds.holder import text_digest
+from assent.relay.holds.holder import file_digest, text_digest
 from assent.relay.holds.places import Place
 from assent.relay.judging.inspection import Exchange
 from assent.relay.policies.finding import untold
@@ -105,7 +105,7 @@ class Taking(Struct, frozen=True, kw_only=True):
             message_id=untold(exchange.call.message_id, matched.findings),
             policy=matched.policy,
             matched=matched.content,
-            texts=tuple(dict.fromkeys(text_digest(text) for text in self._texts())),
+            texts=tuple(dict.fromkeys([*map(text_digest, self._texts()), *self._files()])),
         )
         return HoldRow(
             id=hold_id,
@@ -128,6 +128,11 @@ class Taking(Struct, frozen=True, kw_only=True):
         """What a person sees, piece by piece and as it reads together."""
         seen = self.pieces[:MOST_TEXTS]
         return [*(piece.text for piece in seen), *joined_texts(seen)]
+
+    def _files(self) -> list[str]:
+        """What a person is told of and cannot be shown, by its digests."""
+        held = self.reply or self.exchange.call
+        return [file_digest(one.content) for one in held.unread()[:MOST_TEXTS]]
 
     def events(self, trail: Trail, hold: HoldRow) -> list[AuditRow]:
         """What the audit is told of a hold."""

@@ -13,8 +13,9 @@ from assent.relay.a2a.gathering import ARTIFACT_ID, gathered
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import Json, text_of
 from assent.relay.a2a.reply import A2AReply
+from assent.relay.a2a.texts import Unread
 from assent.relay.audit.trail import Trail
-from assent.relay.holds.holder import Holder, text_digest
+from assent.relay.holds.holder import Holder, file_digest, text_digest
 from assent.relay.judging.detections import detections
 from assent.relay.judging.inspection import (
     PASSED,
@@ -29,7 +30,8 @@ from assent.relay.judging.inspection import (
 )
 from assent.relay.judging.shelf import Shelf
 from assent.relay.membership.registry import Subscription
-from assent.relay.policies.evaluation import Evaluation, Outcome, sparing
+from assent.relay.policies.book import Applied
+from assent.relay.policies.evaluation import UNREADABLE, Evaluation, Outcome, doubting, sparing
 from assent.relay.policies.joining import Joined, Member, across_texts, join, part_of, told_of_each
 from assent.relay.policies.policy import Action, Leg
 
@@ -75,7 +77,7 @@ class Judge:
             message = exchange.reply
         pieces = message.pieces()
         members = [part_of(one.path) for one in pieces] if len(pieces) > 1 else []
-        found = await self._evaluate(leg, exchange, pieces, members, message.opaque())
+        found = await self._evaluate(leg, exchange, pieces, members, message.unread())
         if found.outcome is Outcome.PASS:
             return PASSED
         self._trail.note(*detections(self._trail, leg, exchange, found))
@@ -93,9 +95,9 @@ class Judge:
         """All events at once; to be held, they become the one answer that a person can decide about."""
         pieces = [reply.pieces() for reply in replies]
         every = [piece for own in pieces for piece in own]
-        opaque = [path for reply in replies for path in reply.opaque()]
+        unread = [one for reply in replies for one in reply.unread()]
         about = replace(exchange, reply=next((one for one in replies if one.task_id is not None), None))
-        found = await self._evaluate(leg, about, every, _members(replies, pieces), opaque)
+        found = await self._evaluate(leg, about, every, _members(replies, pieces), unread)
         if found.outcome is Outcome.HOLD:
             return await self._held_together(leg, exchange, replies)
         if found.outcome is Outcome.PASS:
@@ -126,7 +128,7 @@ class Judge:
         exchange: Exchange,
         pieces: Sequence[Scannable],
         members: Sequence[Member | None],
-        opaque: Sequence[str],
+        unread: Sequence[Unread],
     ) -> Evaluation:
         way = exchange.subscription
         inspector = self._shelf.find(way.tenant) or await self._shelf.inspector(way.tenant)
@@ -140,11 +142,25 @@ class Judge:
             )
             if found.outcome is not Outcome.PASS:
                 found = await self._reconsidered(exchange, pieces, joined, found)
-        if opaque:
-            found = replace(found, opaque=tuple(opaque))
-        if exchange.ledger is not None and (opaque or found.outcome is not Outcome.PASS):
+        if unread:
+            found = replace(found, opaque=tuple(one.path for one in unread))
+            if way.sink.unreadable_files == "hold" and exchange.call.operation != "extended_card":
+                able = inspector.able(source=way.source.name, sink=way.sink.id, leg=leg, at=self._now())
+                found = await self._doubted(exchange, found, able, unread)
+        if exchange.ledger is not None and (unread or found.outcome is not Outcome.PASS):
             exchange.ledger.add(leg, found)
         return found
+
+    async def _doubted(
+        self, exchange: Exchange, found: Evaluation, able: Sequence[Applied], unread: Sequence[Unread]
+    ) -> Evaluation:
+        """Files that nobody can read wait for a person, but for those that one has let pass before."""
+        if not able:
+            return found
+        approved = await self._holder.approved(exchange)
+        if all(file_digest(one.content) in approved for one in unread):
+            return found
+        return doubting(found, able, UNREADABLE)
 
     async def _reconsidered(
         self, exchange: Exchange, pieces: Sequence[Scannable], joined: Joined, found: Evaluation

@@ -16,7 +16,7 @@ from assent.relay.a2a.reply import A2AReply
 from assent.relay.detectors.inspector import Inspector
 from assent.relay.detectors.registry import Detectors
 from assent.relay.policies.book import PolicyBook
-from assent.relay.policies.evaluation import Evaluation, Outcome
+from assent.relay.policies.evaluation import UNREADABLE, Evaluation, Outcome, doubting
 from assent.relay.policies.joining import join, part_of, told_of_each
 from assent.relay.policies.policy import Leg, Policy
 
@@ -55,14 +55,28 @@ def pieces_of(carrier: Carrier) -> list[Scannable]:
 
 
 async def look(
-    inspector: Inspector, pieces: list[Scannable], *, source: str, sink: str, leg: Leg, at: datetime
+    inspector: Inspector,
+    pieces: list[Scannable],
+    *,
+    source: str,
+    sink: str,
+    leg: Leg,
+    at: datetime,
+    unreadable: bool = False,
 ) -> Evaluation:
-    """What becomes of a message with these texts, of which those of one message are read together too."""
-    if not pieces:
-        return Evaluation(outcome=Outcome.PASS)
-    joined = join(pieces, [part_of(piece.path) for piece in pieces])
-    found = await inspector.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=at)
-    return told_of_each(found, joined, pieces) if joined.spans else found
+    """What becomes of a message with these texts, of which those of one message are read together too.
+
+    `unreadable` says that there is a file in it about which a person would be asked.
+    """
+    found = Evaluation(outcome=Outcome.PASS)
+    if pieces:
+        joined = join(pieces, [part_of(piece.path) for piece in pieces])
+        found = await inspector.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=at)
+        found = told_of_each(found, joined, pieces) if joined.spans else found
+    if unreadable:
+        able = inspector.able(source=source, sink=sink, leg=leg, at=at)
+        found = doubting(found, able, UNREADABLE)
+    return found
 
 
 def forwarded(carrier: Carrier, texts: Sequence[Scannable]) -> dict[str, Any]:

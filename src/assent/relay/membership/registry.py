@@ -26,6 +26,8 @@ class Agent(Struct, frozen=True, kw_only=True):
     """What else of a caller's headers may pass, by lower-case name."""
     input_required: Literal["hold", "pass"] = "hold"
     """Whether a person is asked when the agent asks for input, or its caller."""
+    unreadable_files: Literal["hold", "pass"] = "hold"
+    """Whether a person is asked about files that no policy can read, or they pass unread."""
 
     @property
     def key(self) -> tuple[str, str]:

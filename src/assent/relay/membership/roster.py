@@ -114,6 +114,7 @@ class Roster:
             credentials=credentials,
             forward_headers=tuple(name.lower() for name in known.forward_headers),
             input_required=known.input_required,
+            unreadable_files=known.unreadable_files,
         )
 
 

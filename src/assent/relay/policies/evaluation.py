@@ -16,6 +16,8 @@ from assent.relay.policies.policy import Action, rule_of
 MAX_FINDINGS = 1_000
 """So many findings of one policy in one text are told one by one; the last covers what comes after them."""
 
+UNREADABLE = "there is a file in it that is no text"
+
 LONGEST_SHOWN = 1_000
 """So many characters of a match are kept for the reviewer, who has the whole text beside it."""
 
@@ -170,6 +172,25 @@ def sparing(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -
         clean=(*evaluation.clean, *(one for name, one in every.items() if name not in kept)),
         unchecked=unchecked,
         findings=findings,
+    )
+
+
+def doubting(evaluation: Evaluation, doubtful: Sequence[Applied], reason: str) -> Evaluation:
+    """The evaluation once these policies could not look at all of a message, which holds it."""
+    if not doubtful or evaluation.outcome is Outcome.BLOCK:
+        return evaluation
+    names = {_name(one) for one in doubtful}
+    known = {_name(one.applied) for one in evaluation.unchecked}
+    held = evaluation.outcome is Outcome.HOLD
+    return replace(
+        evaluation,
+        outcome=Outcome.HOLD,
+        decided_by=evaluation.decided_by if held else doubtful[0],
+        clean=tuple(one for one in evaluation.clean if _name(one) not in names),
+        unchecked=(
+            *evaluation.unchecked,
+            *(Unchecked(applied=one, reason=reason) for one in doubtful if _name(one) not in known),
+        ),
     )
 
 

@@ -1,0 +1,124 @@
+"""Files that no policy can read wait for a person, wherever a policy could have stopped what is in them."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
+from tests.relay.holds.holding import decide, pending, policy, settled
+from tests.server.running import RunningServer, running
+from tests.waiting import PATIENCE_S
+
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n\x00\x00 536-22-8764").decode()
+OTHER = base64.b64encode(b"\x89PNG\r\n\x1a\n\x00\x00 something else").decode()
+PAGE = base64.b64encode(b"%PDF-1.4\n(5) Tj (36-22-8764) Tj").decode()
+
+
+@pytest.fixture(scope="module")
+def server(agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder: Path = tmp_path_factory.mktemp("files")
+    listed = [
+        policy("No numbers", r"\d{3}-\d{2}-\d{4}", "requestFromSource", "requestToSink", "responseToSource"),
+    ]
+    (folder / "policies.json").write_text(json.dumps(listed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ERRANDS_CREDENTIAL", SECRET)
+        known: dict[str, Any] = {"url": agent.url, "credentials": {"Authorization": "ERRANDS_CREDENTIAL"}}
+        settings = RelaySettings(
+            agents={
+                "errands": AgentSettings(**known),
+                "painter": AgentSettings(**known, unreadable_files="pass"),
+                "clerk": AgentSettings(**known, input_required="pass"),
+            },
+            callers={"acme": CallerSettings(agents=("errands", "painter", "clerk"))},
+            policies=str(folder / "policies.json"),
+        )
+        with running(folder, relay=settings) as found:
+            yield found
+
+
+def send(
+    server: RunningServer,
+    message_id: str,
+    *parts: dict[str, Any],
+    agent: str = "errands",
+    task_id: str | None = None,
+) -> dict[str, Any]:
+    """The task that comes of a message with these parts."""
+    message = {"messageId": message_id, "role": "ROLE_USER", "parts": list(parts)}
+    named = message if task_id is None else {**message, "taskId": task_id}
+    found: dict[str, Any] = called(server, "SendMessage", {"message": named}, agent)["task"]
+    return found
+
+
+def called(
+    server: RunningServer, method: str, params: dict[str, Any], agent: str = "errands"
+) -> dict[str, Any]:
+    response = httpx.post(
+        f"{server.url}/relay/v1/agents/{agent}",
+        json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+        headers={"Authorization": f"Bearer {server.api_key}", "A2A-Version": "1.0"},
+        timeout=PATIENCE_S,
+    )
+    found: dict[str, Any] = response.json()["result"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"raw": PICTURE, "mediaType": "image/png", "filename": "scan.png"},
+        {"raw": PAGE, "mediaType": "text/plain", "filename": "letter.txt"},
+        {"url": f"data:image/png;base64,{PICTURE}"},
+        {"raw": base64.b64encode("536-22-8764".encode("utf-16")).decode(), "filename": "a.txt"},
+    ],
+)
+def test_a_file_that_nobody_can_read_waits_for_a_person(
+    agent: SdkAgent, server: RunningServer, part: dict[str, Any]
+) -> None:
+    reached = len(agent.executor.texts)
+    task = send(server, f"file-{list(part.values())[-1]}", {"text": "echo this"}, part)
+    assert task["metadata"]["relay_reason"] == "HITL_HELD"
+    assert task["metadata"]["policy_name"] == "No numbers"
+    assert len(agent.executor.texts) == reached
+    found = server.run(server.parts.store.case_and_offer(pending(server, task["id"]).case_id))
+    assert found is not None
+    held = found[1].context["held_message"]
+    assert held["files"]
+    assert held["unchecked"] == ["No numbers: there is a file in it that is no text"]
+
+
+def test_an_approved_file_goes_on_and_is_not_held_again(agent: SdkAgent, server: RunningServer) -> None:
+    task = send(server, "approved", {"text": "echo a picture"}, {"raw": PICTURE, "mediaType": "image/png"})
+    settled(server, decide(server, task["id"]))
+    told = called(server, "GetTask", {"id": task["id"]})
+    assert told["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert agent.executor.texts.count("echo a picture") == 1
+
+
+def test_only_the_approved_file_passes_later_in_its_task(server: RunningServer) -> None:
+    task = send(server, "chat", {"text": "ask"}, {"raw": PICTURE}, agent="clerk")
+    settled(server, decide(server, task["id"]))
+    told = called(server, "GetTask", {"id": task["id"]}, "clerk")
+    assert told["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    held = send(server, "more", {"text": "ask"}, {"raw": OTHER}, agent="clerk", task_id=task["id"])
+    assert held["metadata"]["relay_reason"] == "HITL_HELD"
+    settled(server, decide(server, task["id"]))
+    again = send(server, "again", {"text": "ask"}, {"raw": PICTURE}, agent="clerk", task_id=task["id"])
+    assert again["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+
+
+def test_an_agent_that_works_with_pictures_may_get_them_unread(
+    agent: SdkAgent, server: RunningServer
+) -> None:
+    task = send(server, "painted", {"text": "echo paint"}, {"raw": PICTURE}, agent="painter")
+    assert "relay_reason" not in task.get("metadata", {})
+    assert agent.executor.texts.count("echo paint") == 1
+    held = send(server, "told", {"text": "echo 536-22-8764"}, {"raw": PICTURE}, agent="painter")
+    assert held["metadata"]["relay_reason"] == "HITL_HELD"
