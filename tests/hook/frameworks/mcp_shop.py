@@ -1,5 +1,6 @@
 """A shop behind a gate, a client of it, and a board on which people decide."""
 
+import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -133,10 +134,15 @@ class Raw(Shop):
 
     def __init__(self, folder: Path, *free: str, **named: Any) -> None:
         command = StdioServerParameters(command=sys.executable, args=["-S", str(RAW), str(folder)])
-        super().__init__(
-            hook=HumanInTheLoopHook({"*": True, **dict.fromkeys(free, False)}), behind=command, **named
-        )
+        rules = HumanInTheLoopHook({"*": True, **dict.fromkeys(free, False)})
+        super().__init__(**{"hook": rules, "behind": command, **named})
         self.folder = folder
+
+    def says(self, **tools: dict[str, Any]) -> None:
+        """What its server says about its tools from now on; it tells nobody."""
+        new = self.folder / "tools.new"
+        new.write_text(json.dumps(tools))
+        new.replace(self.folder / "tools.json")
 
     def runs(self, name: str) -> int:
         return (self.folder / "runs").read_text().split().count(name)

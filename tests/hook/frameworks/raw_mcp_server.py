@@ -3,12 +3,18 @@
 import json
 import os
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
-TOOLS = ["die", "echo", "huge", "leave", "odd", "refuse", "restock", "slow"]
+TOOLS = ["busy", "die", "echo", "huge", "leave", "odd", "refuse", "restock", "slow"]
+
+
+LATER: list[str] = []
+"""What came while it was busy."""
 
 
 def note(line: str) -> None:
@@ -21,6 +27,12 @@ def answer(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[s
     match name:
         case "die":
             os._exit(3)
+        case "busy":
+            LATER.append(sys.stdin.readline())
+            note("asked")
+            while not (FOLDER / "go").exists():
+                time.sleep(0.01)
+            text = "done"
         case "slow":
             return None
         case "odd":
@@ -48,15 +60,25 @@ def say(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def listed() -> list[dict[str, Any]]:
+    """Its tools, with what the file of this moment says of them."""
+    kept = FOLDER / "tools.json"
+    said = json.loads(kept.read_text()) if kept.exists() else {}
+    return [{"name": name, "inputSchema": SCHEMA, **said.get(name, {})} for name in TOOLS]
+
+
+def heard() -> Iterator[str]:
+    while line := LATER.pop() if LATER else sys.stdin.readline():
+        yield line
+
+
 def main() -> None:
     note("started")
-    listed = [{"name": name, "inputSchema": SCHEMA} for name in TOOLS]
     info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
     known: dict[str, Any] = {
         "initialize": {**info, "serverInfo": {"name": "raw", "version": "1"}},
-        "tools/list": {"tools": listed},
     }
-    for line in sys.stdin:
+    for line in heard():
         asked = json.loads(line)
         method, params = asked["method"], asked.get("params") or {}
         if method == "notifications/cancelled":
@@ -67,6 +89,8 @@ def main() -> None:
                 say({"id": asked["id"], **said})
             if params["name"] == "leave":
                 os._exit(0)
+        elif method == "tools/list":
+            say({"id": asked["id"], "result": {"tools": listed()}})
         elif method in known:
             say({"id": asked["id"], "result": known[method]})
         elif "id" in asked:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -38,7 +38,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks import mcp_wire as wire
 from assent.hook.frameworks.mcp_policy import TOOL
-from assent.hook.frameworks.mcp_upstream import Upstream
+from assent.hook.frameworks.mcp_upstream import ToolsChanged, Upstream
 from assent.hook.frameworks.threads import refused
 from assent.hook.gate import LEASE, ApprovalGate
 from assent.hook.grants import GrantBook
@@ -59,6 +59,7 @@ WAIT_FOR_S = 20.0
 LOOK_EVERY_S = 2.0
 KEPT_FOR = timedelta(days=7)
 CLIENTS_AT_MOST = 100
+JUDGED_AT_MOST = 5
 PREFIX = "mcp/"
 THREAD, CALL = "assent/thread", "assent/call"
 """In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
@@ -135,10 +136,12 @@ class ApprovalProxy:
     async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
         try:
             client = wire.client_name(ctx)
-            state = {TOOL: await self._upstream.tool(params.name), "client": client}
             call, key = self._named(client, params)
             async with self._caring(key, is_named=CALL in (params.meta or {})) as settle:
-                return await self._judged(ctx, params, call, key, state, settle)
+                for _ in range(JUDGED_AT_MOST):
+                    with suppress(ToolsChanged):
+                        return await self._judged(ctx, params, call, key, client, settle)
+            raise Unavailable("The tools behind the gate keep changing.")
         except AssentError as error:
             return wire.held(error)
 
@@ -148,14 +151,15 @@ class ApprovalProxy:
         params: CallToolRequestParams,
         call: ToolCall,
         key: str,
-        state: dict[str, Any],
+        client: str,
         settle: Callable[[str], None],
     ) -> Answer:
-        gate, tool = self._gate(state["client"]), state[TOOL]
+        tool, edition = await self._upstream.tool(call.name)
+        gate, state = self._gate(client), {TOOL: tool, "client": client}
         schemas = {} if tool is None else {call.name: tool.input_schema}
         stopped = await self._stop(gate, key, call, state, schemas)
         if stopped is None:
-            return await self._hand_on(ctx, params)
+            return await self._hand_on(ctx, params, edition)
         progress = wire.Progress(ctx, params)
         standing, told = await self._decision(ctx, params, gate, stopped, progress)
         if told is not None:
@@ -182,11 +186,10 @@ class ApprovalProxy:
             except CheckpointConflict:  # the same call, made elsewhere at the same time
                 continue
 
-    async def _hand_on(self, ctx: Ctx, params: CallToolRequestParams) -> CallToolResult:
+    async def _hand_on(self, ctx: Ctx, params: CallToolRequestParams, edition: int) -> CallToolResult:
+        told, meta = wire.Progress(ctx, params).of_tool, wire.meta_of(params)
         try:
-            return await self._upstream.call(
-                params.name, params.arguments or {}, wire.meta_of(params), wire.Progress(ctx, params).of_tool
-            )
+            return await self._upstream.call(params.name, params.arguments or {}, meta, told, edition=edition)
         except ValidationError as error:
             return wire.failed(error)
         except MCPError as error:

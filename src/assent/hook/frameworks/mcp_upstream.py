@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -40,6 +40,10 @@ _CHANGES = (ToolListChangedNotification, PromptListChangedNotification, Resource
 _ME = Implementation(name="assent-mcp-gate", title="Assent", version=__version__)
 
 
+class ToolsChanged(Exception):
+    """The server's tools are others by now than those that a call was judged by; the call was not made."""
+
+
 class Upstream:
     """One connection to the server behind the gate. Raises Unavailable while there is none.
 
@@ -54,6 +58,10 @@ class Upstream:
         self._running: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._tools: dict[str, Tool] = {}
+        self._edition = (
+            0  # another one for each connection, and whenever the server says that its tools changed
+        )
+        self._calls = 0  # how many are made right now
         self.on_change: Callable[[Any], Awaitable[None]] | None = None
         """Told when the server says that its tools, prompts or resources are others now."""
 
@@ -72,6 +80,7 @@ class Upstream:
             if self._client is None:
                 await self._disconnect()
                 self._client = await self._connect()
+                self._edition += 1
             return self._client
 
     async def read(self, work: Callable[[Client], Awaitable[T]]) -> T:
@@ -94,13 +103,30 @@ class Upstream:
             raise
 
     async def call(
-        self, name: str, arguments: dict[str, Any], meta: Any, on_progress: ProgressFnT | None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        meta: Any,
+        on_progress: ProgressFnT | None,
+        *,
+        edition: int | None = None,
     ) -> CallToolResult:
-        """Run a tool. What it answers is handed on as it is; whether it fits its schema, clients check."""
+        """Run a tool. What it answers is handed on as it is; whether it fits its schema, clients check.
+
+        Raises ToolsChanged if `edition` is not that of its tools any more.
+        """
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, _meta=meta))
-        return await self._send(
-            lambda client: client.session.send_request(request, CallToolResult, progress_callback=on_progress)
-        )
+
+        async def make(client: Client) -> CallToolResult:
+            if edition not in (None, self._edition):
+                raise ToolsChanged
+            return await client.session.send_request(request, CallToolResult, progress_callback=on_progress)
+
+        self._calls += 1
+        try:
+            return await self._send(make)
+        finally:
+            self._calls -= 1
 
     async def list_tools(self, cursor: str | None = None) -> ListToolsResult:
         """One page of its tools."""
@@ -109,41 +135,61 @@ class Upstream:
         self._tools.update({tool.name: tool for tool in page.tools})
         return page
 
-    async def tool(self, name: str) -> Tool | None:
-        """What the server says about this tool; None if it lists none of this name."""
-        if name not in self._tools:
-            await self.refresh()
-        return self._tools.get(name)
+    async def tool(self, name: str) -> tuple[Tool | None, int]:
+        """What the server says about this tool now, None if it lists none of this name; and the edition.
+
+        It is asked each time: not every server says when its tools change, and a tool that was read-only
+        yesterday is not trusted for it today.
+        """
+        edition = await self.refresh()
+        return self._tools.get(name), edition
 
     @property
     def tools(self) -> dict[str, Tool]:
         """The tools as they were listed last."""
         return self._tools
 
-    async def refresh(self) -> None:
+    async def refresh(self) -> int:
         """List all tools anew, over a new connection if the old one is dead: then a call can be made."""
         try:
-            await self._list_all()
+            return await self._list_all()
         except (MCPError, TimeoutError):
-            self._drop(self._client)
+            if not self._calls:  # for those it would be the end
+                self._drop(self._client)
             try:
-                await self._list_all()
+                return await self._list_all()
             except (MCPError, TimeoutError, ValidationError) as error:
                 raise Unavailable(f"The server behind the gate does not list its tools: {error}.") from error
         except ValidationError as error:
             raise Unavailable(f"The server behind the gate lists its tools oddly: {error}.") from error
 
-    async def _list_all(self) -> None:
+    async def _list_all(self) -> int:
+        await self.client()
+        edition = self._edition
+        self._tools = await self._patiently(self._all_pages())
+        return edition
+
+    async def _all_pages(self) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
         cursor: str | None = None
-        async with asyncio.timeout(LIST_WITHIN_S):
-            for _ in range(PAGES_AT_MOST):
-                page = await self.list_tools(cursor)
-                found.update({tool.name: tool for tool in page.tools})
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-        self._tools = found
+        for _ in range(PAGES_AT_MOST):
+            page = await self.list_tools(cursor)
+            found.update({tool.name: tool for tool in page.tools})
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    async def _patiently(self, work: Coroutine[Any, Any, T]) -> T:
+        """A server that is busy with a call may answer nothing else: then it has as long as that takes."""
+        asked = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait({asked}, timeout=LIST_WITHIN_S))[0]:
+                if not self._calls:
+                    raise TimeoutError(f"no answer within {LIST_WITHIN_S:g} seconds")
+            return asked.result()
+        finally:
+            asked.cancel()
 
     async def _connect(self) -> Client:
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
@@ -197,7 +243,7 @@ class Upstream:
         if not isinstance(message, _CHANGES):
             return
         if isinstance(message, ToolListChangedNotification):
-            self._tools = {}
+            self._edition += 1
         if self.on_change is not None:
             await self.on_change(message)
 
