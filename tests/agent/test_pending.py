@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from assent.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
+from assent.agent.pending import KeptButton, Pressable
 from assent.errors import NotKept, SettingsError, StillWaiting
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
@@ -48,6 +49,32 @@ def test_a_case_is_found_again_with_all_it_takes_to_follow_it(path: Path) -> Non
     first.mark_told(CASE)
     first.close()
     assert PendingCases(path).all() == [replace(PENDING, told=True)]
+
+
+def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) -> None:
+    first = PendingCases(path)
+    first.add(PENDING)
+    first.close()
+    with sqlite3.connect(path) as earlier:
+        earlier.execute("ALTER TABLE button DROP COLUMN sealed")
+        earlier.execute("INSERT INTO button SELECT 'ref-1', id, 'approve' FROM pending")
+    found = PendingCases(path).button("ref-1")
+    assert found == KeptButton(pending=PENDING, action="approve")
+    assert found.is_for("telegram", "7")
+
+
+def test_who_may_press_a_button_is_kept_sealed(path: Path) -> None:
+    cases = PendingCases(path)
+    cases.add(PENDING)
+    pressable = Pressable(channel="whatsapp", answerers=("41791234567",))
+    cases.add_buttons(CASE, {"ref-1": "approve"}, pressable)
+    found = cases.button("ref-1")
+    assert found == KeptButton(pending=PENDING, action="approve", pressable=pressable)
+    assert found.is_for("whatsapp", "41791234567")
+    assert not found.is_for("telegram", "41791234567")
+    assert not found.is_for("whatsapp", "41790000000")
+    cases.close()
+    assert b"41791234567" not in b"".join(one.read_bytes() for one in path.parent.iterdir())
 
 
 def test_an_ended_case_is_forgotten_and_others_are_not(path: Path) -> None:

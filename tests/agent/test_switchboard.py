@@ -165,6 +165,53 @@ def test_a_stranger_cannot_answer_and_is_told_so(scene: Scene) -> None:
     assert scene.messenger.answers[0][1].startswith("You are not among those")
 
 
+@pytest.mark.parametrize(
+    ("user_id", "told"),
+    [
+        ("8", "You are not among those who may answer this here."),  # may answer the other agent's questions
+        ("7", "This answer cannot be given here. Open the link to answer."),
+    ],
+)
+def test_a_press_that_another_agent_hears_counts_only_for_those_who_were_asked(
+    server: RunningServer, scene: Scene, tmp_path: Path, user_id: str, told: str
+) -> None:
+    other = Scene(server, tmp_path / "agent.db", answerers=["8"])
+
+    async def play() -> None:
+        task = await scene.ask()
+        presser = Presser(platform="telegram", user_id=user_id)
+        await other.board.pressed(scene.messenger.press(0, "confirm", presser=presser))
+        await other.board.aclose()
+        await other.agent.aclose()
+        assert not task.done()
+        await scene.board.pressed(scene.messenger.press(0, "cancel"))
+        outcome = await asyncio.wait_for(task, 10)
+        assert isinstance(outcome, Decided)
+        assert outcome.action == "cancel"
+
+    scene.play(play)
+    assert other.messenger.answers == [("press-1", told)]
+
+
+def test_a_button_counts_only_in_the_messenger_in_which_it_was_put(
+    server: RunningServer, scene: Scene, tmp_path: Path
+) -> None:
+    other = Scene(server, tmp_path / "agent.db", answerers=["7"])
+    other.messenger.name = "discord"
+
+    async def play() -> None:
+        task = await scene.ask()
+        await other.board.pressed(scene.messenger.press(0, "confirm"))
+        await other.board.aclose()
+        await other.agent.aclose()
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    scene.play(play)
+    assert other.messenger.answers[0][1].startswith("You are not among those")
+
+
 def test_without_anyone_who_may_answer_there_are_no_buttons(server: RunningServer, tmp_path: Path) -> None:
     closed = Scene(server, tmp_path / "agent.db", answerers=())
 

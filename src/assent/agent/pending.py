@@ -42,7 +42,8 @@ CREATE TABLE IF NOT EXISTS pending (
 CREATE TABLE IF NOT EXISTS button (
     reference TEXT PRIMARY KEY,
     id TEXT NOT NULL REFERENCES pending (id) ON DELETE CASCADE,
-    action TEXT NOT NULL
+    action TEXT NOT NULL,
+    sealed BLOB
 ) STRICT;
 CREATE INDEX IF NOT EXISTS button_of_case ON button (id);
 CREATE TABLE IF NOT EXISTS ticket (
@@ -61,6 +62,26 @@ class PendingCase(Struct, frozen=True, kw_only=True):
     credentials: dict[str, str] = {}
     reference: str | None = None
     told: bool = False
+
+
+class Pressable(Struct, frozen=True, kw_only=True):
+    """In which messenger a button was put, and who may press it."""
+
+    channel: str
+    answerers: tuple[str, ...]
+
+
+class KeptButton(Struct, frozen=True, kw_only=True):
+    """What a reference stands for; `pressable` is None for a button of a time when it was not kept."""
+
+    pending: PendingCase
+    action: str
+    pressable: Pressable | None = None
+
+    def is_for(self, channel: str, user_id: str) -> bool:
+        """Whether this person may press it there, as far as it was kept when it was sent."""
+        kept = self.pressable
+        return kept is None or (kept.channel == channel and user_id in kept.answerers)
 
 
 class PendingCases:
@@ -116,23 +137,33 @@ class PendingCases:
 
     # The copies of a question that are out in messengers
 
-    def add_buttons(self, case: FollowedCase, actions: Mapping[str, str]) -> None:
-        """Keep which case and action each reference stands for; raises for a case that is not pending."""
+    def add_buttons(self, case: FollowedCase, actions: Mapping[str, str], pressable: Pressable) -> None:
+        """Keep what each reference stands for, and for whom; raises for a case that is not pending."""
         row_id = _row_id(case)
+        sealed = self._seal(row_id, msgspec.msgpack.encode(pressable))
         with self._writing() as connection:
             connection.executemany(
-                "INSERT INTO button (reference, id, action) VALUES (?, ?, ?)",
-                [(reference, row_id, action) for reference, action in actions.items()],
+                "INSERT INTO button (reference, id, action, sealed) VALUES (?, ?, ?, ?)",
+                [(reference, row_id, action, sealed) for reference, action in actions.items()],
             )
 
-    def button(self, reference: str) -> tuple[PendingCase, str] | None:
-        """The case and the action that a button stands for, while the case is pending."""
+    def button(self, reference: str) -> KeptButton | None:
+        """What a button stands for, while its case is pending."""
         with self._lock:
             row = self._connection.execute(
-                "SELECT id, told, sealed, action FROM button JOIN pending USING (id) WHERE reference = ?",
+                "SELECT id, told, pending.sealed, action, button.sealed"
+                " FROM button JOIN pending USING (id) WHERE reference = ?",
                 (reference,),
             ).fetchone()
-        return (self._opened(row[0], bool(row[1]), row[2]), row[3]) if row else None
+        if row is None:
+            return None
+        row_id, told, sealed, action, rights = row
+        kept = None if rights is None else self._unsealed(row_id, rights)
+        return KeptButton(
+            pending=self._opened(row_id, bool(told), sealed),
+            action=action,
+            pressable=None if kept is None else msgspec.msgpack.decode(kept, type=Pressable),
+        )
 
     def add_ticket(self, case: FollowedCase, ticket: Ticket) -> None:
         """Keep where a card was put."""
@@ -225,9 +256,17 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.executescript(_SCHEMA)
+        _widen(connection)
     except (OSError, sqlite3.Error) as error:
         raise SettingsError(f"Pending cases cannot be kept in {path}: {error}.") from error
     return connection
+
+
+def _widen(connection: sqlite3.Connection) -> None:
+    """Give a file of an earlier time the column that came later; of two who do it at once, one has."""
+    if not any(column[1] == "sealed" for column in connection.execute("PRAGMA table_info (button)")):
+        with suppress(sqlite3.OperationalError), connection:
+            connection.execute("ALTER TABLE button ADD COLUMN sealed BLOB")
 
 
 def _keep_log(connection: sqlite3.Connection) -> None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from assent.agent.drive import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
 from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
-from assent.agent.pending import PendingCase, PendingCases
+from assent.agent.pending import PendingCase, PendingCases, Pressable
 from assent.agent.reading import FollowedCase
 from assent.errors import AssentError, NotKept
 from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press
@@ -174,14 +174,18 @@ class Switchboard:
         return reply
 
     async def _taken(self, press: Press) -> str:
-        if press.presser.user_id not in self._answerers:
-            return STRANGER
+        """Who may answer is named here, and was when the button was sent: the file may have others' cases."""
+        who = press.presser.user_id
         found = await asyncio.to_thread(self._cases.button, press.reference)
+        if who not in self._answerers:
+            is_for_them = found is not None and found.pressable and found.is_for(self._channel.name, who)
+            return REPLIES[403] if is_for_them else STRANGER
         if found is None:
             return GONE
-        pending, action = found
-        reply = await self._submitted(pending, action, press)
-        self.nudge(pending.case.case_id)
+        if not found.is_for(self._channel.name, who):
+            return STRANGER
+        reply = await self._submitted(found.pending, found.action, press)
+        self.nudge(found.pending.case.case_id)
         return reply
 
     async def _submitted(self, pending: PendingCase, action: str, press: Press) -> str:
@@ -214,7 +218,8 @@ class Switchboard:
 
     async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
         references = {_reference(): action for action in self._pressable(case)}
-        await asyncio.to_thread(self._cases.add_buttons, case, references)
+        pressable = Pressable(channel=self._channel.name, answerers=tuple(self._answerers))
+        await asyncio.to_thread(self._cases.add_buttons, case, references, pressable)
         card = card_of(case, references, is_reminder=is_reminder, round=round)
         ticket = await self._channel.send(card)
         try:
