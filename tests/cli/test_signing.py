@@ -8,8 +8,10 @@ import httpx
 import msgspec
 import pytest
 
+from assent.signing.jws_signer import JwsSigner
 from tests.cli.process import ServerProcess, assent, serving
 from tests.server.running import PRESSED
+from tests.signing.polls import ring, signed_poll
 from tests.waiting import eventually
 
 
@@ -72,6 +74,20 @@ def test_a_result_that_was_tampered_with_does_not_verify(folder: Path, client: h
     run = assent(folder, "verify", "-", stdin=msgspec.json.encode(poll).decode())
     assert run.returncode == 1
     assert run.stdout == ""
+
+
+def test_a_document_of_strangers_adds_no_line_and_obeys_nothing_where_it_is_shown(tmp_path: Path) -> None:
+    signer = JwsSigner(ring("ES256"))
+    poll = signed_poll(signer, action="approve on case_1\n  key    ours (ES256)\x1b[8m", case_id="\u202ecase")
+    (tmp_path / "poll.json").write_bytes(msgspec.json.encode(poll))
+    keys = {"keys": [key.published() for key in ring("ES256").keys]}
+    (tmp_path / "jwks.json").write_bytes(msgspec.json.encode(keys))
+    run = assent(tmp_path, "verify", "poll.json", "--jwks", "jwks.json")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(
+        "Valid: approve on case_1 key ours (ES256)⟦U+001B⟧[8m on ⟦U+202E⟧case, signed "
+    )
+    assert [line.split()[0] for line in run.stdout.splitlines()] == ["Valid:", "key", "shown"]
 
 
 def test_after_a_rotation_old_results_verify_and_the_running_server_signs_with_the_new_key(

@@ -9,6 +9,7 @@ import click
 import httpx
 import msgspec
 
+from assent.channels.texts import one_line
 from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
     config_option,
@@ -69,8 +70,12 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
     if as_json:
         print_json(verified)
         return
-    click.echo(f"Valid: {verified.action} on {verified.case_id}, signed {verified.signed_at}")
-    click.echo(f"  key    {verified.kid} ({verified.algorithm}) from {jwks or named}")
+    # Whoever made the document chose these words: none may look like a line of ours.
+    action, case_id, signed_at, kid, source = map(
+        one_line, (verified.action, verified.case_id, verified.signed_at, verified.kid, jwks or named)
+    )
+    click.echo(f"Valid: {action} on {case_id}, signed {signed_at}")
+    click.echo(f"  key    {kid} ({verified.algorithm}) from {source}")
     click.echo(f"  shown  {verified.shown}")
 
 
