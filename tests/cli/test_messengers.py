@@ -10,7 +10,7 @@ from tests.channels.discord.discord_api import TOKEN as DISCORD_TOKEN
 from tests.channels.loopback import Loopback, loopback
 from tests.channels.telegram.bot_api import CHAT, TOKEN, BotApi
 from tests.cli.asking import Asking, Desk
-from tests.cli.test_terminal import terminal
+from tests.cli.pseudo_terminal import terminal
 from tests.waiting import eventually
 
 QUESTION = ("ask", "approval", "Deploy 4.2?", "--timeout", "1h")

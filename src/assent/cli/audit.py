@@ -16,7 +16,8 @@ from assent.cli.audit_calls import at, where_options
 from assent.cli.command_group import CommandGroup
 from assent.cli.options import json_option, print_table
 from assent.cli.relay_calls import RelayCalls, quoted
-from assent.cli.results import escaped, print_bytes, print_result
+from assent.cli.results import print_bytes, print_result
+from assent.cli.screen import escaped
 from assent.desk import clock
 from assent.errors import AssentError, CaseNotFound, ValidationFailed
 from assent.protocol.duration import parse_duration

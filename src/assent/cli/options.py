@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from assent.channels.texts import one_line
+from assent.cli.screen import aligned, columns_of, escaped, stacked, width_of
 from assent.errors import SettingsError
 from assent.ports.store import Store
 from assent.settings import Loaded, load
@@ -63,19 +66,21 @@ def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool =
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Rows under a header, aligned; a sentence when there are none."""
+    """Rows under a header, or one below the other where a terminal is too narrow; a sentence for none."""
     if not rows:
         click.echo(empty, err=True)
         return
     texts = [[_cell(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
-    for line in ([name.upper() for name in header], *texts):
-        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    lines = aligned(header, texts)
+    columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
+    if columns is not None and max(map(width_of, lines)) > columns:
+        lines = stacked(header, texts, columns)
+    for line in lines:
+        click.echo(line)
 
 
 def _cell(value: object) -> str:
@@ -83,4 +88,4 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, datetime):
         return value.astimezone().strftime("%Y-%m-%d %H:%M")
-    return str(value)
+    return one_line(str(value))

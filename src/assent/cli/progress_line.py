@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import TextIO
 
 from assent.agent import Notice
 from assent.channels.texts import cut, one_line
+from assent.cli.screen import columns_of
 from assent.protocol.poll import Progress
 
 ERASE = "\r\x1b[K"
@@ -123,14 +123,6 @@ class ProgressLine:
 def is_live(out: TextIO) -> bool:
     """Whether a line there can be drawn over."""
     return out.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
-
-
-def columns_of(out: TextIO) -> int:
-    """How wide this very terminal is, wherever standard output goes and whatever COLUMNS once was."""
-    try:
-        return os.get_terminal_size(out.fileno()).columns or 80
-    except (OSError, ValueError):
-        return shutil.get_terminal_size().columns
 
 
 def doing_words(notice: Notice) -> tuple[str, ...]:

@@ -1,19 +1,17 @@
 """What a command that waits for a person prints, and the exit codes that scripts branch on."""
 
-import re
 import sys
 from typing import Any
 
 import msgspec
 
 from assent.agent import Cancelled, Decided, Expired, FollowedCase, Notice, Outcome
+from assent.cli.screen import escaped
 from assent.errors import AssentError
 
 DECIDED, FAILED, AGAINST, EXPIRED, CANCELLED = 0, 1, 10, 11, 12
 INTERRUPTED, TERMINATED = 130, 143
 _STANDING = {"opened": "opened", "in_progress": "in_progress"}
-# Characters that a terminal could obey, or that hide text: inside JSON strings they are written as escapes.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 
 def outcome_view(outcome: Outcome) -> dict[str, Any]:
@@ -67,11 +65,6 @@ def print_result(view: dict[str, Any] | list[dict[str, Any]]) -> None:
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
     print_bytes(escaped(encoded.decode()).encode() + b"\n")
-
-
-def escaped(text: str) -> str:
-    """JSON without what a terminal could obey; it means the same."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_bytes(content: bytes) -> None:
