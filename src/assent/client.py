@@ -114,6 +114,10 @@ class AssentClient:
         params = {"limit": str(limit), **({"before": before} if before else {})}
         return self._call("GET", "/v1/grants", params=params)
 
+    def grant(self, grant_id: str) -> dict[str, Any]:
+        """One grant: what is left of it, and whether calls that it covered may still run."""
+        return self._call("GET", f"/v1/grants/{quote(grant_id, safe='')}")
+
     def revoke_grant(self, grant_id: str) -> dict[str, Any]:
         """End a grant; again changes nothing."""
         return self._call("POST", f"/v1/grants/{quote(grant_id, safe='')}/revoke")

@@ -57,8 +57,11 @@ class Grant:
 
     def holds_again(self, used_at: datetime, now: datetime) -> bool:
         """Whether a use that was counted then still holds when it is asked for once more."""
-        ended = self.revoked_at is not None or now >= self.expires_at or self.patterns is None
-        return not ended and now < used_at + RETRY_WITHIN
+        return self.holds(now) and now < used_at + RETRY_WITHIN
+
+    def holds(self, now: datetime) -> bool:
+        """Whether calls whose use was counted may still run: it has not ended, though it may be used up."""
+        return self.revoked_at is None and now < self.expires_at and self.patterns is not None
 
     def covers(self, tool: str, arguments: Mapping[str, Any], *, agent: str | None, now: datetime) -> bool:
         """Whether this very call is allowed: same tool, same agent, every argument named and fitting."""

@@ -90,7 +90,7 @@ def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) ->
     async def end(store: Store) -> GrantView:
         grants = Grants(store=store, clock=clock.now, keep_for=settings.limits.keep_for)
         ended = await grants.revoke_as(grant_id, OPERATOR)
-        return grant_view(ended, state=ended.state(clock.now()))
+        return grant_view(ended, now=clock.now())
 
     ended = with_store(settings.db, end)
     if as_json:
@@ -103,7 +103,7 @@ async def _listed(store: Store, owner: str | None, *, live: bool, limit: int) ->
     before: str | None = None
     now = clock.now()
     while len(found) < limit and (page := await store.grants(owner, before=before, limit=200)):
-        views = (grant_view(one, state=one.state(now)) for one in page)
+        views = (grant_view(one, now=now) for one in page)
         found += [view for view in views if not live or view.state == "live"]
         before = page[-1].id
     return found[:limit]
@@ -113,7 +113,7 @@ async def _shown(store: Store, grant_id: str) -> GrantView:
     found = await store.grant(grant_id)
     if found is None:
         raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
-    return grant_view(found, state=found.state(clock.now()))
+    return grant_view(found, now=clock.now())
 
 
 def _lines(grant: GrantView) -> list[tuple[str, Any]]:

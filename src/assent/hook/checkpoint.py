@@ -10,6 +10,8 @@ from assent.hook.interruption import InterruptionMetadata
 from assent.hook.values import made, replace
 
 Message = dict[str, Any]
+Granted = Mapping[str, Mapping[str, Any]]
+"""Call -> the `grant` that covers it, and the `call` as a person is asked about it if that ends."""
 Stage = Literal["ready", "paused", "running"]
 """ready: the thread takes a message. paused: it waits for a person. running: someone works on it."""
 
@@ -33,6 +35,8 @@ class Checkpoint:
     """What the calls of this turn have answered so far."""
     tools: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The tools that an edit may lead to, where the one who answers does not know them: name -> schema."""
+    granted: Granted = field(default_factory=dict)
+    """Calls of this turn that grants cover and that wait with others."""
     changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Calls that a person changed and that agents inside have stopped: call -> as it goes on."""
     queued: tuple[str, ...] = ()
@@ -109,5 +113,5 @@ _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
 _COLUMNS = frozenset({"thread_id", "rev", "stage", _READ})
 """Kept beside the text, or not at all."""
 _SEQUENCES = frozenset({"messages", "started", "queued"})
-_MAPPINGS = frozenset({"verdicts", "results", "tools", "changed", "resumed"})
+_MAPPINGS = frozenset({"verdicts", "results", "tools", "granted", "changed", "resumed"})
 _EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

@@ -22,6 +22,7 @@ from assent.hook.effects import (
     Join,
     Load,
     Look,
+    LookAtGrants,
     Put,
     Release,
     Run,
@@ -30,7 +31,7 @@ from assent.hook.effects import (
     Withdraw,
 )
 from assent.hook.events import AgentResult, Event, Job, Outcome, TextDelta
-from assent.hook.grants import GrantBook, covered
+from assent.hook.grants import GrantBook, covered, holding
 from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
@@ -253,6 +254,8 @@ class SyncDriver(Driver):
             return None
         if isinstance(effect, UseGrants):
             return covered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
+        if isinstance(effect, LookAtGrants):
+            return holding(self._grants, effect.granted)
         raise TypeError(f"The loop asked for {effect!r}.")
 
     def _begin(self, jobs: Sequence[Job]) -> None:

@@ -9,9 +9,21 @@ from typing import Any
 from assent.hook.calling import acall_tool, apieces
 from assent.hook.checkpoint import Message
 from assent.hook.drive import TOGETHER_S, Driver, Ended, answer_of, outcome_of, result_of, unheard, whole
-from assent.hook.effects import Ask, AskModel, Effect, Emit, Join, Look, Run, Steps, UseGrants, Withdraw
+from assent.hook.effects import (
+    Ask,
+    AskModel,
+    Effect,
+    Emit,
+    Join,
+    Look,
+    LookAtGrants,
+    Run,
+    Steps,
+    UseGrants,
+    Withdraw,
+)
 from assent.hook.events import Event, Job, Outcome, TextDelta
-from assent.hook.grants import acovered
+from assent.hook.grants import acovered, aholding
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, too_slow
 
@@ -100,6 +112,8 @@ class AsyncDriver(Driver):
             return None
         if isinstance(effect, UseGrants):
             return await acovered(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
+        if isinstance(effect, LookAtGrants):
+            return await aholding(self._grants, effect.granted)
         if self._saver.blocking:
             # What is cancelled meanwhile has been kept or not: only then is it known what to give back.
             return await self._workers.run(partial(self._keep, effect), to_the_end=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assent.hook.calls import ToolCall
-from assent.hook.checkpoint import Checkpoint, Message
+from assent.hook.checkpoint import Checkpoint, Granted, Message
 from assent.hook.events import Event, Job, Outcome
 from assent.hook.interruption import InterruptionMetadata
 
@@ -80,6 +80,13 @@ class UseGrants:
 
 
 @dataclass(slots=True)
+class LookAtGrants:
+    """Answered with those of the calls whose grant still holds, now that they are to run."""
+
+    granted: Granted
+
+
+@dataclass(slots=True)
 class Ask:
     """Open the case for an interruption; answered with the case, or None where nobody could be asked."""
 
@@ -108,7 +115,10 @@ class Emit:
     events: Iterable[Event]
 
 
-Effect = Load | Put | Claim | AskModel | Run | Join | Release | UseGrants | Ask | Look | Withdraw | Emit
+Effect = (
+    Load | Put | Claim | AskModel | Run | Join | Release
+    | UseGrants | LookAtGrants | Ask | Look | Withdraw | Emit
+)  # fmt: skip
 Steps = Generator[Effect, Any, Outcome]
 Part = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""

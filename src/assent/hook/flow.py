@@ -13,7 +13,7 @@ from typing import Any
 from assent.errors import CheckpointConflict, ModelMisbehaved, NothingToResume, ThreadBusy, ThreadPaused
 from assent.hook.answers import Feedback, accept, answers_in, by_default
 from assent.hook.calls import ToolCall
-from assent.hook.checkpoint import Checkpoint
+from assent.hook.checkpoint import Checkpoint, Granted
 from assent.hook.effects import (
     Ask,
     AskModel,
@@ -23,6 +23,7 @@ from assent.hook.effects import (
     Join,
     Load,
     Look,
+    LookAtGrants,
     Part,
     Put,
     Release,
@@ -57,7 +58,7 @@ from assent.hook.standing import (
     unqueued,
 )
 from assent.hook.tools import Tool, unusable
-from assent.hook.turn import freeze, gate_edits, gates_of
+from assent.hook.turn import ask_of_lapsed, freeze, freeze_grants, gate_edits, gates_of
 from assent.hook.values import replace
 
 NONE: Passed = MappingProxyType({})
@@ -176,9 +177,9 @@ class Flow:
         usable = [call for call in calls if call.id not in refused]
         state, turn = {"messages": checkpoint.messages}, turn_of(checkpoint)
         gates = gates_of(self.hooks, usable, state)
+        covered: Mapping[str, str] = {}
         if self.spends and (asked := candidates(usable, gates)):
             covered = yield UseGrants(asked, checkpoint.thread_id, turn)
-            gates = {call_id: gate for call_id, gate in gates.items() if call_id not in covered}
         interruption = freeze(
             gates,
             usable,
@@ -187,9 +188,11 @@ class Flow:
             state=state,
             schemas=self.schemas,
             now=self.clock(),
+            covered=covered,
         )
         if interruption is not None:
-            return (yield from self._paused(checkpoint, interruption, results=refused))
+            granted = freeze_grants(gates, usable, covered, self.schemas) if covered else {}
+            return (yield from self._paused(checkpoint, interruption, results=refused, granted=granted))
         checkpoint = checkpoint.next(
             stage="running", interruption=None, started=[call.id for call in calls], results=refused
         )
@@ -240,7 +243,7 @@ class Flow:
         inside = [thread_inside(checkpoint, call) for call in ran if call.name in self.agents]
         checkpoint = answered(checkpoint, len(after)).next(
             stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
-            changed={}, case=None,
+            granted={}, changed={}, case=None,
         )  # fmt: skip
         yield Put(checkpoint, leased=True, soon=not inside)
         for thread_id in inside:
@@ -266,10 +269,16 @@ class Flow:
             return (yield from self._asked_now(checkpoint, passed))
         now = self.clock()
         again, verdicts = gate_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
+        granted: Granted = checkpoint.granted
+        if granted and len(verdicts) == len(again.tool_feedbacks):
+            again, granted = ask_of_lapsed(again, granted, (yield LookAtGrants(granted)), now=now)
         if len(verdicts) < len(again.tool_feedbacks):
             outdated = checkpoint.case if again is not interruption else None
             checkpoint = checkpoint.next(
-                interruption=again, verdicts=verdicts, case=None if outdated else checkpoint.case
+                interruption=again,
+                verdicts=verdicts,
+                granted=granted,
+                case=None if outdated else checkpoint.case,
             )
             yield Put(checkpoint)
             if outdated is not None and feedback is not None:
@@ -323,7 +332,7 @@ class Flow:
     def _paused(
         self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any
     ) -> Generator[Effect, Any, InterruptionMetadata]:
-        changes = {"started": (), "case": None, **changes}
+        changes = {"started": (), "case": None, "granted": {}, **changes}
         checkpoint = checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes)
         yield Put(checkpoint)
         return (yield from self._asked(checkpoint)) if self.asks else interruption

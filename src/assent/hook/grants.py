@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from assent.cases.grant import Grant, covering
 from assent.errors import CaseNotFound, Unavailable
 from assent.hook.calls import ToolCall
+from assent.hook.checkpoint import Granted
 from assent.hook.policy import Gate
 from assent.hook.texts import canonical
 
@@ -29,7 +30,11 @@ _PROCESS = os.urandom(16).hex()
 
 
 class GrantBook(Protocol):
-    """Keeps what people allowed in advance; `use` may be async."""
+    """Keeps what people allowed in advance; `use` may be async.
+
+    A covered call may have to wait for others of its turn. Then the book is asked `holds(grant_id)` before it
+    runs: True if the grant has neither been revoked nor ended. Without that method a person is asked.
+    """
 
     def use(
         self, call: ToolCall, *, key: str, agent: str, thread_id: str
@@ -93,6 +98,58 @@ async def acovered(
         else:
             found |= _covered(call, used)
     return found
+
+
+def holding(book: GrantBook | None, granted: Granted) -> set[str]:
+    """The calls whose grant still holds, now that they are to run; a person is asked about the others.
+
+    What allowed a call may have ended while it waited with others of its turn. Never raises.
+    """
+    found = set()
+    for call_id, kept in granted.items():
+        try:
+            holds = _holds(book, kept["grant"])
+            if inspect.isawaitable(holds):
+                if inspect.iscoroutine(holds):
+                    holds.close()
+                raise TypeError("These grants can be asked on an event loop only.")
+        except Exception as error:
+            _report_lapsed(kept, error)
+        else:
+            found |= {call_id} if holds is True else set()
+    return found
+
+
+async def aholding(book: GrantBook | None, granted: Granted) -> set[str]:
+    """As `holding`, on an event loop."""
+    import asyncio
+
+    found = set()
+    for call_id, kept in granted.items():
+        try:
+            look = partial(_holds, book, kept["grant"])
+            holds = await asyncio.to_thread(look) if getattr(book, "blocking", False) else look()
+            holds = await holds if inspect.isawaitable(holds) else holds
+        except Exception as error:
+            _report_lapsed(kept, error)
+        else:
+            found |= {call_id} if holds is True else set()
+    return found
+
+
+def _holds(book: GrantBook | None, grant_id: str) -> Any:
+    """What the book says; one that cannot be asked has no grant that holds."""
+    look = getattr(book, "holds", None)
+    return False if look is None else look(grant_id)
+
+
+def _report_lapsed(kept: Mapping[str, Any], error: Exception) -> None:
+    logger.warning(
+        "Whether %s still holds is not known; a person is asked about %s.",
+        kept["grant"],
+        kept["call"]["name"],
+        exc_info=error,
+    )
 
 
 def _covered(call: ToolCall, used: object) -> dict[str, str]:
@@ -171,6 +228,12 @@ class MemoryGrants:
         logger.info("Grant %s covered call %s of %s in thread %s.", grant.id, call.id, call.name, thread_id)
         return grant.id
 
+    def holds(self, grant_id: str) -> bool:
+        """Whether a call that it covered, and that had to wait, may still run."""
+        with self._lock:
+            grant = self._grants.get(grant_id)
+            return grant is not None and grant.holds(self._clock())
+
     def list(self) -> Sequence[Grant]:
         """All grants, newest first; those that are over too."""
         return [*reversed(self._grants.values())]
@@ -201,6 +264,10 @@ class ServerGrants:
             call.name, call.arguments, key=key, call_id=call.id, agent=agent, thread_id=thread_id
         )
         return None if answer is None else str(answer["id"])
+
+    def holds(self, grant_id: str) -> bool:
+        """Whether a call that it covered, and that had to wait, may still run."""
+        return self._client.grant(grant_id).get("holds") is True
 
     def list(self) -> Sequence[dict[str, Any]]:
         """The newest grants, those that are over too."""
@@ -240,6 +307,11 @@ class EmbeddedGrants:
         )
         grant = await (await self._grants()).use(asked, self._principal())
         return None if grant is None else grant.id
+
+    async def holds(self, grant_id: str) -> bool:
+        """Whether a call that it covered, and that had to wait, may still run."""
+        grants = await self._grants()
+        return (await grants.owned(grant_id, self._principal())).holds(grants.now())
 
     async def list(self, *, before: str | None = None, limit: int = 50) -> Sequence[Grant]:
         """Grants, newest first; those that are over too."""

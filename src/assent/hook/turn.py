@@ -1,10 +1,11 @@
 """One turn of calls, judged: which wait for a person, and which wait with them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from assent.hook.calls import ToolCall
+from assent.hook.checkpoint import Granted
 from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.outcomes import as_decided
@@ -29,8 +30,14 @@ def freeze(
     state: State,
     schemas: Schemas,
     now: datetime,
+    covered: Collection[str] = (),
 ) -> InterruptionMetadata | None:
-    """The judgement of a turn as it will stand, whatever changes later; None if nobody needs to see any."""
+    """The judgement of a turn as it will stand, whatever changes later; None if nobody needs to see any.
+
+    Nobody needs to see the calls that a grant has `covered`.
+    """
+    if covered:
+        gates = {call_id: gate for call_id, gate in gates.items() if call_id not in covered}
     if not gates:
         return None
     waits = [gate.config.patience for gate in gates.values()]
@@ -46,6 +53,41 @@ def freeze(
         expires_at=None if shortest is None else now + shortest,
         default="hold" if holds else "reject",
     )
+
+
+def freeze_grants(
+    gates: Mapping[str, Gate], calls: Sequence[ToolCall], covered: Mapping[str, str], schemas: Schemas
+) -> dict[str, dict[str, Any]]:
+    """The calls that grants cover, as a person is asked about them if their grant ends while they wait."""
+    return {
+        call.id: {"grant": covered[call.id], "call": _waiting(call, gates[call.id], schemas).to_dict()}
+        for call in calls
+        if call.id in covered
+    }
+
+
+def ask_of_lapsed(
+    interruption: InterruptionMetadata, granted: Granted, holding: Collection[str], *, now: datetime
+) -> tuple[InterruptionMetadata, Granted]:
+    """Calls whose grant no longer holds wait for a person after all, in a new interruption; the rest stays.
+
+    Returns what is still granted beside it. People have as long as they had for the first one.
+    """
+    lapsed = {call_id: kept["call"] for call_id, kept in granted.items() if call_id not in holding}
+    if not lapsed:
+        return interruption, granted
+    began, ends = interruption.created_at, interruption.expires_at
+    anew = interrupt(
+        thread_id=interruption.thread_id,
+        turn=interruption.turn,
+        feedbacks=[*interruption.tool_feedbacks, *map(ToolFeedback.from_dict, lapsed.values())],
+        automatic=[call for call in interruption.tools_automatically_approved if call.id not in lapsed],
+        now=now,
+        state=interruption.state,
+        expires_at=None if ends is None else now + (ends - began),
+        default=interruption.default,
+    )
+    return anew, {call_id: kept for call_id, kept in granted.items() if call_id not in lapsed}
 
 
 def gate_edits(

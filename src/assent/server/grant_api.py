@@ -1,6 +1,7 @@
 """The grants API: what people allowed in advance, for the owner of their cases: list, show, use, revoke."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -47,6 +48,10 @@ class GrantView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     uses: int
     uses_left: int
+    holds: Annotated[
+        bool,
+        Meta(description="Whether a call that it covered, and that waited with others, may still run."),
+    ]
     granted_at: Moment
     expires_at: Moment
     granted_by: Annotated[
@@ -116,20 +121,21 @@ class GrantApi:
         return self._view(await self._grants.revoke(grant_id, principal))
 
     def _view(self, grant: Grant) -> GrantView:
-        return grant_view(grant, state=grant.state(self._grants.now()))
+        return grant_view(grant, now=self._grants.now())
 
 
-def grant_view(grant: Grant, *, state: GrantState) -> GrantView:
+def grant_view(grant: Grant, *, now: datetime) -> GrantView:
     """A grant as the API shows it."""
     patterns = grant.patterns
     return GrantView(
         id=grant.id,
-        state=state,
+        state=grant.state(now),
         tool=grant.tool,
         agent=grant.agent,
         patterns=None if patterns is None else {name: dict(one) for name, one in patterns.items()},
         uses=grant.uses,
         uses_left=grant.uses_left,
+        holds=grant.holds(now),
         granted_at=grant.granted_at,
         expires_at=grant.expires_at,
         granted_by=grant.granted_by,

@@ -93,6 +93,7 @@ _GRANT = GrantView(
     patterns={"to": {"glob": "*@acme.example"}, "template": {"exact": "weekly-report"}},
     uses=20,
     uses_left=19,
+    holds=True,
     granted_at=ANSWERED_AT,
     expires_at=ENDS_AT,
     granted_by="mara@acme.example",
@@ -100,7 +101,7 @@ _GRANT = GrantView(
     case_id=CASE,
     call_id="call_7d1",
 )
-_ENDED = replace(_GRANT, state="revoked", revoked_at=ENDS_AT, revoked_by="key:reports")
+_ENDED = replace(_GRANT, state="revoked", holds=False, revoked_at=ENDS_AT, revoked_by="key:reports")
 
 
 def _plain(**examples: Any) -> Mapping[str, Any]:
