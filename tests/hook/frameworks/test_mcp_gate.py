@@ -260,7 +260,7 @@ def test_an_edited_call_runs_as_edited_and_keeps_its_structure() -> None:
         (unless_read_only({"count": False}), {"pay", "hidden"}),
         (unless_read_only({"look": True}), {"pay", "count", "look", "hidden"}),
         (unless_read_only(trust_annotations=False), {"pay", "count", "look", "hidden"}),
-        (unless_read_only({"*": False, "p*": True}), {"pay"}),
+        (unless_read_only({"*": False, "p*": True}), {"pay", "hidden"}),
     ],
 )
 def test_what_is_not_read_only_waits_unless_a_rule_says_otherwise(
@@ -273,6 +273,16 @@ def test_what_is_not_read_only_waits_unless_a_rule_says_otherwise(
         assert found == stopped
 
     Shop(hook=hook).visit(visit)
+
+
+@pytest.mark.parametrize("name", ["Echo", "echo ", "ech\N{CYRILLIC SMALL LETTER O}", "raw.echo"])
+def test_a_name_that_the_server_does_not_list_is_no_way_around_a_rule(tmp_path: Path, name: str) -> None:
+    async def visit(client: Client) -> None:
+        assert waits(await client.call_tool(name, ANN))
+        assert shop.runs(name) == 0
+
+    shop = Raw(tmp_path, hook=HumanInTheLoopHook({"echo": True}))
+    shop.visit(visit)
 
 
 def test_a_file_says_what_waits_and_how() -> None:

@@ -37,7 +37,7 @@ from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks import mcp_wire as wire
-from assent.hook.frameworks.mcp_policy import TOOL
+from assent.hook.frameworks.mcp_policy import TOOL, Unlisted
 from assent.hook.frameworks.mcp_upstream import ToolsChanged, Upstream
 from assent.hook.frameworks.threads import refused
 from assent.hook.gate import LEASE, ApprovalGate
@@ -98,8 +98,9 @@ class ApprovalProxy:
         self._clock = clock
         self._heartbeat = Heartbeat(lease_for)
         self._blocks = saver.blocking or reviews is not None or grants is not None
+        self._hooks = (*hooks, Unlisted())
         self._gate_for: Callable[[str], ApprovalGate] = lambda agent: ApprovalGate(
-            hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
+            self._hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
         )
         self._gates: dict[str, ApprovalGate] = {}
         self._turns = itertools.count(1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from assent.errors import SettingsError, ValidationFailed
 from assent.hook.calls import ToolCall
-from assent.hook.policy import HumanInTheLoopHook, State, ToolConfig
+from assent.hook.policy import Gate, HumanInTheLoopHook, State, ToolConfig
 from assent.protocol.duration import parse_duration
 
 TOOL = "tool"
@@ -14,6 +14,9 @@ TOOL = "tool"
 Rules = Mapping[str, ToolConfig | str | bool]
 _MEMBERS = {"description", "decisions", "timeout", "default", "high_risk"}
 _LONGEST_DESCRIPTION = 500
+_UNLISTED = Gate(
+    description="The server does not list this tool, so nothing is known of it.", config=ToolConfig()
+)
 
 
 def unless_read_only(
@@ -38,6 +41,17 @@ def unless_read_only(
 def _is_not_read_only(call: ToolCall, state: State) -> bool:
     annotations = getattr(state.get(TOOL), "annotations", None)
     return getattr(annotations, "read_only_hint", None) is not True
+
+
+class Unlisted:
+    """Gates every call by a name that the server does not list, whatever pattern would let it through.
+
+    A server may know its tools by more names than it lists, say in capitals. No rule knows them all.
+    """
+
+    def judge(self, call: ToolCall, state: State) -> Gate | None:
+        """How the person is asked about this call, or None if nobody needs to be."""
+        return _UNLISTED if TOOL in state and state[TOOL] is None else None
 
 
 def its_own_words(call: ToolCall, state: State) -> str:
