@@ -15,6 +15,7 @@ from assent.hook import MemorySaver
 from assent.hook.frameworks.mcp import CALL, ApprovalProxy
 from assent.hook.frameworks.mcp_wire import HELD
 from assent.hook.gate import ApprovalGate
+from assent.hook.grants import MemoryGrants
 from assent.hook.outcomes import UNKNOWN
 from assent.hook.ruling import Ruling
 from assent.hook.savers.saver import Kept
@@ -91,6 +92,24 @@ def test_people_read_which_assistant_asks() -> None:
     board = Board()
     me = Implementation(name="assistant", title="Ann's\nassistant", version="1")
     Shop(reviews=board).visit(visit, mode="legacy", client_info=me)
+
+
+def test_a_grant_for_a_tool_of_one_server_lets_no_call_of_another_through() -> None:
+    async def visit(client: Client) -> None:
+        async with prod.open(mode="legacy") as elsewhere:
+            assert waits(await client.call_tool("pay", ANN))
+            agent, lasts = board.asked[0].rpartition(": ")[0], timedelta(hours=1)
+            grants.add(shop.waiting().undecided[0].call, agent=agent, uses=9, lasts_for=lasts, granted_by="b")
+            board.approve()
+            for _ in range(2):
+                assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
+            assert waits(await elsewhere.call_tool("pay", ANN))
+        assert (len(shop.did), prod.did) == (2, [])
+
+    board, grants = Board(), MemoryGrants()
+    shop = Shop(scope="test", reviews=board, grants=grants)
+    prod = Shop(scope="production", reviews=Board(), grants=grants)
+    shop.visit(visit, mode="legacy")
 
 
 def test_progress_only_grows_from_the_wait_to_the_end_of_the_call() -> None:

@@ -36,6 +36,7 @@ from assent.errors import (
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
+from assent.hook.frameworks import mcp_names as names
 from assent.hook.frameworks import mcp_wire as wire
 from assent.hook.frameworks.mcp_policy import TOOL, Unlisted
 from assent.hook.frameworks.mcp_upstream import ToolsChanged, Upstream
@@ -70,9 +71,10 @@ _GONE = frozenset({404, 410})
 class ApprovalProxy:
     """Gates the tools of the server behind `upstream`, which is connected; `server()` is what clients meet.
 
-    `scope` tells this server from others that share the saver: no approval for one counts for another. A call
-    waits `wait_for` seconds for its person, then says how to go on. `agent` is whom people read as asking,
-    by default the client's own name. With `reviews` each call that waits opens a case.
+    `scope` tells this server from others that share the saver or the grants: no approval for one counts for
+    another. A call waits `wait_for` seconds for its person, then says how to go on. `agent` is whom people
+    read as asking, by default the client's own name; where there is a scope they read the server with it.
+    With `reviews` each call that waits opens a case.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class ApprovalProxy:
         self._saver = saver
         self._scope = scope
         self._agent = agent
+        self._place = ""
         self._wait_for = wait_for
         self._look_every = look_every
         self._clock = clock
@@ -108,7 +111,9 @@ class ApprovalProxy:
 
     async def server(self) -> Server[Any]:
         """The server that clients meet: what the one behind it offers, under its name."""
-        return wire.mirror(await self._upstream.client(), self._upstream, self._call)
+        client = await self._upstream.client()
+        self._place = names.place(client.server_info, self._scope)
+        return wire.mirror(client, self._upstream, self._call)
 
     def waiting(self) -> tuple[InterruptionMetadata, ...]:
         """The calls that wait for a person, the one that has waited longest first."""
@@ -136,7 +141,7 @@ class ApprovalProxy:
 
     async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
         try:
-            client = wire.client_name(ctx)
+            client = names.client_name(ctx)
             call, key = self._named(client, params)
             async with self._caring(key, is_named=CALL in (params.meta or {})) as settle:
                 for _ in range(JUDGED_AT_MOST):
@@ -330,11 +335,11 @@ class ApprovalProxy:
         identity = [self._scope, client, thread, named, params.name, arguments]
         digest = sha256(canonical(identity)).hexdigest()[:32]
         call_id = named if isinstance(named, str) and named else f"call-{digest[:12]}"
-        key = f"{PREFIX}{wire.brief(client)}/{wire.brief(params.name)}/{digest}"
+        key = f"{PREFIX}{names.brief(client)}/{names.brief(params.name)}/{digest}"
         return ToolCall(id=call_id, name=params.name, arguments=arguments), key
 
     def _gate(self, client: str) -> ApprovalGate:
-        name = self._agent or client or "assistant"
+        name = f"{self._agent or client or 'assistant'}{self._place}"
         while name not in self._gates and len(self._gates) >= CLIENTS_AT_MOST:
             self._gates.pop(next(iter(self._gates)))
         return self._gates.setdefault(name, self._gate_for(name))

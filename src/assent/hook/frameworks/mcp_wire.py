@@ -60,7 +60,6 @@ WAITING, HELD = "assent/waiting", "assent/held"
 """In the `_meta` of a result: the interruption that the call waits in; the code of what holds it."""
 KEPT_BYTES = 1024 * 1024
 LISTENERS_AT_MOST = 100
-LONGEST_NAME = 100
 _OURS = ("assent/", "io.modelcontextprotocol/")
 _NOTE = (
     "Some tools of this server wait for a person. Such a call answers with an error that says so: it has not"
@@ -156,18 +155,6 @@ class _Listeners:
                 await session.send_notification(change)
             except Exception:  # whatever a client that left may raise
                 self._sessions.pop(number, None)
-
-
-def client_name(ctx: Ctx) -> str:
-    """Which assistant calls, as a person will read it."""
-    params = ctx.session.client_params
-    name = (params.client_info.title or params.client_info.name) if params is not None else ""
-    return " ".join("".join(one if one.isprintable() else " " for one in name).split())[:LONGEST_NAME]
-
-
-def brief(text: str) -> str:
-    """A part of a key that people can read."""
-    return "".join(one if one.isalnum() or one in "-_." else "-" for one in text[:40]) or "-"
 
 
 def meta_of(params: RequestParams) -> Any:
