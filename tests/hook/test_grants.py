@@ -1,5 +1,6 @@
 """What a person allowed runs without asking; whatever goes wrong on the way, a person is asked."""
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from assent import Assent, AssentClient
 from assent.errors import CaseNotFound, InvalidSubmission, Unavailable
+from assent.hook import ReactAgent
 from assent.hook.calls import ToolCall
 from assent.hook.grants import (
     EmbeddedGrants,
@@ -79,6 +81,30 @@ def test_a_thread_that_begins_anew_does_not_run_for_free() -> None:
     clock.advance(timedelta(minutes=2))
     assert covered(book, [call()], **THREAD) == {}
     assert book.list()[0].used == 1
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_grant_for_one_call_covers_one_however_often_a_thread_of_that_name_begins(is_async: bool) -> None:
+    book, ran = MemoryGrants(), []
+
+    def pay(to: str) -> str:
+        """Pay somebody."""
+        ran.append(to)
+        return "paid"
+
+    def model(messages: list[dict[str, Any]], tools: Any) -> Any:
+        pays = {"name": "pay", "arguments": {"to": "Ann"}}  # without an id, as some models ask
+        return "done" if len(messages) > 1 else {"tool_calls": [pays]}
+
+    asked = ToolCall(id="c", name="pay", arguments={"to": "Ann"})
+    book.add(asked, agent="clerk", uses=1, lasts_for=HOUR, granted_by="Ada")
+    for _ in range(3):
+        agent = ReactAgent("clerk", model, [pay], hooks=[HumanInTheLoopHook({"pay": True})], grants=book)
+        if is_async:
+            asyncio.run(agent.ainvoke("go", thread_id="t"))
+        else:
+            agent.invoke("go", thread_id="t")
+    assert ran == ["Ann"]
 
 
 def test_the_same_key_for_another_call_covers_nothing() -> None:

@@ -31,7 +31,7 @@ from assent.hook.effects import (
     Withdraw,
 )
 from assent.hook.events import AgentResult, Event, Job, Outcome, TextDelta
-from assent.hook.grants import GrantBook, covered, holding
+from assent.hook.grants import GrantBook, covered, holding, once
 from assent.hook.heartbeat import Heartbeat
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import as_text, failure, too_slow
@@ -128,7 +128,8 @@ class Driver:
                 raise TypeError(f"The loop asked for {effect!r}.")
 
     def _named(self, effect: UseGrants) -> dict[str, Any]:
-        return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn}
+        """Asked once: what a thread of the same name asked for before is another call."""
+        return {"agent": self._name, "thread_id": effect.thread_id, "turn": effect.turn, "when": once()}
 
     def _child_steps(self, agent: "ReactAgent", job: Job) -> Steps:
         flow = agent.flow_inside(self._name)

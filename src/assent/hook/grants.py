@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 IN_HOUSE = "in-house"
-_PROCESS = os.urandom(16).hex()
 
 
 class GrantBook(Protocol):
@@ -51,19 +50,37 @@ def candidates(calls: Iterable[ToolCall], gates: Mapping[str, Gate]) -> list[Too
     return [call for call in calls if call.id in gates and gates[call.id].config.high_risk is False]
 
 
-def use_key(thread_id: str, turn: int, call: ToolCall) -> str:
-    """Names one call of one turn in this process: models, and threads begun anew, use ids again."""
-    return f"{_PROCESS}:{thread_id}:{turn}:{call.id}"
+def once() -> str:
+    """Tells what is asked now from whatever is asked ever again."""
+    return os.urandom(16).hex()
+
+
+_PROCESS = once()
+
+
+def use_key(thread_id: str, turn: int, call: ToolCall, when: str = _PROCESS) -> str:
+    """Names one call of one turn, since some time: models, and threads begun anew, use ids again."""
+    return f"{when}:{thread_id}:{turn}:{call.id}"
 
 
 def covered(
-    book: GrantBook, calls: Iterable[ToolCall], *, agent: str, thread_id: str, turn: int
+    book: GrantBook,
+    calls: Iterable[ToolCall],
+    *,
+    agent: str,
+    thread_id: str,
+    turn: int,
+    when: str = _PROCESS,
 ) -> dict[str, str]:
-    """Which of these calls run without asking: call -> the grant that covers it. Never raises."""
+    """Which of these calls run without asking: call -> the grant that covers it. Never raises.
+
+    Asked again with the same `when`, a call of this thread and turn is the same one, and counts no more.
+    """
     found: dict[str, str] = {}
     for call in calls:
         try:
-            used = book.use(call, key=use_key(thread_id, turn, call), agent=agent, thread_id=thread_id)
+            key = use_key(thread_id, turn, call, when)
+            used = book.use(call, key=key, agent=agent, thread_id=thread_id)
             if inspect.isawaitable(used):
                 if inspect.iscoroutine(used):
                     used.close()
@@ -78,7 +95,13 @@ def covered(
 
 
 async def acovered(
-    book: GrantBook, calls: Iterable[ToolCall], *, agent: str, thread_id: str, turn: int
+    book: GrantBook,
+    calls: Iterable[ToolCall],
+    *,
+    agent: str,
+    thread_id: str,
+    turn: int,
+    when: str = _PROCESS,
 ) -> dict[str, str]:
     """As `covered`, on an event loop."""
     import asyncio
@@ -86,9 +109,8 @@ async def acovered(
     found: dict[str, str] = {}
     for call in calls:
         try:
-            use = partial(
-                book.use, call, key=use_key(thread_id, turn, call), agent=agent, thread_id=thread_id
-            )
+            key = use_key(thread_id, turn, call, when)
+            use = partial(book.use, call, key=key, agent=agent, thread_id=thread_id)
             used = await asyncio.to_thread(use) if getattr(book, "blocking", False) else use()
             used = await used if inspect.isawaitable(used) else used
         except Exception as error:
