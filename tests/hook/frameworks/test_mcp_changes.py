@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.types import CallToolResult
 
 from assent.hook.frameworks import mcp_upstream
+from assent.hook.frameworks.mcp import CALL
 from assent.hook.frameworks.mcp_policy import unless_read_only
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, Raw, waits
@@ -31,6 +33,59 @@ def test_a_tool_that_is_read_only_no_longer_waits_though_nobody_said_so(
 
     shop = Raw(tmp_path, hook=unless_read_only({"leave": False}))
     shop.says(echo=READ_ONLY)
+    shop.visit(visit)
+
+
+WORDS: dict[str, Any] = {"description": "Pays in play money."}
+FORM: dict[str, Any] = {"inputSchema": {"type": "object", "properties": {"to": {"title": "Payee"}}}}
+
+
+@pytest.mark.parametrize("change", [{"description": "Pays."}, FORM], ids=["words", "schema"])
+@pytest.mark.parametrize("meta", [None, {CALL: "toolu_1"}], ids=["unnamed", "named"])
+def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
+    tmp_path: Path, change: dict[str, Any], meta: Any
+) -> None:
+    async def visit(client: Client) -> None:
+        async def call() -> CallToolResult:
+            return await client.call_tool("echo", ANN, meta=meta)
+
+        assert waits(await call())
+        shop.approve()
+        shop.says(echo={**WORDS, **change})
+        assert "otherwise than a person was shown" in text_of(await call())
+        assert shop.runs("echo") == 0
+        assert waits(await call())
+        assert shop.waiting().undecided[0].description == {**WORDS, **change}["description"]
+        shop.approve()
+        assert text_of(await call()) == '[{"to": "Ann"}, {}]'
+
+    shop = Raw(tmp_path, hook=unless_read_only())
+    shop.says(echo=WORDS)
+    shop.visit(visit)
+
+
+def test_words_that_nobody_was_shown_may_change(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        await client.call_tool("echo", ANN)
+        shop.approve()
+        shop.says(echo=WORDS)
+        assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
+
+    shop = Raw(tmp_path, hook=unless_read_only({"echo": "Pays somebody."}))
+    shop.visit(visit)
+
+
+def test_a_call_that_ran_is_told_and_not_asked_about_again_when_its_tool_changes(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        meta: Any = {CALL: "toolu_1"}
+        await client.call_tool("echo", ANN, meta=meta)
+        shop.approve()
+        for _ in range(2):
+            assert text_of(await client.call_tool("echo", ANN, meta=meta)) == '[{"to": "Ann"}, {}]'
+            shop.says(echo=WORDS)
+        assert shop.runs("echo") == 1
+
+    shop = Raw(tmp_path, hook=unless_read_only())
     shop.visit(visit)
 
 

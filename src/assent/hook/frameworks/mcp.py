@@ -28,6 +28,7 @@ from assent.client import ServerRefused
 from assent.errors import (
     AssentError,
     CheckpointConflict,
+    HookError,
     InvalidFeedback,
     NothingToResume,
     ThreadBusy,
@@ -38,7 +39,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks import mcp_names as names
 from assent.hook.frameworks import mcp_wire as wire
-from assent.hook.frameworks.mcp_policy import TOOL, Unlisted
+from assent.hook.frameworks.mcp_policy import TOOL, Unlisted, is_as_shown
 from assent.hook.frameworks.mcp_upstream import ToolsChanged, Upstream
 from assent.hook.frameworks.threads import refused
 from assent.hook.gate import LEASE, ApprovalGate
@@ -65,6 +66,7 @@ PREFIX = "mcp/"
 THREAD, CALL = "assent/thread", "assent/call"
 """In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
 HANDED_OUT = "Another process has handed out what became of this call; it was not run again."
+CHANGED = "Its server describes the tool otherwise than a person was shown. Call again to ask anew."
 _GONE = frozenset({404, 410})
 
 
@@ -175,6 +177,7 @@ class ApprovalProxy:
         said = refused(decided)
         if said is not None:
             return wire.in_its_place(decided, said, tool)
+        await self._see_that_it_is_as_shown(gate, standing, decided, state)
         return await self._run(params, gate, standing, call, decided, progress)
 
     async def _stop(
@@ -254,6 +257,23 @@ class ApprovalProxy:
                 await self._aside(self._saver.release, key)
             raise
 
+    async def _see_that_it_is_as_shown(
+        self, gate: ApprovalGate, standing: InterruptionMetadata, decided: ToolFeedback, state: dict[str, Any]
+    ) -> None:
+        """Do not run what is another tool by now than the one that a person was shown.
+
+        The server is asked over a new connection if it died meanwhile: that must not cost the decision.
+        """
+        tool, _ = await self._upstream.tool(decided.name)
+        kept = await self._aside(self._saver.get, standing.thread_id)
+        asked = None if kept is None or kept.checkpoint.started else kept.checkpoint.interruption
+        if asked is None or asked.id != standing.id:
+            return
+        [shown] = asked.tool_feedbacks
+        if shown.name == decided.name and not is_as_shown(shown, self._hooks, {**state, TOOL: tool}):
+            await self._aside(gate.release, standing.thread_id)
+            raise HookError(CHANGED)
+
     async def _run(
         self,
         params: CallToolRequestParams,
@@ -265,7 +285,6 @@ class ApprovalProxy:
     ) -> CallToolResult:
         """Run it as it was decided, unless it ran before. Whether it began is known even if it breaks off."""
         ran, key = decided.call, standing.thread_id
-        await self._upstream.refresh()  # a server that died meanwhile must not cost the person's decision
         begun = await self._begin(gate, standing, asked.id)
         if not begun.run:
             return wire.revived(begun.result)

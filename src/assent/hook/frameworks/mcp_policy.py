@@ -1,12 +1,14 @@
 """Which tools of an MCP server wait for a person: what a file says, and else what the server says of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from assent.errors import SettingsError, ValidationFailed
 from assent.hook.calls import ToolCall
-from assent.hook.policy import Gate, HumanInTheLoopHook, State, ToolConfig
+from assent.hook.feedback import ToolFeedback
+from assent.hook.policy import Gate, Hook, HumanInTheLoopHook, State, ToolConfig
+from assent.hook.turn import gates_of
 from assent.protocol.duration import parse_duration
 
 TOOL = "tool"
@@ -58,6 +60,15 @@ def its_own_words(call: ToolCall, state: State) -> str:
     """How the server describes the tool."""
     text = " ".join((getattr(state.get(TOOL), "description", None) or "").split())
     return text if len(text) <= _LONGEST_DESCRIPTION else f"{text[: _LONGEST_DESCRIPTION - 1]}…"
+
+
+def is_as_shown(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bool:
+    """Whether the tool in `state` is what a person was shown: its schema, and its words if they read them."""
+    if shown.schema != getattr(state[TOOL], "input_schema", None):
+        return False
+    gate = gates_of(hooks, [shown.call], state).get(shown.id)
+    read = gate is not None and gate.config.description is its_own_words
+    return not read or its_own_words(shown.call, state) == shown.description
 
 
 def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
