@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
+from unicodedata import category, normalize
 
 from assent.protocol.characters import is_storable
 from assent.protocol.wording import Amount, message
@@ -23,6 +24,8 @@ FEWEST_LETTERS = 3
 NAME_SIGNS = frozenset("_-.~+")
 """What one star stands for besides letters and digits: it never leaves a name, a folder or an address."""
 STAR, ESCAPE = "*", "\\"
+SLASHES = ("/", ESCAPE)
+STEPS = ("..", ".")
 NO_RANGE = message("Write a number here that is not smaller than the one of this call.")
 
 
@@ -97,15 +100,16 @@ def as_glob(text: str) -> str:
 def matches(glob: str, text: str) -> bool:
     """Whether the whole text fits: `*` is letters, digits and `_-.~+`, `**` any text, a backslash escapes.
 
-    Steps upwards (`..` between slashes) fit only if the glob itself has as many.
+    A star between slashes is a name, which is not empty. Steps upwards (`..` between slashes), and those that
+    stay where they are (`.`), fit only if the glob itself has as many.
     """
-    if len(text) > LONGEST_TEXT or _climbs(text) > _climbs(glob):
+    if len(text) > LONGEST_TEXT or any(_steps(text, step) > _steps(glob, step) for step in STEPS):
         return False
     machine = _machine(glob)
     places = machine.start
     for character in text:
         stay = machine.anything | (machine.names if _in_a_name(character) else 0)
-        places = (places & stay) | (places & machine.literals.get(character, 0)) << 1
+        places = (places & stay & ~machine.firsts) | (places & _onward(machine, character)) << 1
         places |= (places & machine.stars) << 1
         if not places:
             return False
@@ -115,6 +119,7 @@ def matches(glob: str, text: str) -> bool:
 class _Token(NamedTuple):
     literal: str | None
     anything: bool = False
+    first: bool = False
 
 
 class _Machine(NamedTuple):
@@ -123,6 +128,8 @@ class _Machine(NamedTuple):
     start: int
     end: int
     stars: int
+    firsts: int
+    """The first character of a name: one star before another that stands for the rest of it."""
     names: int
     anything: int
     literals: Mapping[str, int]
@@ -130,9 +137,9 @@ class _Machine(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _machine(glob: str) -> _Machine:
-    tokens = _read(glob)
+    tokens = _with_names_begun(_read(glob))
     literals: dict[str, int] = defaultdict(int)
-    names = anything = 0
+    firsts = names = anything = 0
     for place, token in enumerate(tokens):
         if token.literal is not None:
             literals[token.literal] |= 1 << place
@@ -140,8 +147,27 @@ def _machine(glob: str) -> _Machine:
             anything |= 1 << place
         else:
             names |= 1 << place
-    stars = names | anything
-    return _Machine(1 | (stars & 1) << 1, 1 << len(tokens), stars, names, anything, dict(literals))
+            firsts |= token.first << place
+    stars = (names | anything) & ~firsts
+    start = 1 | (stars & 1) << 1
+    return _Machine(start, 1 << len(tokens), stars, firsts, names, anything, dict(literals))
+
+
+def _onward(machine: _Machine, character: str) -> int:
+    """The places from which this character leads to the next one."""
+    literal = machine.literals.get(character, 0)
+    return literal | machine.firsts if _in_a_name(character) else literal
+
+
+def _with_names_begun(tokens: list[_Token]) -> list[_Token]:
+    """The tokens, where a star that is a whole name between slashes has a first character of its own."""
+    begun: list[_Token] = []
+    for place, token in enumerate(tokens):
+        around = [*tokens[max(0, place - 1) : place], *tokens[place + 1 : place + 2]]
+        if token == _Token(None) and around and all(one.literal in SLASHES for one in around):
+            begun.append(_Token(None, first=True))
+        begun.append(token)
+    return begun
 
 
 def _read(glob: str) -> list[_Token]:
@@ -166,11 +192,20 @@ def _split(glob: str) -> list[_Token]:
 
 
 def _in_a_name(character: str) -> bool:
-    return character.isalnum() or character in NAME_SIGNS
+    return character in NAME_SIGNS or (character.isalnum() and (character.isascii() or _is_letter(character)))
 
 
-def _climbs(text: str) -> int:
-    return text.replace(ESCAPE, "/").split("/").count("..")
+@lru_cache(maxsize=4096)
+def _is_letter(character: str) -> bool:
+    """Whether it stays one for software that takes look-alikes for the same: some become signs and spaces."""
+    return all(
+        part.isalnum() or part in NAME_SIGNS or category(part).startswith("M")
+        for part in normalize("NFKC", character)
+    )
+
+
+def _steps(text: str, step: str) -> int:
+    return text.replace(ESCAPE, "/").split("/").count(step)
 
 
 def _within(low: float, high: float, value: Any) -> bool:
