@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import PromptReference, ToolAnnotations
+from mcp.types import CallToolResult, PromptReference, ToolAnnotations
 
 from assent.errors import NothingToResume, SettingsError
 from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
@@ -165,6 +165,55 @@ def test_the_same_call_twice_at_once_runs_once_and_both_are_told() -> None:
         assert shop.did == ["Ann 1"]
 
     shop = Shop(wait_for=30)
+    shop.visit(visit)
+
+
+def test_a_call_made_twice_is_over_once_one_was_told_though_the_other_gave_up() -> None:
+    async def visit(client: Client) -> None:
+        asking = asyncio.create_task(client.call_tool("ring", {}))
+        await until(shop.proxy.waiting)
+        await given_up(asking, client)
+        shop.approve()
+        first = asyncio.create_task(client.call_tool("ring", {}))
+        await until(lambda: shop.did)
+        other = asyncio.create_task(client.call_tool("ring", {}))
+        for _ in range(10):
+            await client.list_tools()  # the gate reads in order: by now it waits for the first one
+        answered.set()
+        assert text_of(await first) == "hello"
+        await given_up(other, client)
+        third = asyncio.create_task(client.call_tool("ring", {}))
+        await until(lambda: third.done() or shop.proxy.waiting())
+        assert not third.done(), "it is a new call"
+        third.cancel()
+
+    async def given_up(call: "asyncio.Task[CallToolResult]", client: Client) -> None:
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await client.list_tools()
+
+    answered = asyncio.Event()
+    shop = Shop(wait_for=60, look_every=60)
+
+    @shop.behind.tool()
+    async def ring() -> str:
+        shop.did.append("rang")
+        await answered.wait()
+        return "hello"
+
+    shop.visit(visit, mode="legacy")
+
+
+@pytest.mark.parametrize("name", [None, "", 5])
+def test_a_name_that_is_none_does_not_keep_an_outcome(name: Any) -> None:
+    async def visit(client: Client) -> None:
+        meta: Any = {CALL: name}
+        await client.call_tool("pay", ANN, meta=meta)
+        shop.approve()
+        assert text_of(await client.call_tool("pay", ANN, meta=meta)) == "paid Ann 1"
+        assert waits(await client.call_tool("pay", ANN, meta=meta))
+
+    shop = Shop()
     shop.visit(visit)
 
 

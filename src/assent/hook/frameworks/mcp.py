@@ -110,6 +110,7 @@ class ApprovalProxy:
         self._gates: dict[str, ApprovalGate] = {}
         self._turns = itertools.count(1)
         self._inside: Counter[str] = Counter()  # how many requests of this process care for a call
+        self._settled: dict[str, str] = {}  # the calls among them whose outcome one of them has got
 
     async def server(self) -> Server[Any]:
         """The server that clients meet: what the one behind it offers, under its name."""
@@ -145,7 +146,8 @@ class ApprovalProxy:
         try:
             client = names.client_name(ctx)
             call, key = self._named(client, params)
-            async with self._caring(key, is_named=CALL in (params.meta or {})) as settle:
+            is_named = call.id == (params.meta or {}).get(CALL)
+            async with self._caring(key, is_named=is_named) as settle:
                 for _ in range(JUDGED_AT_MOST):
                     with suppress(ToolsChanged):
                         return await self._judged(ctx, params, call, key, client, settle)
@@ -337,16 +339,23 @@ class ApprovalProxy:
         self._inside[key] += 1
         try:
             yield settled.append
+            # An error did not come here: then this one did not get the outcome, though others may have.
+            if settled:
+                self._settled[key] = settled[0]
         finally:
             self._inside[key] -= 1
             if not self._inside[key]:
                 del self._inside[key]
-        # An error did not come here: then nobody got the outcome, and it is there for the next one.
-        if settled and not is_named and key not in self._inside:
-            try:
-                await self._aside(self._gate("").hand_out, key, settled[0], HANDED_OUT)
-            except AssentError as error:
-                logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
+                over = self._settled.pop(key, None)
+                if over is not None and not is_named:
+                    with anyio.CancelScope(shield=True):
+                        await self._hand_out(key, over)
+
+    async def _hand_out(self, key: str, interruption: str) -> None:
+        try:
+            await self._aside(self._gate("").hand_out, key, interruption, HANDED_OUT)
+        except AssentError as error:
+            logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
 
     def _named(self, client: str, params: CallToolRequestParams) -> tuple[ToolCall, str]:
         meta: dict[str, Any] = dict(params.meta or {})
