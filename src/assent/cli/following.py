@@ -5,7 +5,6 @@ import functools
 import os
 import signal
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from assent.agent.pending import default_path
 from assent.channels import texts
 from assent.cli import results
 from assent.cli.progress_line import ProgressLine
+from assent.cli.screen import leave_output
 from assent.cli.telling import VIAS, Telling, open_messengers, places_for
 from assent.errors import AssentError, NotKept, NotTold, SettingsError, StillWaiting, ValidationFailed
 from assent.ports.channel import Ended
@@ -227,7 +227,15 @@ async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
         for line in how_to_resume(waiting, pending, told=not isinstance(error, NotTold)):
             error.add_note(line)
         raise
-    report(outcome)
+    try:
+        report(outcome)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        leave_output()
+        unwritten = AssentError(f"What was decided cannot be written: {error.strerror}.")
+        unwritten.add_note(f"The service has it: assent wait {texts.one_line(pending.case.poll_url)}")
+        raise unwritten from error
 
 
 def report(outcome: Outcome) -> NoReturn:
@@ -273,10 +281,11 @@ def run(work: Callable[[Waiting], Awaitable[None]], how: How, *, several: bool =
         raise click.exceptions.Exit(code) from None
     except AssentError as error:
         if how.as_json:
-            results.print_result(results.error_view(error))
+            with suppress(OSError):  # the error itself matters more
+                results.print_result(results.error_view(error))
         raise
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_output()
         raise click.exceptions.Exit(results.FAILED) from None
 
 

@@ -1,5 +1,8 @@
 """The root of the command line, and how its errors reach a person."""
 
+import errno
+import io
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -32,6 +35,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "verify": ("assent.cli.signing", "Check the signature of a completed case's poll response."),
     "skill": ("assent.cli.skill", "Print a SKILL.md: of a service, or for agents that run commands."),
 }
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LazyGroup(click.Group):
@@ -74,6 +79,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run a command: an error is one sentence on standard error and exit code 1, a wrong call exit code 2."""
+    _mend_streams()
     try:
         code = cli.main(prog_name="assent", standalone_mode=False)
     except click.ClickException as error:
@@ -87,5 +93,24 @@ def main() -> None:
         for line in (f"assent: {error.message}", *getattr(error, "__notes__", ())):
             click.echo(visible(line), err=True)  # it may quote whom we called
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        from assent.cli.screen import leave_output
+
+        leave_output()
+        click.echo(f"assent: The output cannot be written: {error.strerror}.", err=True)
+        sys.exit(1)
     else:
         sys.exit(code if isinstance(code, int) else 0)  # what a command left with, as click hands it on
+
+
+def _mend_streams() -> None:
+    """A stream that is closed leads nowhere; a letter that an old terminal lacks is written as its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if (
+            getattr(sys, name) is None
+        ):  # in this order each takes its own place again, and no file or socket can
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

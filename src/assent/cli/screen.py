@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -25,6 +26,11 @@ def columns_of(out: TextIO) -> int:
         return os.get_terminal_size(out.fileno()).columns or 80
     except (OSError, ValueError):
         return shutil.get_terminal_size().columns
+
+
+def leave_output() -> None:
+    """Nobody takes what is still to be written: it fails no more, not even when the command ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def width_of(text: str) -> int:
