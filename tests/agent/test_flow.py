@@ -330,3 +330,61 @@ def test_a_reminder_is_due_though_nobody_polls_and_not_once_the_person_is_at_it(
     busy.notices()
     busy.step(at)
     assert busy.notices() == []
+
+
+def reminded(at: datetime) -> str:
+    return json.dumps({"case_id": CASE.case_id, "reminder_at": at.isoformat(), "message": "1 hour left"})
+
+
+def names(following: Flow) -> list[str]:
+    return [notice.name for notice in following.notices()]
+
+
+def test_whoever_comes_back_does_not_send_again_what_was_sent_before() -> None:
+    """A stream is told from its beginning to a process that has not heard it before."""
+    earlier, next = NOW - seconds(3600), NOW + seconds(3600)
+    case = replace(STREAMING, reminders=(earlier, next), created_at=NOW - seconds(7200))
+    following = flow(case, asks_first=True, reminded_up_to=earlier)
+    following.polled(200, {}, body("pending"), NOW)
+    following.listening(NOW)
+    following.heard("review.reminder", "2", NOW, reminded(earlier))
+    following.step(NOW)
+    assert names(following) == []
+    following.heard("review.reminder", "3", next, reminded(next))
+    assert names(following) == ["reminder"]
+
+
+@pytest.mark.parametrize(("status", "sent"), [("pending", ["reminder"]), ("completed", [])])
+def test_whoever_comes_back_sends_once_what_came_due_meanwhile_and_only_if_it_is_open(
+    status: str, sent: list[str]
+) -> None:
+    due = (NOW - seconds(3600), NOW - seconds(60))
+    case = replace(STREAMING, reminders=due, created_at=NOW - seconds(7200))
+    following = flow(case, asks_first=True)
+    assert isinstance(following.step(NOW), Poll)
+    following.unreached("gone", NOW)
+    assert waited(following) == 4  # without looking again and again whether it is time to remind
+    assert names(following) == ["trouble"]
+    following.polled(200, {}, body(status, result={"action": "approve"}), NOW)
+    for at in due:
+        following.heard("review.reminder", "2", NOW, reminded(at))
+    following.step(NOW)
+    assert names(following) == sent
+
+
+def test_a_stream_that_begins_anew_each_time_reminds_nobody_twice() -> None:
+    at, later = NOW + seconds(60), NOW + seconds(3600)
+    following = flow(STREAMING)
+    following.polled(200, {}, body("pending"), NOW)
+    following.heard("review.reminder", None, at, reminded(at))
+    following.silenced(at, failed=False)
+    following.heard("review.reminder", None, later, reminded(at))
+    assert names(following) == ["reminder"]
+
+
+@pytest.mark.parametrize("data", ["", "{", "[]", '{"reminder_at": 7}', '{"reminder_at": "soon"}', "\ud800"])
+def test_a_reminder_that_does_not_say_which_it_is_is_one(data: str) -> None:
+    following = flow(STREAMING, asks_first=True)
+    following.polled(200, {}, body("pending"), NOW)
+    following.heard("review.reminder", "2", NOW, data)
+    assert names(following) == ["reminder"]

@@ -63,6 +63,18 @@ def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) ->
     assert found.is_for("telegram", "7")
 
 
+def test_a_reminder_is_for_one_of_all_who_follow_the_case(path: Path) -> None:
+    first, second = PendingCases(path), PendingCases(path)
+    first.add(PENDING)
+    assert first.claim_reminder(CASE, NOW)
+    assert not second.claim_reminder(CASE, NOW)
+    assert not second.claim_reminder(CASE, NOW - timedelta(minutes=1))
+    assert second.all()[0].reminded_up_to == NOW
+    assert second.claim_reminder(CASE, NOW + timedelta(minutes=1))
+    assert not first.claim_reminder(CASE, NOW + timedelta(minutes=1))
+    assert first.claim_reminder(replace(CASE, case_id="never kept"), NOW)
+
+
 def test_who_may_press_a_button_is_kept_sealed(path: Path) -> None:
     cases = PendingCases(path)
     cases.add(PENDING)
@@ -134,6 +146,53 @@ def opening(server: RunningServer) -> dict[str, Any]:
         "json": {**EXAMPLE, "inline_actions": ["confirm", "cancel"]},
         "headers": {"Authorization": f"Bearer {server.api_key}"},
     }
+
+
+def looked_at(server: RunningServer, cases: PendingCases, heard: list[str]) -> None:
+    """One look at all that waits, by each driver, without any patience."""
+
+    async def tell(notice: Notice) -> None:
+        heard.append(notice.name)
+
+    async def main() -> None:
+        async with AsyncAgent(
+            tell=tell, pending=cases, clock=ticking(server), max_wait=timedelta(0)
+        ) as agent:
+            await agent.resume_all()
+
+    asyncio.run(main())
+
+    def note(notice: Notice) -> None:
+        heard.append(notice.name)
+
+    with Agent(tell=note, pending=cases, clock=ticking(server), max_wait=timedelta(0)) as agent:
+        agent.resume_all()
+
+
+def test_a_reminder_that_came_due_while_nobody_ran_goes_out_once_in_all_later_runs(
+    server: RunningServer, path: Path
+) -> None:
+    heard: list[str] = []
+    cases = PendingCases(path)
+    asked = opening(server)
+    asked["json"]["reminder_at"] = (server.clock() + timedelta(minutes=10)).isoformat()
+    with (
+        Agent(
+            tell=lambda notice: heard.append(notice.name),
+            pending=cases,
+            clock=ticking(server),
+            max_wait=timedelta(0),
+        ) as agent,
+        pytest.raises(StillWaiting),
+    ):
+        agent.request("POST", f"{server.url}/v1/cases", **asked)
+    looked_at(server, cases, heard)
+    assert heard == ["told"]
+    server.advance(minutes=20)
+    server.sweep()
+    for _ in range(2):
+        looked_at(server, cases, heard)
+        assert heard == ["told", "reminder"]
 
 
 def test_a_case_outlives_the_patience_of_its_agent(server: RunningServer, path: Path) -> None:

@@ -96,10 +96,13 @@ class BaseAgent(Generic[Tell, Http]):
         return self._pending.all() if self._pending is not None else []
 
     def _flow(self, pending: PendingCase, began: datetime) -> Flow:
+        now = self._now()
         return Flow(
             pending.case,
-            now=self._now(),
+            now=now,
             asks_first=pending.told,
+            # Without a file nobody knows which reminders went out: then none that is over does again.
+            reminded_up_to=pending.reminded_up_to if self._pending is not None or not pending.told else now,
             dice=random.random,
             interval_s=self._interval_s,
             give_up_at=began + self._max_wait if self._max_wait is not None else None,

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from assent.agent.pace import Pace
-from assent.agent.reading import FollowedCase, Standing, read_standing
+from assent.agent.reading import FollowedCase, Standing, read_reminder, read_standing
 from assent.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from assent.protocol import stream
 from assent.protocol.poll import Progress
@@ -61,6 +61,8 @@ class Notice(Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     text: str | None = None
     outcome: Outcome | None = None
+    reminder_at: datetime | None = None
+    """Which reminder this is; each is for the person once, whoever follows the case."""
     round: int = 1
     """Which round of its chain this question is, as far as this agent has seen it."""
 
@@ -78,6 +80,7 @@ class Flow:
         give_up_at: datetime | None = None,
         streams: bool = True,
         asks_first: bool = False,
+        reminded_up_to: datetime | None = None,
     ) -> None:
         self.case = case
         self.standing: Standing | None = None
@@ -95,7 +98,11 @@ class Flow:
         self._hinted = False
         # An agent that comes back late, or whose clock is wrong, still has time to ask.
         self._lost_at = max(case.expires_at, now) + OVERDUE_FOR
-        self._reminders = [at for at in case.reminders if at > now]
+        # Whoever comes back sends what came due meanwhile; a stream tells again of what went out long ago.
+        self._came_back = asks_first
+        self._reminded_up_to = reminded_up_to
+        since = max(case.created_at, reminded_up_to or case.created_at) if asks_first else now
+        self._reminders = [at for at in case.reminders if at > since]
         self._reminded_at: datetime | None = None
         self._unreadable = 0
         self._outcome: Outcome | None = None
@@ -154,14 +161,14 @@ class Flow:
         self._listening_since = now
         self._poll_at = max(self._poll_at, now + timedelta(seconds=WHILE_LISTENING_S))
 
-    def heard(self, name: str, event_id: str | None, now: datetime) -> None:
+    def heard(self, name: str, event_id: str | None, now: datetime, data: str = "") -> None:
         """An event came in; whatever it says, the poll address says it better."""
         self._stream_failures = 0
         if event_id is not None:
             self._last_event_id = event_id[:200]
-        if name == stream.REMINDER:
+        if name == stream.REMINDER and not self._may_be_over():
             self._reminders = [at for at in self._reminders if at > now + SAME_REMINDER]
-            self._send_again(now)
+            self._send_again(read_reminder(data), now)
         elif name in stream.STREAMED:
             self._hinted = True
 
@@ -196,6 +203,8 @@ class Flow:
             self._note(standing)
             self._poll_at = self._later(self._pace.after_answer(headers, now), now)
         self.standing = standing
+        if self._outcome is None:  # here too: whoever has no patience takes no further step
+            self._remind(now)
 
     def _note(self, standing: Standing) -> None:
         before = self.standing
@@ -216,16 +225,24 @@ class Flow:
     def _remind(self, now: datetime) -> None:
         """The agent sends the link again by itself: a service may have no way to say that it is time."""
         due = [at for at in self._reminders if at <= now]
-        if due:
+        if due and not self._may_be_over():
             self._reminders = [at for at in self._reminders if at > now]
             if self.standing is None or self.standing.status in ("pending", "opened"):
-                self._send_again(now)
+                self._send_again(due[-1], now)
 
-    def _send_again(self, now: datetime) -> None:
+    def _send_again(self, reminder: datetime | None, now: datetime) -> None:
         """Both the service and our own clock may say that it is time; the person hears it once."""
+        before = self._reminded_up_to
+        if reminder is not None and before is not None and reminder <= before:
+            return
+        self._reminded_up_to = reminder or before
         if self._reminded_at is None or now > self._reminded_at + SAME_REMINDER:
             self._reminded_at = now
-            self._notices.append(Notice(name="reminder", case=self.case))
+            self._notices.append(Notice(name="reminder", case=self.case, reminder_at=reminder or now))
+
+    def _may_be_over(self) -> bool:
+        """Whether nobody should be reminded: it has ended, or did perhaps while nobody followed it."""
+        return self._outcome is not None or (self._came_back and self.standing is None)
 
     def _is_due(self, now: datetime) -> bool:
         """Also where the clock was set back: nobody knows how long ago the last answer was."""
@@ -241,7 +258,8 @@ class Flow:
         return min(max(left, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
 
     def _next_moment(self) -> datetime:
-        moments = [self._next_poll(), *self._reminders[:1]]
+        reminders = [] if self._may_be_over() else self._reminders[:1]
+        moments = [self._next_poll(), *reminders]
         if self._give_up_at is not None:
             moments.append(self._give_up_at)
         return min(moments)

@@ -81,7 +81,7 @@ class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
         self._following.append(listener)
         try:
             async with listener:
-                outcome = await self._drive(flow, listener, pending.credentials)
+                outcome = await self._drive(flow, listener, pending.credentials, kept)
         except CaseLost as error:
             await self._end(kept, Notice(name="lost", case=case, text=error.message))
             raise
@@ -103,6 +103,11 @@ class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
             await self._tell(notice)
         except Exception:
             log.exception("a notice could not be passed on: %s", notice.name)
+
+    async def _pass_on_all(self, notices: list[Notice], kept: KeptCase) -> None:
+        for notice in notices:
+            if notice.reminder_at is None or await asyncio.to_thread(kept.reminds, notice.reminder_at):
+                await self._pass_on(notice)
 
     async def _end(self, kept: KeptCase, notice: Notice) -> None:
         await self._pass_on(notice)
@@ -132,15 +137,17 @@ class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
     ) -> None:
         await self.aclose()
 
-    async def _drive(self, flow: Flow, listener: "_Listener", credentials: dict[str, str]) -> Outcome:
+    async def _drive(
+        self, flow: Flow, listener: "_Listener", credentials: dict[str, str], kept: KeptCase
+    ) -> Outcome:
         while True:
             step = flow.step(self._now())
-            for notice in flow.notices():
-                await self._pass_on(notice)
+            await self._pass_on_all(flow.notices(), kept)
             if isinstance(step, Done):
                 return step.outcome
             if isinstance(step, Poll):
                 await self._poll(flow, step, credentials)
+                await self._pass_on_all(flow.notices(), kept)
             else:
                 await listener.wait(step)
 
@@ -249,5 +256,5 @@ class _Listener:
         reader = EventReader()
         async for chunk in response.aiter_bytes():
             for event in reader.feed(chunk):
-                self._flow.heard(event.name, event.id, self._now())
+                self._flow.heard(event.name, event.id, self._now(), event.data)
                 self._woken.set()

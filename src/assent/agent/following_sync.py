@@ -72,7 +72,7 @@ class Agent(BaseAgent[Tell, httpx.Client]):
         listener = _Listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
         try:
-            outcome = self._drive(flow, listener, pending.credentials)
+            outcome = self._drive(flow, listener, pending.credentials, kept)
         except CaseLost as error:
             self._end(kept, Notice(name="lost", case=case, text=error.message))
             raise
@@ -95,6 +95,11 @@ class Agent(BaseAgent[Tell, httpx.Client]):
             self._tell(notice)
         except Exception:
             log.exception("a notice could not be passed on: %s", notice.name)
+
+    def _pass_on_all(self, notices: list[Notice], kept: KeptCase) -> None:
+        for notice in notices:
+            if notice.reminder_at is None or kept.reminds(notice.reminder_at):
+                self._pass_on(notice)
 
     def _end(self, kept: KeptCase, notice: Notice) -> None:
         self._pass_on(notice)
@@ -132,17 +137,21 @@ class Agent(BaseAgent[Tell, httpx.Client]):
     ) -> None:
         self.close()
 
-    def _drive(self, flow: Flow, listener: "_Listener", credentials: dict[str, str]) -> Outcome:
+    def _drive(
+        self, flow: Flow, listener: "_Listener", credentials: dict[str, str], kept: KeptCase
+    ) -> Outcome:
         while True:
             with listener.lock:
                 step = flow.step(self._now())
                 notices = flow.notices()
-            for notice in notices:
-                self._pass_on(notice)
+            self._pass_on_all(notices, kept)
             if isinstance(step, Done):
                 return step.outcome
             if isinstance(step, Poll):
                 self._poll(flow, step, credentials, listener.lock)
+                with listener.lock:
+                    notices = flow.notices()
+                self._pass_on_all(notices, kept)
             else:
                 listener.wait(step)
 
@@ -267,5 +276,5 @@ class _Listener:
                 return
             for event in reader.feed(chunk):
                 with self.lock:
-                    self._flow.heard(event.name, event.id, self._now())
+                    self._flow.heard(event.name, event.id, self._now(), event.data)
                 self._woken.set()

@@ -12,7 +12,7 @@ import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -37,7 +37,8 @@ CREATE TABLE IF NOT EXISTS pending (
     id TEXT PRIMARY KEY,
     expires_at TEXT NOT NULL,
     told INTEGER NOT NULL DEFAULT 0,
-    sealed BLOB NOT NULL
+    sealed BLOB NOT NULL,
+    reminded_up_to REAL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS button (
     reference TEXT PRIMARY KEY,
@@ -62,6 +63,8 @@ class PendingCase(Struct, frozen=True, kw_only=True):
     credentials: dict[str, str] = {}
     reference: str | None = None
     told: bool = False
+    reminded_up_to: datetime | None = None
+    """The last reminder of which its person has heard."""
 
 
 class Pressable(Struct, frozen=True, kw_only=True):
@@ -122,6 +125,18 @@ class PendingCases:
         with self._writing() as connection:
             connection.execute("UPDATE pending SET told = 1 WHERE id = ?", (_row_id(case),))
 
+    def claim_reminder(self, case: FollowedCase, at: datetime) -> bool:
+        """Whether this reminder, or a later one, has not gone out yet; of all who ask, one hears yes."""
+        row_id, moment = _row_id(case), at.timestamp()
+        with self._writing() as connection:
+            claimed = connection.execute(
+                "UPDATE pending SET reminded_up_to = ?"
+                " WHERE id = ? AND (reminded_up_to IS NULL OR reminded_up_to < ?)",
+                (moment, row_id, moment),
+            ).rowcount
+            kept = connection.execute("SELECT 1 FROM pending WHERE id = ?", (row_id,)).fetchone()
+        return bool(claimed) or kept is None
+
     def remove(self, case: FollowedCase) -> None:
         """Forget a case that has ended."""
         with self._writing() as connection:
@@ -131,9 +146,9 @@ class PendingCases:
         """Every case that waits, the most urgent first; raises SettingsError if the key is another one."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT id, told, sealed FROM pending ORDER BY expires_at"
+                "SELECT id, told, sealed, reminded_up_to FROM pending ORDER BY expires_at"
             ).fetchall()
-        return [self._opened(row_id, bool(told), sealed) for row_id, told, sealed in rows]
+        return [self._opened(*row) for row in rows]
 
     # The copies of a question that are out in messengers
 
@@ -151,16 +166,16 @@ class PendingCases:
         """What a button stands for, while its case is pending."""
         with self._lock:
             row = self._connection.execute(
-                "SELECT id, told, pending.sealed, action, button.sealed"
+                "SELECT id, told, pending.sealed, reminded_up_to, action, button.sealed"
                 " FROM button JOIN pending USING (id) WHERE reference = ?",
                 (reference,),
             ).fetchone()
         if row is None:
             return None
-        row_id, told, sealed, action, rights = row
-        kept = None if rights is None else self._unsealed(row_id, rights)
+        *case, action, rights = row
+        kept = None if rights is None else self._unsealed(row[0], rights)
         return KeptButton(
-            pending=self._opened(row_id, bool(told), sealed),
+            pending=self._opened(*case),
             action=action,
             pressable=None if kept is None else msgspec.msgpack.decode(kept, type=Pressable),
         )
@@ -199,9 +214,10 @@ class PendingCases:
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, row_id.encode())
 
-    def _opened(self, row_id: str, told: bool, sealed: bytes) -> PendingCase:
+    def _opened(self, row_id: str, told: int, sealed: bytes, reminded_up_to: float | None) -> PendingCase:
         pending = msgspec.msgpack.decode(self._unsealed(row_id, sealed), type=PendingCase)
-        return msgspec.structs.replace(pending, told=told)
+        reminded = None if reminded_up_to is None else datetime.fromtimestamp(reminded_up_to, UTC)
+        return msgspec.structs.replace(pending, told=bool(told), reminded_up_to=reminded)
 
     def _unsealed(self, row_id: str, sealed: bytes) -> bytes:
         try:
@@ -227,6 +243,12 @@ class KeptCase:
         with self._regardless():
             if self._cases is not None:
                 self._cases.mark_told(self._pending.case)
+
+    def reminds(self, at: datetime) -> bool:
+        """Whether this reminder is to go out now; one that cannot be noted does, and may go out twice."""
+        with self._regardless():
+            return self._cases is None or self._cases.claim_reminder(self._pending.case, at)
+        return True
 
     def end(self) -> None:
         """Forget it; if that cannot be done, its end may be read twice."""
@@ -263,10 +285,11 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def _widen(connection: sqlite3.Connection) -> None:
-    """Give a file of an earlier time the column that came later; of two who do it at once, one has."""
-    if not any(column[1] == "sealed" for column in connection.execute("PRAGMA table_info (button)")):
-        with suppress(sqlite3.OperationalError), connection:
-            connection.execute("ALTER TABLE button ADD COLUMN sealed BLOB")
+    """Give a file of an earlier time the columns that came later; of two who do it at once, one has."""
+    for table, column, kind in (("button", "sealed", "BLOB"), ("pending", "reminded_up_to", "REAL")):
+        if not any(one[1] == column for one in connection.execute(f"PRAGMA table_info ({table})")):
+            with suppress(sqlite3.OperationalError), connection:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
 
 def _keep_log(connection: sqlite3.Connection) -> None:

@@ -138,6 +138,12 @@ def read_standing(body: bytes, *, case_id: str) -> Standing:
     )
 
 
+def read_reminder(data: str) -> datetime | None:
+    """Which reminder an event is about, if it says so."""
+    said = _object(data.encode("utf-8", "replace"))
+    return _moment(said.get("reminder_at")) if said else None
+
+
 def read_suggestions(body: bytes, *, cycle: int) -> tuple[Suggestion, ...]:
     """The service's suggestions in a finished answer; none after two rounds of them (spec: at most twice)."""
     answer = _object(body)
