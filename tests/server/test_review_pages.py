@@ -526,7 +526,9 @@ def test_no_remark_is_longer_than_its_box_and_cut_off_unseen(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any]
 ) -> None:
     with server.page(hitl) as page:
-        boxes = re.findall(r'<textarea[^>]* name="(?:reason|pass_on_note)"[^>]*maxlength="(\d+)"', page.text)
+        boxes = re.findall(
+            r'<textarea[^>]* name="(?:decline_reason|pass_on_note)"[^>]*maxlength="(\d+)"', page.text
+        )
         assert len(boxes) == 2
         longest = "\r\n".join(["x" * 99] * (int(boxes[0]) // 100))
         page.post("decline", {"why": "too_little", "reason": longest})
@@ -677,6 +679,29 @@ def test_an_answer_that_was_not_offered_brings_the_page_back(
         assert "<script>alert" not in answer.text
         assert hitl["prompt"] in unescape(answer.text)
     assert poll(client, hitl)["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("question", "fields", "label"),
+    [
+        ({}, {"action": "confirm", "note": "a\x1bb"}, "Note"),
+        ({"type": "approval"}, {"action": "reject", "feedback": "a\x00b"}, "Feedback"),
+        ({"type": "input"}, {"action": "submit", "answer": "a\x1bb"}, "Your answer"),
+        (
+            {"type": "escalation", "context": {"error": {"message": "Jam"}, "params": {"to": "Ada"}}},
+            {"action": "retry", "param.to": "Eve\x1b"},
+            "Changed parameters",
+        ),
+    ],
+    ids=lambda case: case.get("type") if isinstance(case, dict) else None,
+)
+def test_characters_that_no_answer_may_hold_are_told_where_they_stand(
+    server: RunningServer, client: httpx.Client, question: dict[str, Any], fields: dict[str, Any], label: str
+) -> None:
+    with server.page(server.open(client, **question)) as page:
+        answer = page.post("respond", fields)
+    assert answer.response.status_code == 400
+    assert f"<b>{label}</b> Remove the invisible control characters" in answer.text
 
 
 def test_what_an_agent_wrote_is_text_and_nothing_else(server: RunningServer, client: httpx.Client) -> None:

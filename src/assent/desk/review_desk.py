@@ -38,6 +38,7 @@ from assent.ports.store import Commitment, Draft, Filing, Store
 from assent.ports.verifier import EvidenceVerifier
 from assent.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from assent.protocol.poll import Progress, Result, Status
+from assent.protocol.wording import message
 
 MAX_LINKS = 50
 ATTEMPTS = 16  # two writers meet rarely; sixteen in a row is a broken store
@@ -178,7 +179,10 @@ class ReviewDesk:
         token = minting.token()
         command = PassOn(actor=actor, review_digest=token_digest(token), note=check_remark(note))
         if len((await self._known(case_id)).review_digests) >= MAX_LINKS:
-            raise ValidationFailed(f"This question has been passed on {MAX_LINKS - 1} times; decide it here.")
+            most = message(
+                "This question has been passed on {count} times; decide it here.", count=MAX_LINKS - 1
+            )
+            raise ValidationFailed(most)
         await self._order(case_id, command)
         return self.addresses.review(case_id, token)
 

@@ -71,6 +71,8 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     step: int = 0
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
+    remarks: dict[str, str] = {}
+    """What was typed for passing it on, or for not deciding it."""
     notice: str | None = None
     rounds: tuple[Round, ...] = ()
     language: Language = ENGLISH

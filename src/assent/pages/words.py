@@ -84,6 +84,7 @@ FIELDS: Mapping[str, str] = {
     "decisions": message("Decisions"),
     "answer": message("Your answer"),
     "message": message("Your message"),
+    "pass_on_note": message("Pass on to a colleague"),
 }
 
 TYPES: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from assent.cases.case import Offer
 from assent.errors import InvalidAction, InvalidSubmission
 from assent.protocol.shape import quote
 from assent.protocol.wording import Message, message
-from assent.reviews.limits import check_data
+from assent.reviews.limits import check_data, unkeepable
 from assent.reviews.page_form import Pairs
 from assent.reviews.presets import presets_name
 from assent.reviews.turn import Turn
@@ -66,7 +66,11 @@ class BaseKind(ABC):
         offered = self.offered(offer)
         if action not in offered:
             raise InvalidAction(_not_offered(action, offered))
-        check_data(data, "data", InvalidSubmission)
+        try:
+            check_data(data, "data", InvalidSubmission)
+        except InvalidSubmission as refusal:
+            refusal.details |= {"fields": wrong} if (wrong := unkeepable(data)) else {}
+            raise
         return self.judge(offer, action, data)
 
     def offered(self, offer: Offer) -> tuple[str, ...]:

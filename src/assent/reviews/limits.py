@@ -1,12 +1,14 @@
 """How large and how deep JSON from outside may be; what exceeds it is refused before anyone reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from assent.errors import BadRequest
 from assent.protocol.characters import is_storable
+from assent.protocol.problems import problem
 from assent.protocol.shape import is_texts
 from assent.protocol.wording import message
 
@@ -15,6 +17,7 @@ MAX_DEPTH = 32
 MAX_NUMBER = 2**53 - 1  # what every JSON reader keeps exactly
 MAX_TEXT = 10_000
 MAX_IDS = 1_000
+MOST_NAMED = 20
 # However they are written, these fit: a character takes six bytes at most, a member six more.
 FEW_CHARACTERS, FEW_MEMBERS = MAX_BYTES // 12, MAX_BYTES // 12
 
@@ -38,6 +41,27 @@ def check_data(value: object, name: str, error: type[BadRequest]) -> None:
         raise error(
             message("{name} is larger than {size} KiB.", name=name, size=MAX_BYTES // 1024), path=name
         )
+
+
+def unkeepable(data: object) -> dict[str, str]:
+    """The members of an answer that hold characters which nobody keeps, each with what to do about it."""
+    parts = data.items() if isinstance(data, Mapping) else ()
+    named = ((key, part) for key, part in parts if isinstance(key, str) and is_storable(key))
+    wrong = (key for key, part in named if not all(map(is_storable, _texts(part))))
+    return dict.fromkeys(islice(wrong, MOST_NAMED), problem("control_characters").message)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in it, names too."""
+    rest = [value]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            rest += [*part, *part.values()]
+        elif isinstance(part, list | tuple):
+            rest += part
 
 
 def _check_values(value: Mapping[Any, Any], name: str, error: type[BadRequest]) -> None:

@@ -37,6 +37,7 @@ class Filled(Struct, frozen=True, kw_only=True):
     values: Mapping[str, Any] = {}
     step: int = 0
     problems: Mapping[str, str] = {}
+    remarks: Mapping[str, str] = {}
     notice: str | None = None
     idempotency_key: str | None = None
 
@@ -90,6 +91,7 @@ class PageViews:
             step=filled.step,
             values=dict(filled.values),
             problems=dict(filled.problems),
+            remarks=dict(filled.remarks),
             notice=filled.notice,
             rounds=rounds,
             language=language,
@@ -111,6 +113,7 @@ class PageViews:
             values=turn.values,
             step=turn.step,
             problems=problems,
+            remarks=visit.remarks,
             notice="more_asked" if turn.more_asked else None,
             idempotency_key=visit.value("idempotency_key"),
         )

@@ -29,6 +29,7 @@ from assent.errors import (
     RateLimited,
     SessionEnded,
     Unavailable,
+    ValidationFailed,
     VerificationFailed,
     VerificationRequired,
 )
@@ -197,8 +198,11 @@ class ReviewPages:
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
         visit = await self._visits.visit(request)
+        declined = visit.value("decline_reason")
+        if declined is None:  # a service's own page may have a form of its own for this
+            declined = visit.value("reason")
         picked = DECLINED.get(visit.value("why") or "")
-        parts = [self._language(request).t(picked) if picked else "", remark(visit.value("reason"))]
+        parts = [self._language(request).t(picked) if picked else "", remark(declined)]
         reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
         await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
         return self._replies.go(visit.case.id)
@@ -214,11 +218,19 @@ class ReviewPages:
         return self._replies.go(visit.case.id, place)
 
     async def pass_on(self, request: Request) -> Response:
-        """A new link for a colleague, shown once."""
+        """A new link for a colleague, shown once; what was typed for the answer is kept meanwhile."""
         visit = await self._visits.visit(request)
+        language = self._language(request)
+        if visit.value("shown") is not None:  # else the form was for passing on alone
+            await self._drafts.save(visit)
         note = remark(visit.value("pass_on_note"))[:LONGEST_NOTE]
-        link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
-        return self._views.pass_on(visit.case, link, self._language(request))
+        try:
+            link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
+        except ValidationFailed as error:
+            values, step = await self._saved(visit.case, visit.offer)
+            turn = Turn(values=values, ready=False, step=step, problems={"pass_on_note": error.message})
+            return await self._views.again(visit, turn, language, status=error.status)
+        return self._views.pass_on(visit.case, link, language)
 
     async def revoke(self, request: Request) -> Response:
         """The person ends what was allowed here; who has the link could have answered, so may end it too."""

@@ -16,6 +16,7 @@ from assent.server.wire import read_body
 
 MAX_FIELDS = 2000
 OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})
+REMARKS = ("pass_on_note", "why", "decline_reason")
 Pairs = list[tuple[str, str]]
 
 
@@ -30,6 +31,11 @@ class Visit(Struct, frozen=True, kw_only=True):
     def value(self, name: str) -> str | None:
         """The last value posted under this name."""
         return next((value for key, value in reversed(self.pairs) if key == name), None)
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """What stands in the boxes for passing the question on, or for not deciding it."""
+        return {name: self.value(name) or "" for name in REMARKS}
 
     @property
     def typed(self) -> Pairs:

@@ -20,8 +20,8 @@ export const hush = () => document.querySelector("[data-live]")?.replaceChildren
 // The question takes no answer any more: what was typed stays, to be read and copied.
 export function close(name, fill) {
   document.body.dataset.closed = name;
-  for (const button of document.querySelectorAll("form button")) button.disabled = true;
-  for (const typed of document.querySelectorAll("form textarea, form input[type=text]")) typed.readOnly = true;
+  for (const button of document.querySelectorAll("main button")) button.disabled = true;
+  for (const typed of document.querySelectorAll("main textarea, main input[type=text]")) typed.readOnly = true;
   say(name, fill);
 }
 

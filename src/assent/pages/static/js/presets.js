@@ -1,6 +1,6 @@
 // Suggested reasons become buttons that fill the box, where a person sees and can change what will be sent.
 export default function fillBox(group) {
-  const box = group.closest("form").elements[group.dataset.fills];
+  const box = group.form.elements[group.dataset.fills];
   if (!box) return;
   const told = document.createElement("p");
   told.className = "hint";
@@ -19,7 +19,7 @@ export default function fillBox(group) {
   const buttons = choices.map((choice) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.className = "preset";
+    button.className = choice.className; // what we suggest is in our face
     button.append(choice.querySelector("bdi"));
     button.addEventListener("click", () => fill(choice.dataset.text));
     return button;

@@ -131,7 +131,7 @@ export default function sendHere(form) {
   }
 
   form.addEventListener("submit", (event) => {
-    if (event.submitter?.matches("[data-tongue]")) return;
+    if (event.submitter?.matches("[data-leaves]")) return;
     event.preventDefault();
     if (document.body.dataset.sending || isClosed()) return;
     pressed = event.submitter;
@@ -144,7 +144,9 @@ export default function sendHere(form) {
     changed = false;
     attempt();
   });
-  form.addEventListener("input", () => {
+  // Some of its boxes stand below the form.
+  document.addEventListener("input", (event) => {
+    if (event.target.form !== form) return;
     changed = true;
     if (body && !document.body.dataset.sending) supersede();
   });
