@@ -70,7 +70,7 @@ clean: ## Remove the virtual environment, caches and built files
 setup-base:
 	@scripts/setup base $(PYTHON)
 
-setup-test:
+setup-test: ## Install all that the examples and the checks need
 	@scripts/setup test $(PYTHON)
 
 browser: setup-test

@@ -94,3 +94,18 @@ def test_every_metric_is_listed(live_server):
     )
     listed = set(re.findall(r"^\| `(assent_\w+)` \|", PRODUCTION, re.MULTILINE))
     assert served == listed
+
+
+def test_no_page_and_no_error_tells_to_install_the_strangers_package_of_our_name():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    telling = re.compile(r"""install\s+["'`]?assent\b""")
+    told = [page.name for page in pages if telling.search(page.read_text("utf-8"))]
+    assert told == ["README.md"]  # which says that it is not ours
+
+
+def test_whatever_a_page_makes_is_in_the_list_of_what_can_be_made():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"\bmake ([a-z-]+)[`\n]", page.read_text("utf-8"))}
+    listed = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert named
+    assert named <= listed

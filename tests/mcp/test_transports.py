@@ -208,4 +208,4 @@ def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> Non
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "assent: `assent mcp` needs the MCP SDK: install assent[mcp].\n"
+    assert ended.stderr == "assent: `assent mcp` needs the MCP SDK: install Assent with its extra `mcp`.\n"

@@ -132,5 +132,5 @@ def _sdk() -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
             raise
-        raise SettingsError("`assent mcp` needs the MCP SDK: install assent[mcp].") from error
+        raise SettingsError("`assent mcp` needs the MCP SDK: install Assent with its extra `mcp`.") from error
     return server

@@ -244,4 +244,6 @@ def _need_sdk() -> None:
     try:
         import mcp  # noqa: F401 - whether it is there
     except ModuleNotFoundError as error:
-        raise SettingsError("`assent mcp-gate` needs the MCP SDK: install assent[mcp].") from error
+        raise SettingsError(
+            "`assent mcp-gate` needs the MCP SDK: install Assent with its extra `mcp`."
+        ) from error

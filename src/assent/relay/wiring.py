@@ -168,7 +168,7 @@ class Relay:
         try:
             from assent.relay.grpc.door import GrpcDoor
         except ImportError as error:
-            raise SettingsError("relay.grpc needs the grpc extra: pip install 'assent[grpc]'.") from error
+            raise SettingsError("relay.grpc needs more: install Assent with its extra `grpc`.") from error
         door = GrpcDoor(
             world.settings.grpc,
             app=self.app,

@@ -40,7 +40,7 @@ def start_tracing(service_name: str) -> None:
 def require_tracing() -> None:
     """Raises SettingsError unless the extra is there."""
     if trace is None:
-        raise SettingsError("tracing needs the otel extra: pip install 'assent[otel]'.")
+        raise SettingsError("tracing needs more: install Assent with its extra `otel`.")
 
 
 class TracedApp:

@@ -57,7 +57,7 @@ class ComprehendDetector:
         """Refuse an entity type that Comprehend does not have."""
         if importlib.util.find_spec("boto3") is None:
             raise ValidationFailed(
-                "boto3 is not installed here; install assent[comprehend].", path="entity.type"
+                "boto3 is not installed here; install Assent with its extra `comprehend`.", path="entity.type"
             )
         if rule.what not in ENTITIES:
             known = ", ".join(sorted(ENTITIES))

@@ -69,7 +69,7 @@ class PresidioDetector:
         """Refuse an entity type that Presidio does not know, or knows only with a model."""
         if not is_installed():
             raise ValidationFailed(
-                "Presidio is not installed here; install assent[presidio].", path="entity.type"
+                "Presidio is not here; install Assent with its extra `presidio`.", path="entity.type"
             )
         if rule.what in MODEL_ENTITIES and self.model is None:
             raise ValidationFailed(
