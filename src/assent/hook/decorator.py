@@ -132,7 +132,7 @@ class _Gated:
 
     def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call, key, run = self._named(args, named)
-        waiting = self._gate.stop(key, [call], schemas=self._schemas)
+        waiting = self._stopped(key, call)
         if waiting is None:
             return self._function(*args, **named)
         try:
@@ -155,7 +155,7 @@ class _Gated:
     async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call, key, run = self._named(args, named)
         aside = self._gate.aside
-        waiting = await aside(self._gate.stop, key, [call], schemas=self._schemas)
+        waiting = await self._gate.aside_undoing(lambda _: self._forget(key), self._stopped, key, call)
         if waiting is None:
             return await self._function(*args, **named)
         try:
@@ -168,13 +168,21 @@ class _Gated:
             decided = waiting.tool_feedbacks[0]
             if decided.result in _SETTLED:
                 return _settled(decided)
-            begun = await aside(self._gate.begin, key, call.id)
+            begun = await self._gate.abegin(key, call.id)
             if not begun.run:
                 return _again(begun.result)
-            with await aside(self._holding, key):
+            give_back = partial(self._gate.set_aside, key, call.id)
+            with await self._gate.aside_undoing(lambda _: give_back(), self._holding, key):
                 return await self._arun(key, run(decided))
         finally:
             await aside(self._forget, key)
+
+    def _stopped(self, key: str, call: ToolCall) -> InterruptionMetadata | None:
+        try:
+            return self._gate.stop(key, [call], schemas=self._schemas)
+        except BaseException:
+            self._forget(key)
+            raise
 
     def _named(
         self, args: tuple[Any, ...], named: dict[str, Any]
@@ -233,10 +241,10 @@ class _Gated:
         return nullcontext() if kept is None else self._heartbeat.holding(self._saver, kept.checkpoint)
 
     def _forget(self, key: str) -> None:
-        """A call that cannot be made again leaves nothing behind."""
+        """A call that cannot be made again leaves nothing behind, and nobody to decide it."""
         if self._key is None:
             with suppress(AssentError):
-                self._gate.release(key)
+                self._gate.abandon(key)
 
     def _run(self, key: str, run: Callable[[], Any]) -> Any:
         try:

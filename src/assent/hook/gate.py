@@ -6,14 +6,13 @@ derives from the framework's thread and turn.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from assent.errors import AssentError, CheckpointConflict, HookError, NothingToResume, ThreadBusy
+from assent.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from assent.hook.alone import alone
 from assent.hook.answers import Feedback, accept, by_default
 from assent.hook.calls import ToolCall
@@ -23,9 +22,11 @@ from assent.hook.grants import GrantBook, candidates, covered
 from assent.hook.holds import Begun, Holds
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
+from assent.hook.people import ELSEWHERE, LEFT, People
 from assent.hook.policy import Gate, Hook, State
-from assent.hook.ruling import Ruling, at_once, is_over, unopposed
-from assent.hook.savers.saver import Kept, Saver
+from assent.hook.ruling import Ruling, is_over, unopposed
+from assent.hook.savers.saver import Saver
+from assent.hook.seen import Seen
 from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
 from assent.hook.values import replace
 from assent.hook.workers import Workers
@@ -33,13 +34,10 @@ from assent.hook.workers import Workers
 if TYPE_CHECKING:
     from assent.hook.reviews import Reviews
 
-logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 LEASE = timedelta(minutes=5)
 """How long a call may run before another process may take its thread for dead."""
-SEEN = 64
-"""How many threads are remembered as they were last seen."""
 
 
 class ApprovalGate:
@@ -57,15 +55,15 @@ class ApprovalGate:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._hooks = tuple(hooks)
-        self._saver = saver
+        self._blocking = saver.blocking
+        self._seen = Seen(saver)
         self._agent = agent
-        self._reviews = reviews
+        self._people = People(reviews, agent)
         self._grants = grants
         self._lease_for = lease_for
         self._clock = clock
         self._workers = Workers()
         self._holds = Holds(lease_for, clock)
-        self._newest: dict[str, Checkpoint] = {}  # what was seen last; a put from an old one is refused
 
     def stop(
         self,
@@ -84,7 +82,7 @@ class ApprovalGate:
         Under a key whose outcome was handed out, the calls are new ones. A turn that is most likely `new` is
         not looked for before. `judged` calls are not judged anew. `soon`: something else is kept right after.
         """
-        before = None if new and self._grants is None else self._look(key)
+        before = None if new and self._grants is None else self._seen.look(key)
         if before is not None and before.checkpoint.stage != "ready":
             return _standing(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
@@ -105,7 +103,7 @@ class ApprovalGate:
             thread_id=key, rev=rev, stage="paused", interruption=interruption, tools=schemas or {}
         )
         try:
-            self._put(checkpoint, soon=soon)
+            self._seen.put(checkpoint, soon=soon)
         except CheckpointConflict:
             again = partial(self.stop, state=state, schemas=schemas, turn=turn, judged=gates, soon=soon)
             return self.waiting(key) or again(key, calls)
@@ -113,7 +111,7 @@ class ApprovalGate:
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """What was stopped under this key, showing the decisions so far; None if nothing was."""
-        kept = self._look(key)
+        kept = self._seen.look(key)
         return None if kept is None else _standing(kept.checkpoint)
 
     def answer(
@@ -127,11 +125,11 @@ class ApprovalGate:
         for one who begins the calls right after: decisions that are complete are on disk when a call begins.
         """
         while True:
-            checkpoint = self._kept(key).checkpoint
+            checkpoint = self._seen.kept(key).checkpoint
             interruption = _interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
-            ruling, case = self._ruling(checkpoint), checkpoint.case or {}
+            ruling, case = self._people.said(checkpoint), checkpoint.case or {}
             if feedback is None and is_over(ruling) and interruption.default == "hold":
                 return self._asked(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
             known = checkpoint.tools if schemas is None else schemas
@@ -150,11 +148,11 @@ class ApprovalGate:
                 case=checkpoint.case if again is interruption else None,
             )
             try:
-                self._put(following, soon=soon and complete and checkpoint.case is None)
+                self._seen.put(following, soon=soon and complete and checkpoint.case is None)
             except CheckpointConflict:
                 continue
             if feedback is not None and (complete or again is not interruption):
-                self._withdraw(checkpoint)
+                self._people.no_longer(checkpoint, ELSEWHERE)
             return again.with_verdicts(verdicts) if complete else self._asked(following)
 
     def decided(self, key: str, call_id: str) -> ToolFeedback | None:
@@ -189,12 +187,12 @@ class ApprovalGate:
         One `owner` at a time works on a turn; by default all who share this gate are one.
         """
         while True:
-            checkpoint = self._seen(key)
+            checkpoint = self._seen.last(key)
             if interruption is not None and _interruption(checkpoint).id != interruption:
                 raise NothingToResume
             leased = False
             if self._holds.needs_lease(checkpoint, calls, owner):
-                kept = self._kept(key)
+                kept = self._seen.kept(key)
                 if kept.checkpoint.rev != checkpoint.rev:
                     continue
                 leased = kept.leased_until is not None and kept.leased_until > self._clock()
@@ -204,7 +202,7 @@ class ApprovalGate:
             new = self._holds.take(key, owner, beginning)
             lease_for = self._lease_for if self._holds.of(key, owner).calls else None
             try:
-                self._put(beginning.after(checkpoint), lease_for=lease_for, soon=not beginning.runs)
+                self._seen.put(beginning.after(checkpoint), lease_for=lease_for, soon=not beginning.runs)
             except BaseException as error:
                 self._holds.not_begun(key, new)
                 if isinstance(error, CheckpointConflict):
@@ -220,12 +218,12 @@ class ApprovalGate:
     def finish_all(self, key: str, results: Mapping[str, str]) -> dict[str, str]:
         """As `finish`, for calls that end together, in one write: call -> what it answered."""
         while True:
-            checkpoint = self._seen(key)
+            checkpoint = self._seen.last(key)
             kept = {**results, **checkpoint.results}
             if len(kept) > len(checkpoint.results):
                 lease_for = self._lease_for if set(checkpoint.started) - kept.keys() else None
                 try:
-                    self._put(checkpoint.next(results=kept), lease_for=lease_for, soon=True)
+                    self._seen.put(checkpoint.next(results=kept), lease_for=lease_for, soon=True)
                 except CheckpointConflict:
                     continue
             self._holds.ended(key, results)
@@ -233,26 +231,34 @@ class ApprovalGate:
 
     def hand_out(self, key: str, interruption: str, said: str) -> None:
         """Nobody needs its outcome any more: the key is free for new calls. Who comes late is told `said`."""
-        checkpoint = self._kept(key).checkpoint
+        checkpoint = self._seen.kept(key).checkpoint
         over = _interruption(checkpoint)
         if checkpoint.stage == "running" and over.id == interruption:
             told = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
-                self._put(checkpoint.next(stage="ready", results=told, tools={}))
+                self._seen.put(checkpoint.next(stage="ready", results=told, tools={}))
 
     def release(self, key: str) -> None:
         """Forget a turn that is over."""
-        self._newest.pop(key, None)
-        self._saver.soon.release(key)
+        self._seen.release(key)
+
+    def abandon(self, key: str) -> None:
+        """As `release`; if the turn waits still, the person need not decide it any more."""
+        kept = self._seen.look(key)
+        if kept is not None and kept.checkpoint.stage == "paused":
+            self._people.no_longer(kept.checkpoint, LEFT)
+        self.release(key)
 
     def set_aside(self, key: str, call_id: str) -> None:
         """Give back a call that was begun and now waits itself; it is begun anew when it goes on."""
         while True:
-            checkpoint = self._seen(key)
+            checkpoint = self._seen.last(key)
             started = tuple(each for each in checkpoint.started if each != call_id)
             open_calls = set(started) - set(checkpoint.results)
             try:
-                self._put(checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None)
+                self._seen.put(
+                    checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None
+                )
             except CheckpointConflict:
                 continue
             self._holds.ended(key, [call_id])
@@ -284,7 +290,7 @@ class ApprovalGate:
         self, key: str, call_id: str, run: Callable[[], Awaitable[str]], *, repeatable: bool = False
     ) -> str:
         """As `run_once`, on an event loop."""
-        begun = await self.aside(self.begin, key, call_id, repeatable=repeatable)
+        begun = await self.abegin(key, call_id, repeatable=repeatable)
         if not begun.run:
             return begun.result
         try:
@@ -304,9 +310,27 @@ class ApprovalGate:
         result: T = await self._workers.run(partial(method, *args, **named))
         return result
 
+    async def aside_undoing(
+        self, undo: Callable[[T], object], method: Callable[P, T], *args: P.args, **named: P.kwargs
+    ) -> T:
+        """As `aside`; what comes of it is undone if the caller is cancelled meanwhile."""
+        if self.in_place():
+            return method(*args, **named)
+        result: T = await self._workers.run(partial(method, *args, **named), undo=undo)
+        return result
+
+    async def abegin(self, key: str, call_id: str, *, repeatable: bool = False) -> Begun:
+        """As `begin`, on an event loop; a call that is cancelled while it begins has not begun."""
+
+        def give_back(begun: Begun) -> None:
+            if begun.run:
+                self.set_aside(key, call_id)
+
+        return await self.aside_undoing(give_back, self.begin, key, call_id, repeatable=repeatable)
+
     def in_place(self) -> bool:
         """Whether its methods may be called on the running loop: they never wait, or nobody else is there."""
-        return (not self._saver.blocking and self._reviews is None and self._grants is None) or alone()
+        return (not self._blocking and not self._people.are_there and self._grants is None) or alone()
 
     def _not_granted(
         self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int
@@ -316,11 +340,6 @@ class ApprovalGate:
         asked = candidates(calls, gates)
         used = covered(self._grants, asked, agent=self._agent, thread_id=key, turn=turn)
         return {call_id: gate for call_id, gate in gates.items() if call_id not in used}
-
-    def _ruling(self, checkpoint: Checkpoint) -> Ruling | None:
-        if checkpoint.case is None or self._reviews is None:
-            return None
-        return at_once(self._reviews.look(checkpoint.case))
 
     def _decided(
         self, checkpoint: Checkpoint, feedback: Feedback | None, ruling: Ruling | None, schemas: Schemas
@@ -339,54 +358,11 @@ class ApprovalGate:
         """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
         interruption = _interruption(checkpoint).with_verdicts(checkpoint.verdicts)
         case = checkpoint.case
-        if self._reviews is not None and case is None:
-            try:
-                opened = at_once(self._reviews.ask(interruption, agent=self._agent, attempt=attempt))
-                case = {**opened, "attempt": attempt}
-                with suppress(CheckpointConflict):  # who was faster has the same case, or an answer
-                    self._put(checkpoint.next(case=case))
-            except HookError:
-                raise
-            except AssentError as error:
-                logger.warning("Nobody could be asked yet; the calls go on waiting.", exc_info=error)
+        if case is None and (case := self._people.ask(interruption, attempt)) is not None:
+            # Who was faster has the same case, or an answer; what was not kept is asked for again, once.
+            with suppress(CheckpointConflict, Unavailable):
+                self._seen.put(checkpoint.next(case=case))
         return replace(interruption, case=case)
-
-    def _withdraw(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.case is None or self._reviews is None:
-            return
-        try:
-            at_once(self._reviews.withdraw(checkpoint.case, "The calls were decided elsewhere."))
-        except AssentError as error:
-            logger.warning("The case could not be withdrawn.", exc_info=error)
-
-    def _put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None, soon: bool = False) -> None:
-        self._newest.pop(checkpoint.thread_id, None)
-        (self._saver.soon if soon else self._saver).put(checkpoint, lease_for=lease_for)
-        self._note(checkpoint)
-
-    def _seen(self, key: str) -> Checkpoint:
-        """The thread as this gate saw it last: enough to mark calls, since an outdated put is refused."""
-        seen = self._newest.get(key)
-        return self._kept(key).checkpoint if seen is None else seen
-
-    def _kept(self, key: str) -> Kept:
-        kept = self._look(key)
-        if kept is None:
-            raise NothingToResume
-        return kept
-
-    def _look(self, key: str) -> Kept | None:
-        kept = self._saver.get(key)
-        if kept is not None:
-            self._note(kept.checkpoint)
-        return kept
-
-    def _note(self, checkpoint: Checkpoint) -> None:
-        while len(self._newest) >= SEEN:
-            self._newest.pop(next(iter(self._newest), ""), None)
-        if (stopped := checkpoint.interruption) is not None and stopped.state:
-            checkpoint = replace(checkpoint, interruption=replace(stopped, state={}))
-        self._newest[checkpoint.thread_id] = checkpoint
 
 
 def _interruption(checkpoint: Checkpoint) -> InterruptionMetadata:

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from time import monotonic, sleep
 from typing import Any
@@ -84,10 +85,17 @@ class Workers:
             del shared
             sleep(_LOOK_S)
 
-    async def run(self, work: Callable[[], Any], *, to_the_end: bool = False) -> Any:
+    async def run(
+        self,
+        work: Callable[[], Any],
+        *,
+        to_the_end: bool = False,
+        undo: Callable[[Any], object] | None = None,
+    ) -> Any:
         """What the work returns or raises, awaited on an event loop.
 
-        Who is cancelled meanwhile goes on at once, or, `to_the_end`, when the work is over.
+        Who is cancelled meanwhile goes on at once, or, `to_the_end`, when the work is over, or when what it
+        returned is undone.
         """
         import asyncio
         from concurrent.futures import Future
@@ -99,8 +107,10 @@ class Workers:
         try:
             result, error = await asyncio.wrap_future(future)
         except asyncio.CancelledError:
-            if to_the_end:
-                await asyncio.wrap_future(future)
+            if to_the_end or undo is not None:
+                result, error = await asyncio.wrap_future(future)
+                if undo is not None and error is None:
+                    await self.run(partial(undo, result))
             raise
         if error is not None:
             raise error

@@ -138,7 +138,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
     ) -> Result:
         """As `wrap_tool_call`."""
-        key, ready = await self._gate.aside(self._begin, request)
+        undo = partial(self._not_begun, request)
+        key, ready = await self._gate.aside_undoing(undo, self._begin, request)
         if not isinstance(ready, SealedRequest):
             return ready
         if key is None:
@@ -257,6 +258,13 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
             self._gate.set_aside(key, call_id)
         else:
             self._gate.finish(key, call_id, failure(error))
+
+    def _not_begun(self, request: ToolCallRequest, begun: tuple[str | None, SealedRequest | Result]) -> None:
+        """The run was cancelled in the very write that began the call."""
+        key, ready = begun
+        if key is not None and isinstance(ready, SealedRequest):
+            self._marks.give_back(key, this_run())
+            self._gate.set_aside(key, request.tool_call["id"] or "")
 
     def _arrange(
         self, request: ModelRequest[Any]

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,7 +26,10 @@ class Marks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self, key: str, call_id: str, *, repeatable: bool, alone: bool = False) -> Begun:
-        """As the gate's `begin`; a call that is alone in its turn waits for no others."""
+        """As the gate's `begin`; a call that is alone in its turn waits for no others.
+
+        One that is cancelled meanwhile has not begun.
+        """
         keep = self._at_once if alone else self._together
         return _begun(await keep(self._gate.begin_all, key, call_id, repeatable))
 
@@ -35,7 +39,8 @@ class Marks:
         await keep(self._gate.finish_all, key, call_id, result)
 
     async def _at_once(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
-        return (await self._gate.aside(keep, key, {call_id: mark}))[call_id]
+        undo = partial(self._give_back, key)
+        return (await self._gate.aside_undoing(undo, keep, key, {call_id: mark}))[call_id]
 
     async def _together(self, keep: Keep, key: str, call_id: str, mark: Any) -> Any:
         loop = asyncio.get_running_loop()
@@ -48,7 +53,20 @@ class Marks:
             return await self._at_once(keep, key, call_id, mark)
         # Each waits by itself: one of the calls may be cancelled while the others go on.
         batch[call_id] = mark, loop.create_future()
-        return await batch[call_id][1]
+        waiting = batch[call_id][1]
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                found = {call_id: await waiting}
+                await self._gate.aside(self._give_back, key, found)
+            raise
+
+    def _give_back(self, key: str, found: Mapping[str, Any]) -> None:
+        """Nobody is left to run what was begun here."""
+        for call_id, told in found.items():
+            if isinstance(told, Begun) and told.run:
+                self._gate.set_aside(key, call_id)
 
     def _write(self, keep: Keep, key: str, name: Any) -> None:
         batch = self._batches.pop(name)
