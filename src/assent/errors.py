@@ -42,6 +42,7 @@ AssentError
 │   ├── NothingToResume        a thread that waits for nobody
 │   ├── ThreadPaused           a message to a thread that waits for a person
 │   ├── ThreadBusy             a thread that another process works on
+│   ├── NobodyAsked            calls that no case could be opened for
 │   ├── CheckpointConflict     a thread that someone else has moved on
 │   ├── ApprovalPending        a call that a person has to decide first
 │   ├── CallRejected           a call that a person rejected
@@ -328,6 +329,17 @@ class ThreadBusy(HookError):
     """Another process is working on this thread."""
 
     code = "thread_busy"
+
+
+class NobodyAsked(HookError):
+    """No case can be opened for these calls; they wait, and can be answered in code."""
+
+    code = "nobody_asked"
+
+    def __init__(self, message: str | None = None, *, waiting: Any = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.waiting = waiting
+        """The interruption that waits for answers."""
 
 
 class CheckpointConflict(HookError):

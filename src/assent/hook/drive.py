@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from assent.errors import AssentError, HookError, ModelMisbehaved
+from assent.errors import AssentError, HookError, ModelMisbehaved, NobodyAsked
 from assent.hook.calling import Asked, Tools, call_tool, pieces
 from assent.hook.checkpoint import Checkpoint, Message
 from assent.hook.effects import (
@@ -320,11 +320,14 @@ class SyncDriver(Driver):
 
 @contextmanager
 def unheard(effect: Ask | Look | Withdraw) -> Iterator[None]:
-    """Nobody could be asked, or told: the thread waits all the same, and the next resume tries again."""
+    """Nobody could be asked, or told: the thread waits all the same, and the next resume tries again.
+
+    That nobody ever can be is for the caller to hear.
+    """
     try:
         yield
     except Exception as error:
-        expected = isinstance(error, AssentError | OSError) and type(error) is not HookError
+        expected = isinstance(error, AssentError | OSError) and type(error) not in (HookError, NobodyAsked)
         if not (isinstance(effect, Withdraw) or (isinstance(effect, Ask) and expected)):
             raise
         logger.warning("%s failed; the calls go on waiting.", type(effect).__name__, exc_info=error)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from assent.client import AssentClient, ServerRefused
-from assent.errors import RequestError, Unavailable
+from assent.errors import AssentError, BadRequest, NobodyAsked, RequestError, Unavailable
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.ruling import Ruling, read_ruling
 
@@ -19,6 +19,8 @@ _KEPT = ("case_id", "review_url", "expires_at")
 _ENDED = frozenset({404, 409, 410})
 """What a server answers to a withdrawal that comes too late."""
 _TOO_MANY = 429
+_REFUSED = frozenset({400, 413, 422})
+"""What a server answers to a question that it will never take, however often it is asked."""
 _PROMPT_CHARACTERS = 500
 
 
@@ -28,7 +30,10 @@ class Reviews(Protocol):
     def ask(
         self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
     ) -> Case | Awaitable[Case]:
-        """Open the case; the same interruption and attempt always bring the same one."""
+        """Open the case; the same interruption and attempt always bring the same one.
+
+        Raises NobodyAsked if that will never be possible; any other error means that it may be later.
+        """
         ...
 
     def look(self, case: Case) -> Ruling | Awaitable[Ruling | None] | None:
@@ -54,6 +59,10 @@ class ServerReviews:
         try:
             opened = self._client.open(**asked, **self._fields)
             return {name: opened["hitl"][name] for name in _KEPT}
+        except ServerRefused as refused:
+            if refused.status not in _REFUSED:
+                raise
+            raise _nobody_asked(interruption, refused) from refused
         except (LookupError, TypeError, ValueError) as error:
             raise Unavailable(f"The case could not be opened: {error!r}.") from error
 
@@ -102,7 +111,10 @@ class EmbeddedReviews:
     async def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> Case:
         """Open the case, once for each interruption and attempt."""
         asked = question(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
-        answer = await self._assent.ask(**asked, **self._fields)
+        try:
+            answer = await self._assent.ask(**asked, **self._fields)
+        except BadRequest as refused:
+            raise _nobody_asked(interruption, refused) from refused
         opened = json.loads(answer.body)
         return {name: opened["hitl"][name] for name in _KEPT}
 
@@ -119,6 +131,11 @@ class EmbeddedReviews:
         except RequestError as refused:
             if refused.status not in _ENDED:
                 raise
+
+
+def _nobody_asked(interruption: InterruptionMetadata, refused: AssentError) -> NobodyAsked:
+    said = f"No case can be opened for these calls: {refused.message} They wait, and can be answered in code."
+    return NobodyAsked(said, waiting=interruption, interruption=interruption.id)
 
 
 def question(interruption: InterruptionMetadata, *, agent: str, timeout: str, attempt: int) -> dict[str, Any]:

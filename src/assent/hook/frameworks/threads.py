@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from assent.errors import CheckpointConflict, NothingToResume, ThreadPaused
+from assent.errors import CheckpointConflict, NobodyAsked, NothingToResume, ThreadPaused
 from assent.hook.answers import Feedback, answers_in
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
@@ -168,12 +168,15 @@ class Threads:
         digest = fingerprint([call.to_dict() for call in calls])[:TURN_DIGEST]
         turn = f"{thread_id}{TURN_MARK}{number}-{digest}"
         judged = {call_id: gate for call_id, gate in gates.items() if gate is not None}
-        interruption = self.gate.stop(
-            turn, calls, schemas=schemas, turn=number, new=True, judged=judged, soon=self._stops_soon
-        )
-        if interruption is None:
-            return None
-        return _shown(interruption, self._leave(held, {"state": state, "turn": turn}))
+        kept = {"state": state, "turn": turn}
+        try:
+            interruption = self.gate.stop(
+                turn, calls, schemas=schemas, turn=number, new=True, judged=judged, soon=self._stops_soon
+            )
+        except NobodyAsked:  # the calls wait all the same, and so does the thread
+            self._leave(held, kept)
+            raise
+        return None if interruption is None else _shown(interruption, self._leave(held, kept))
 
     def finish(self, held: Held, state: str) -> None:
         """Keep where the framework came to; the thread takes a message again."""
