@@ -74,7 +74,7 @@ class BotApi:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), body["timeout"])
         self.news.clear()
-        return Answer(json={"ok": True, "result": self.updates})
+        return Answer(json={"ok": True, "result": self.updates[: body.get("limit", 100)]})
 
     def deliver(self, update: dict[str, Any]) -> None:
         """Let whoever asks have this update."""

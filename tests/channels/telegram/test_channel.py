@@ -1,5 +1,6 @@
 """What is Telegram's own: long polling, groups that move, messages that cannot change, words for no."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from assent.channels.telegram import TelegramChannel, from_environment
+from assent.channels.telegram.channel import MOST_AT_ONCE
 from assent.errors import ChannelRefused, SettingsError, Unreachable
 from assent.ports.channel import Call, Channel, Press
 from assent.testing.platforms import ended, sample_card
@@ -32,7 +34,27 @@ async def test_presses_are_heard_without_a_public_address(harness: TelegramHarne
     harness.api.updates = [harness.api.press(1, "h1.yes", user_id=7, name="Ada Lovelace")]
     ((press,),) = await heard(harness.channel)
     assert (press.reference, press.presser.user_id, press.presser.name) == ("h1.yes", "7", "Ada Lovelace")
-    assert harness.server.requests[0].json == {"timeout": 1, "allowed_updates": ["callback_query"]}
+    wanted = {"timeout": 1, "allowed_updates": ["callback_query"], "limit": MOST_AT_ONCE}
+    assert harness.server.requests[0].json == wanted
+
+
+async def test_a_crowd_that_presses_keeps_nobody_from_being_heard(harness: TelegramHarness):
+    """Every press comes with the whole message, each of its 4096 signs written as \\u and four digits."""
+    crowd = [harness.api.press(1, "h1.yes", user_id=user_id) for user_id in range(100, 199)]
+    for update in crowd:
+        update["callback_query"]["message"]["text"] = "\\u0416" * 4096
+    harness.api.updates = [*crowd, harness.api.press(1, "h1.yes", user_id=7)]
+    found = [press.presser.user_id for presses in await heard(harness.channel, times=4) for press in presses]
+    assert (len(found), found[-1]) == (100, "7")
+
+
+async def test_an_update_that_cannot_be_read_is_confirmed_like_any_other(harness: TelegramHarness):
+    harness.api.updates = [{"update_id": 1, "callback_query": {"id": 4711}}]
+    hearing = asyncio.create_task(heard(harness.channel))
+    await harness.server.until(lambda: any(one.json.get("offset") == 2 for one in harness.server.requests))
+    harness.api.deliver(harness.api.press(1, "h1.yes") | {"update_id": 2})
+    ((press,),) = await hearing
+    assert press.reference == "h1.yes"
 
 
 async def test_a_press_is_confirmed_only_after_it_was_handled(harness: TelegramHarness):

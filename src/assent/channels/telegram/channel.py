@@ -18,6 +18,8 @@ from assent.ports.channel import Call, Card, Ended, Heard, Press, Ticket
 API_URL = "https://api.telegram.org"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the name of a header
 ASK_FOR_S = 50
+MOST_AT_ONCE = 25
+"""Each press comes with its whole message, of which Telegram makes up to 30 KB: we read no more at once."""
 LONGEST_BREAK_S = 60.0
 REQUIRED = ("ASSENT_TELEGRAM_BOT_TOKEN", "ASSENT_TELEGRAM_CHAT_ID")
 TOAST = 60
@@ -143,7 +145,8 @@ class TelegramChannel:
 
     async def _updates(self, offset: int | None) -> list[Update]:
         after = {"offset": offset} if offset is not None else {}
-        body = {"timeout": self._ask_for_s, "allowed_updates": ["callback_query"], **after}
+        wanted = {"allowed_updates": ["callback_query"], "limit": MOST_AT_ONCE}
+        body = {"timeout": self._ask_for_s, **wanted, **after}
         reply = await self._call("getUpdates", body, timeout_s=self._ask_for_s + 15.0)
         if reply.status == 409:
             if _says(reply, "webhook"):

@@ -58,11 +58,12 @@ class Update(Struct, frozen=True):
 
 
 def read_update(raw: object) -> Update | None:
-    """One update of a list, or None for what is none that we can read."""
+    """One update of a list; of what we cannot read its number, which confirms it, or None."""
     try:
         return msgspec.convert(raw, Update)
     except msgspec.ValidationError:
-        return None
+        number = raw.get("update_id") if isinstance(raw, dict) else None
+        return Update(update_id=number) if isinstance(number, int) else None
 
 
 def read_update_bytes(body: bytes) -> Update | None:
