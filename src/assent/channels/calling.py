@@ -27,6 +27,7 @@ TIMEOUT_S = 15.0
 LARGEST = 1024 * 1024
 MOST_PATIENT_S = 30.0
 TRIES = 3
+LONGEST_BREAK_S = 60.0
 _ADDRESS = re.compile(r"\S*://\S*")
 _SECRET_PATH = "assent.secret_path"  # noqa: S105 - the name of an extension
 
@@ -132,6 +133,11 @@ class PlatformApi:
         except httpx.HTTPError as error:
             # Without its cause: the text of an HTTP error may name an address.
             raise Unreachable(f"{self.platform} cannot be reached ({type(error).__name__}).") from None
+
+
+def break_after(failures: int) -> float:
+    """Seconds until whoever listens tries again: longer each time, and after days as after minutes."""
+    return min(LONGEST_BREAK_S, 2.0 ** min(failures - 1, 10))
 
 
 def told_by(platform: str, text: object) -> str:

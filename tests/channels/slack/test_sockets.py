@@ -170,6 +170,16 @@ async def test_a_silent_connection_is_given_up(harness: SlackHarness, sockets: S
     assert first.ticket != second.ticket
 
 
+async def test_listening_goes_on_after_a_day_without_slack(
+    harness: SlackHarness, sockets: SocketServer, breaks: list[float]
+):
+    harness.server.planned += [Answer(status=503, json={})] * 1100
+    async with listening(harness.channel):
+        await harness.server.until(lambda: not harness.server.planned, within=60)
+        await connected(sockets)
+    assert (len(breaks), breaks[-1]) == (1100, 60)
+
+
 async def test_listening_goes_on_through_failures_with_growing_breaks(
     harness: SlackHarness, sockets: SocketServer, breaks: list[float]
 ):

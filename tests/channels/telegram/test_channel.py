@@ -96,6 +96,15 @@ async def test_listening_outlasts_trouble_with_longer_and_longer_breaks(
     assert breaks == [1, 2, 4, 8, 16]
 
 
+async def test_listening_outlasts_a_day_without_the_platform(harness: TelegramHarness, breaks: list[float]):
+    """A break doubles each time: after some seventeen hours no number is large enough for it."""
+    harness.api.updates = [harness.api.press(1, "h1.yes")]
+    harness.server.planned += [refusal(409, "Conflict: terminated by other getUpdates request")] * 1100
+    ((press,),) = await heard(harness.channel)
+    assert press.reference == "h1.yes"
+    assert breaks[-1] == 60
+
+
 async def test_a_webhook_in_the_way_of_listening_is_named(harness: TelegramHarness):
     conflict = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to …"
     harness.server.planned.append(refusal(409, conflict))

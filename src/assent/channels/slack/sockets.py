@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from assent.channels.calling import Sleep
+from assent.channels.calling import Sleep, break_after
 from assent.channels.slack.presses import Envelope, presses_of, read_envelope, read_interaction
 from assent.errors import SettingsError, Unreachable
 from assent.ports.channel import Press
@@ -20,7 +20,6 @@ from assent.protocol.addresses import LOOPBACK_HOSTS
 OPEN_WITHIN_S = 15.0
 SILENT_FOR_S = 60.0
 """Slack pings several times a minute; a connection that is silent for longer is a dead one."""
-LONGEST_BREAK_S = 60.0
 LARGEST = 1024 * 1024
 SWITCHED_OFF = "link_disabled"
 
@@ -64,7 +63,7 @@ class SocketMode:
                 greeted = False
             failures = 0 if greeted else failures + 1
             if failures:
-                await self._sleep(min(LONGEST_BREAK_S, 2.0 ** (failures - 1)))
+                await self._sleep(break_after(failures))
 
     async def _read_one(self, url: str, queue: asyncio.Queue[Presses]) -> bool:
         """Read one connection to its end; whether Slack had greeted us on it."""

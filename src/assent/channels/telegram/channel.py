@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from assent.channels.calling import PlatformApi, Reply, Sleep, told_by
+from assent.channels.calling import PlatformApi, Reply, Sleep, break_after, told_by
 from assent.channels.environment import require
 from assent.channels.telegram import render
 from assent.channels.telegram.limits import ANSWER_TEXT, SECRET, SECRET_LENGTH, misfits
@@ -20,7 +20,6 @@ SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the name of a 
 ASK_FOR_S = 50
 MOST_AT_ONCE = 25
 """Each press comes with its whole message, of which Telegram makes up to 30 KB: we read no more at once."""
-LONGEST_BREAK_S = 60.0
 REQUIRED = ("ASSENT_TELEGRAM_BOT_TOKEN", "ASSENT_TELEGRAM_CHAT_ID")
 TOAST = 60
 """A longer answer needs a dialog to be read."""
@@ -114,7 +113,7 @@ class TelegramChannel:
                 updates = await self._updates(offset)
             except Unreachable:
                 failures += 1
-                await self._sleep(min(LONGEST_BREAK_S, 2.0 ** (failures - 1)))
+                await self._sleep(break_after(failures))
                 continue
             failures = 0
             presses = tuple(filter(None, map(press_of, updates)))
