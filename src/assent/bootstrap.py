@@ -35,6 +35,7 @@ from assent.server.app import AssentApp
 from assent.server.case_api import CaseApi
 from assent.server.clockwork import Clockwork
 from assent.server.demo import DemoDoor
+from assent.server.front_page import FrontPage
 from assent.server.inbox_door import InboxDoor
 from assent.server.inbox_pages import InboxPages
 from assent.server.keyring import ApiKeyDoor
@@ -252,13 +253,14 @@ class Parts:
     def _inbox_routes(self) -> list[Route]:
         if self._inbox_door is None:
             return []
-        return InboxPages(
+        inbox = InboxPages(
             desk=self.desk,
             door=self._inbox_door,
             renderer=self.renderer,
             replies=self.replies,
             monotonic=clock.monotonic,
-        ).routes
+        )
+        return [*FrontPage(renderer=self.renderer, replies=self.replies).routes, *inbox.routes]
 
     async def _reviewed_by(self, principal: Principal) -> str | None:
         return await self.relay.reviewed_by(principal) if self.relay is not None else None
@@ -266,7 +268,7 @@ class Parts:
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""
         door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
-        self.router.routes.extend(door.routes)
+        self.router.routes[:0] = door.routes  # it has a front page of its own
         return door
 
     async def _jwks(self) -> dict[str, Any]:

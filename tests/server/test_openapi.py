@@ -14,7 +14,7 @@ from assent.server.openapi.routes import ROUTES
 
 DOCUMENT = openapi_document("https://assent.example")
 # Pages, their style and the demo are for people and try-outs; they are no part of the API.
-NOT_API = re.compile(r"/(review|inbox|static|docs|api/demo)\b")
+NOT_API = re.compile(r"/((review|inbox|static|docs|api/demo)\b|$)")
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:
