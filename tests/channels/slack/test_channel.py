@@ -175,6 +175,12 @@ async def test_without_a_signing_secret_no_call_is_believed(harness: SlackHarnes
     await channel.aclose()
 
 
+@pytest.mark.parametrize("secret", ["", " ", "\n"])
+def test_a_signing_secret_with_which_anybody_could_sign_is_refused(secret: str):
+    with pytest.raises(SettingsError, match="signing secret is empty"):
+        SlackChannel(token=TOKEN, place=PLACE, signing_secret=secret)
+
+
 async def test_the_environment_opens_a_channel(harness: SlackHarness):
     channel = from_environment(
         {

@@ -69,6 +69,8 @@ class SlackChannel:
             raise SettingsError("This is not the token of a Slack bot, which begins with xoxb-.")
         if app_token is not None and not _APP_TOKEN.fullmatch(app_token):
             raise SettingsError("This is not an app-level token of Slack, which begins with xapp-.")
+        if signing_secret is not None and not signing_secret.strip():  # with it, anybody could sign
+            raise SettingsError("The signing secret is empty; Slack shows it in the app's basic information.")
         self._place = place
         self._signing_secret = signing_secret
         self._now = clock
