@@ -1,6 +1,10 @@
 """PostgresSaver keeps the contract, against a real server, and says so when that server is gone."""
 
-from collections.abc import Iterator, Sequence
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 
@@ -95,5 +99,87 @@ def test_what_was_kept_survives_a_restart_of_the_server(
         saver.put(checkpoint.next())
     server.ensure_postgres_running()
     assert eventually(lambda: kept_by(saver)) == before
+    saver.put(checkpoint.next())
+    saver.close()
+
+
+class Aside:
+    """Work that may take for ever, in a thread of its own."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._came: list[str] = []
+        threading.Thread(target=self._run, args=(work,), daemon=True).start()
+
+    def _run(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Unavailable as error:
+            self._came.append(error.message)
+        else:
+            self._came.append("done")
+
+    def outcome(self) -> str:
+        return eventually(lambda: self._came)[0]
+
+
+@contextmanager
+def frozen(database: psycopg.Connection) -> Iterator[None]:
+    """All others' connections go on and on without a word, as when a machine hangs or a network is cut."""
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    pids = [pid for (pid,) in database.execute(query).fetchall()]
+    send_all(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        send_all(pids, signal.SIGCONT)
+
+
+def send_all(pids: Sequence[int], sign: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(pid, sign)
+
+
+def test_a_server_that_falls_silent_is_not_waited_for_for_ever(
+    open_saver: OpenSaver, database: psycopg.Connection
+) -> None:
+    saver = open_saver(patience=timedelta(seconds=1), connections=1)
+    checkpoint = standing(saver, 1)
+    connected, goes_on = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        with saver._connection() as connection:  # type: ignore[attr-defined]
+            connected.set()
+            goes_on.wait()
+            connection.execute("SELECT 1")
+
+    aside = Aside(ask)
+    eventually(connected.is_set)
+    with frozen(database):
+        goes_on.set()
+        assert "whether anything was recorded is not known" in aside.outcome()
+    eventually(lambda: kept_by(saver))
+    with frozen(database):
+        assert "cannot take this" in Aside(lambda: saver.put(checkpoint.next())).outcome()
+    eventually(lambda: kept_by(saver))
+    saver.close()
+
+
+def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_comes_of_it_later(
+    open_saver: OpenSaver, database: psycopg.Connection
+) -> None:
+    saver = open_saver(patience=timedelta(milliseconds=500))
+    checkpoint = standing(saver, 1)
+    with database.transaction():
+        database.execute("SELECT 1 FROM assent_threads FOR UPDATE")
+        for write in (
+            lambda: saver.claim(checkpoint.next(stage="running"), lease_for=HOUR),
+            lambda: saver.renew("thread", 1, lease_for=HOUR),
+            lambda: saver.release("thread"),
+        ):
+            assert "nothing was recorded" in Aside(write).outcome()
+    assert [one.checkpoint for one in saver.list("thread")] == [checkpoint]
     saver.put(checkpoint.next())
     saver.close()

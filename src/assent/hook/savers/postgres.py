@@ -1,8 +1,10 @@
 """Threads in PostgreSQL: shared by machines, with moments and leases by the database's own clock."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, timedelta
+from functools import partial
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -11,7 +13,7 @@ from psycopg_pool import ConnectionPool
 from assent.errors import CheckpointConflict, ThreadBusy, Unavailable
 from assent.hook.checkpoint import Checkpoint, Stage
 from assent.hook.savers.columns import digest_of, kept, key_of, micros, thread_of
-from assent.hook.savers.saver import Kept, Retention, Saver
+from assent.hook.savers.saver import UNSURE, Kept, Retention, Saver
 
 PATIENCE = timedelta(seconds=5)
 CONNECTIONS = 8
@@ -39,6 +41,11 @@ CREATE TABLE IF NOT EXISTS assent_checkpoints (
 """
 STAY_DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+# The server itself gives up on what takes too long, such as a row that somebody has locked: then it is known
+# that nothing was written. One that does not even do that is left alone after twice the time.
+GIVE_UP = """
+SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'
 """
 BEGIN_THREAD = """
 INSERT INTO assent_threads (key, thread_id, rev, stage, saved_at, leased_until)
@@ -90,7 +97,8 @@ class PostgresSaver(Saver):
     """Keeps threads in the database that `conninfo` names, in two tables that it makes if they are missing.
 
     Needs the extra `assent[postgres]`. Open it after a fork, not before. When the connection breaks during a
-    write, Unavailable leaves open whether it was kept: whole or not at all. `get` tells.
+    write, or the server falls silent, Unavailable leaves open whether it was kept: whole or not at all. `get`
+    tells. `patience` is how long to wait for a connection, and how long a statement may take.
     """
 
     def __init__(
@@ -104,11 +112,12 @@ class PostgresSaver(Saver):
         self._retain = retain or Retention()
         self._pool = ConnectionPool(
             conninfo,
+            connection_class=_Patient,
             kwargs={"autocommit": True},
             min_size=1,
             max_size=connections,
             timeout=patience.total_seconds(),
-            configure=_configure,
+            configure=partial(_configure, patience=patience),
             check=ConnectionPool.check_connection,
             open=True,
         )
@@ -177,16 +186,44 @@ class PostgresSaver(Saver):
                     connection.execute(SCHEMA)
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+    def _connection(self) -> Iterator["_Patient"]:
         try:
             with self._pool.connection() as connection:
-                yield connection
+                try:
+                    yield connection
+                except psycopg.Error as error:
+                    raise (Unavailable(UNSURE) if error.sqlstate is None else Unavailable()) from error
         except psycopg.Error as error:
             raise Unavailable from error
 
 
-def _configure(connection: psycopg.Connection[Any]) -> None:
+class _Patient(psycopg.Connection[Any]):
+    """A connection that is not waited for longer than its server may be silent."""
+
+    silent_s = 2 * PATIENCE.total_seconds()
+
+    def wait(self, gen: Any, *args: Any, **named: Any) -> Any:
+        return super().wait(_while_heard(gen, self.silent_s), *args, **named)
+
+
+def _while_heard(steps: Generator[Any, Any, Any], silent_s: float) -> Generator[Any, Any, Any]:
+    """The same steps, for a server that says something, or takes something, at least so often."""
+    ready, heard_at = None, monotonic()
+    while True:
+        try:
+            ready = yield steps.send(ready)
+        except StopIteration as end:
+            return end.value
+        if ready:
+            heard_at = monotonic()
+        elif monotonic() - heard_at >= silent_s:
+            raise psycopg.OperationalError("the server has fallen silent")
+
+
+def _configure(connection: _Patient, patience: timedelta) -> None:
+    connection.silent_s = 2 * patience.total_seconds()
     connection.execute(STAY_DURABLE)
+    connection.execute(GIVE_UP, (str(max(1, patience // timedelta(milliseconds=1))),))
 
 
 def _key(thread_id: str) -> bytes:

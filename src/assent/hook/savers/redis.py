@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError, RedisError, TimeoutError
 from redis.retry import Retry
 
 from assent.errors import CheckpointConflict, HookError, ThreadBusy, Unavailable
 from assent.hook.checkpoint import Checkpoint, Stage
 from assent.hook.savers.columns import kept, key_of, span, thread_of
-from assent.hook.savers.saver import Kept, Retention, Saver
+from assent.hook.savers.saver import UNSURE, Kept, Retention, Saver
 
 PATIENCE = timedelta(seconds=5)
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -183,6 +183,8 @@ class RedisSaver(Saver):
             raise Unavailable("The saver is closed.")
         try:
             yield
+        except (ConnectionError, TimeoutError) as error:
+            raise Unavailable(UNSURE) from error
         except RedisError as error:
             raise Unavailable from error
 

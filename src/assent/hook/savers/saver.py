@@ -12,6 +12,7 @@ from typing import ClassVar
 from assent.hook.checkpoint import Checkpoint, Stage
 
 NAMELESS = "A thread needs a name that is not empty."
+UNSURE = "The server went away or fell silent; whether anything was recorded is not known."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
