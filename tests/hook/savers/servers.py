@@ -1,5 +1,6 @@
 """Real servers on this machine, for as long as a test wants them."""
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,15 @@ class RedisProcess:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It is there, and says nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (self._folder / "log").read_text()

@@ -9,8 +9,10 @@ import redis
 
 from assent.errors import CheckpointConflict, Unavailable
 from assent.hook.savers.redis import RedisSaver
+from assent.hook.savers.saver import Retention
 from assent.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
 from tests.hook.savers.servers import RedisProcess, running_redis
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,32 @@ def test_a_client_that_gives_text_is_refused(server: RedisProcess) -> None:
         pytest.raises(ValueError, match="decode_responses"),
     ):
         RedisSaver(client)
+
+
+def test_a_thread_that_the_server_dropped_in_part_is_never_taken_for_whole_or_new(
+    open_saver: OpenSaver, client: redis.Redis
+) -> None:
+    saver = open_saver(retain=Retention(age=HOUR))
+    checkpoint = standing(saver, 3)
+    client.delete(b"{assent}:texts:thread")
+    with pytest.raises(Unavailable, match="must not evict"):
+        saver.get("thread")
+    assert saver.list("thread") == []
+    with pytest.raises(CheckpointConflict):
+        standing(saver, 1)
+    saver.put(checkpoint.next(stage="paused"))
+    assert [one.checkpoint.rev for one in saver.list("thread")] == [4]
+    saver.release("thread")
+    assert saver.get("thread") is None
+    saver.close()
+
+
+def test_a_server_that_falls_silent_leaves_open_whether_a_thread_was_kept(
+    open_saver: OpenSaver, server: RedisProcess
+) -> None:
+    saver = open_saver(patience=timedelta(seconds=2))
+    checkpoint = standing(saver, 1)
+    with server.frozen(), pytest.raises(Unavailable, match="whether anything was recorded is not known"):
+        saver.put(checkpoint.next())
+    eventually(lambda: len(saver.list("thread")) == 2)  # the server took it when it went on
+    saver.close()

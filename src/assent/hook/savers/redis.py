@@ -41,7 +41,7 @@ local leased_until = lease >= 0 and whole(at + lease) or '0'
 local oldest = tonumber(head[2] or rev)
 redis.call('HSET', texts, rev .. ':stage', stage, rev .. ':at', whole(at), rev .. ':text', text)
 while oldest < rev and (oldest <= rev - count
-    or (age >= 0 and tonumber(redis.call('HGET', texts, oldest .. ':at')) < at - age)) do
+    or (age >= 0 and tonumber(redis.call('HGET', texts, oldest .. ':at') or 0) < at - age)) do
   redis.call('HDEL', texts, oldest .. ':stage', oldest .. ':at', oldest .. ':text')
   oldest = oldest + 1
 end
@@ -102,7 +102,12 @@ class RedisSaver(Saver):
         self._read_script = self._client.register_script(READ)
 
     def get(self, thread_id: str) -> Kept | None:
-        return next(iter(self._read(thread_id, 1)), None)
+        rows = self._rows(thread_id, 1)
+        if rows and None in rows[0]:
+            raise Unavailable(
+                f"Redis has dropped what the thread {thread_id!r} says; release it. Redis must not evict."
+            )
+        return _kept(thread_id, rows[0]) if rows else None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self._append(checkpoint, lease_for)
@@ -116,7 +121,7 @@ class RedisSaver(Saver):
         _check(answer)
 
     def list(self, thread_id: str) -> Sequence[Kept]:
-        return self._read(thread_id, ALL)
+        return [_kept(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
 
     def threads(self, stage: Stage) -> Sequence[str]:
         with self._outages():
@@ -153,22 +158,12 @@ class RedisSaver(Saver):
             answer = self._append_script(keys=keys, args=given)
         _check(answer)
 
-    def _read(self, thread_id: str, count: int) -> Sequence[Kept]:
+    def _rows(self, thread_id: str, count: int) -> Sequence[Any]:
+        """Rev, stage, moment, text and lease of the newest; None for what the server has dropped."""
         with self._outages():
             found: Any = self._read_script(keys=self._keys(thread_id), args=[count])
-        lease = int(found[0]) if found else 0
         rows = [found[start : start + COLUMNS] for start in range(1, len(found), COLUMNS)]
-        return [
-            kept(
-                thread_id,
-                int(rev),
-                stage.decode(),
-                text.decode(),
-                int(at),
-                (lease or None) if not place else None,
-            )
-            for place, (rev, stage, at, text) in enumerate(rows)
-        ]
+        return [[*row, 0 if place else int(found[0])] for place, row in enumerate(rows)]
 
     def _keys(self, thread_id: str) -> Sequence[bytes]:
         key = key_of(thread_id)
@@ -194,6 +189,11 @@ def _connect(url: str, patience: timedelta) -> Redis:
     return Redis.from_url(
         url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 1)
     )
+
+
+def _kept(thread_id: str, row: Sequence[Any]) -> Kept:
+    rev, stage, at, text, lease = row
+    return kept(thread_id, int(rev), stage.decode(), text.decode(), int(at), lease or None)
 
 
 def _check(answer: bytes) -> None:
