@@ -103,6 +103,36 @@ def test_a_source_cannot_speak_for_the_frame():
     assert texts.heading(card(source=" ", type="x-vote")) == "An agent asks for your decision"
 
 
+LONG_HOST = "bank.example." + "a" * 60 + "." + "b" * 60 + ".evil.example"
+
+
+@pytest.mark.parametrize("is_reminder", [False, True])
+@pytest.mark.parametrize("room", [60, 90, 150])
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("Bank " * 8 + "(evil.example)", "(evil.example)"),
+        ("Bank" + "\u200b" * 36 + " (evil.example)", "(evil.example)"),
+        (LONG_HOST, "b.evil.example"),
+        (f"Bank ({LONG_HOST})", "b.evil.example"),
+    ],
+)
+def test_whoever_asks_cannot_hide_its_host_behind_a_long_name(source, shown, room, is_reminder):
+    asked = card(source=source, is_reminder=is_reminder)
+    heading = texts.lines_of(asked, texts.Room(heading=room), size=texts.utf16_units).heading
+    assert shown in heading
+    assert len(heading) <= room
+
+
+@given(
+    source=st.text(max_size=300) | st.from_regex(r"[a-z.]{1,300}", fullmatch=True),
+    most=st.integers(1, 200),
+    which=st.sampled_from(SIZES),
+)
+def test_who_asks_always_fits(source, most, which):
+    assert which(texts.asker(card(source=source), most, size=which)) <= most
+
+
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [

@@ -27,6 +27,7 @@ _HIDDEN = re.compile(
     "\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
+_HOST = re.compile(r"[A-Za-z0-9.:-]+")
 _JOINERS = "\u200c\u200d"
 _EMOJI_STYLE = "\ufe0e\ufe0f"
 # What depends on the characters before it: whoever cuts in between changes what is left.
@@ -79,6 +80,9 @@ IF_SILENT: Mapping[str, str] = {
 }
 
 
+LONGEST_HEADING = 150
+LONGEST_ASKER = 80
+SHORTEST_NAME = 8
 LINK_ONLY = frozenset({"selection", "input"})
 """What no single press can answer."""
 
@@ -226,7 +230,7 @@ def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
         if name.strip() and value.strip()
     )
     return Lines(
-        heading=cut(heading(card), room.heading, size=size),
+        heading=cut(heading(card, room.heading, size=size), room.heading, size=size),
         prompt=prompt,
         message="" if card.message.strip() == card.prompt.strip() else message,
         facts=facts,
@@ -236,13 +240,43 @@ def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
     )
 
 
-def heading(card: Card) -> str:
-    """Who asks for what: "Acme asks for your approval"."""
-    source = cut(one_line(card.source), 80) or "An agent"
+def heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str:
+    """Who asks for what, at most so long: "Acme asks for your approval"."""
+    whole = _asking(card, asker(card, LONGEST_ASKER))
+    if size(whole) <= most:
+        return whole
+    room = most - size(_asking(card, ""))
+    fits = size(_name_and_host(card)[1]) <= room
+    return _asking(card, asker(card, room, size=size)) if fits else asker(card, most, size=size)
+
+
+def asker(card: Card, most: int, *, size: Size = len) -> str:
+    """Who asks: a name never without its host, and of a host that is too long the end, which tells most."""
+    source = one_line(card.source) or "An agent"
+    if size(source) <= most:
+        return source
+    name, host = _name_and_host(card)
+    left = most - size(f" ({host})")
+    if name and left >= SHORTEST_NAME:
+        return f"{cut(name, left, size=size)} ({host})"
+    if not _HOST.fullmatch(host):
+        return cut(source, most, size=size)
+    ends = (f"…{host[start:]}" for start in range(max(0, len(host) - most), len(host)))
+    return host if size(host) <= most else next((end for end in ends if size(end) <= most), "")
+
+
+def _asking(card: Card, source: str) -> str:
     asks = ASKS.get(card.type, "{source} asks for your decision").replace("{source}", source)
     if card.round > 1:
         asks = f"{asks} (round {card.round})"
     return f"Reminder: {asks}" if card.is_reminder else asks
+
+
+def _name_and_host(card: Card) -> tuple[str, str]:
+    """The parts of "Acme (acme.example)"; what has no such parts is taken for the latter."""
+    source = one_line(card.source) or "An agent"
+    name, _, host = source.removesuffix(")").rpartition(" (")
+    return (name, host) if name and source.endswith(")") else ("", source)
 
 
 def deadline(card: Card) -> str:

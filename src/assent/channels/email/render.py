@@ -104,18 +104,9 @@ def subject(card: Card) -> str:
     """Who asks for what, and the beginning of the question, in one short line."""
     heading, room = texts.heading(card), SUBJECT - 30 - len(RE)
     if len(heading) > room:
-        heading = _asker(card, room)
+        heading = texts.asker(card, room)
     prompt = one_line(card.prompt)
     return cut(f"{heading}: {prompt}" if prompt else heading, SUBJECT - len(RE))
-
-
-def _asker(card: Card, room: int) -> str:
-    """Who asks: a name never without its host, and of a host that is too long the end, which tells most."""
-    source = one_line(card.source) or "An agent"
-    if len(source) <= room or not source.endswith(")"):
-        return cut(source, room)
-    host = source[:-1].rpartition(" (")[2]
-    return host if len(host) <= room else f"…{host[1 - room :]}"
 
 
 # The parts of a mail

@@ -91,7 +91,7 @@ def plain(text: str) -> str:
 
 
 def _heading(card: Card) -> str:
-    return plain(cut(texts.heading(card), HEADER, size=utf16_units))
+    return plain(cut(texts.heading(card, HEADER, size=utf16_units), HEADER, size=utf16_units))
 
 
 def _asked(card: Card, most: int) -> str:
@@ -150,7 +150,8 @@ def _text(parts: Sequence[str]) -> Message:
 
 
 def _template(card: Card, rest: str, name: str, language: str) -> Message:
-    heading = cut(texts.heading(card), TEMPLATE_ROOM["heading"], size=utf16_units)
+    room = TEMPLATE_ROOM["heading"]
+    heading = cut(texts.heading(card, room, size=utf16_units), room, size=utf16_units)
     prompt = cut(one_line(card.prompt) or one_line(card.message), TEMPLATE_ROOM["prompt"], size=utf16_units)
     words = [plain(heading), plain(prompt) or "…", rest]
     parameters = [{"type": "text", "text": word} for word in words]
