@@ -18,7 +18,7 @@ from assent.hook.answers import Feedback, accept, by_default
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import ToolFeedback, Verdict
-from assent.hook.grants import GrantBook, candidates, covered
+from assent.hook.grants import GrantBook, candidates, covered, holding, once
 from assent.hook.holds import Begun, Holds
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
@@ -27,7 +27,7 @@ from assent.hook.policy import Gate, Hook, State
 from assent.hook.ruling import Ruling, is_over, unopposed
 from assent.hook.savers.saver import Saver
 from assent.hook.seen import Seen
-from assent.hook.turn import Schemas, freeze, gate_edits, gates_of
+from assent.hook.turn import Schemas, ask_of_lapsed, freeze, freeze_grants, gate_edits, gates_of
 from assent.hook.values import replace
 from assent.hook.workers import Workers
 
@@ -60,6 +60,7 @@ class ApprovalGate:
         self._agent = agent
         self._people = People(reviews, agent)
         self._grants = grants
+        self._since = once()
         self._lease_for = lease_for
         self._clock = clock
         self._workers = Workers()
@@ -88,19 +89,26 @@ class ApprovalGate:
         rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
         gates = gates_of(self._hooks, calls, state) if judged is None else judged
+        tools, granted = schemas or {}, self._covered(key, calls, gates, turn)
         interruption = freeze(
-            self._not_granted(key, calls, gates, turn),
+            gates,
             calls,
             thread_id=key,
             turn=turn,
             state=state,
-            schemas=schemas or {},
+            schemas=tools,
             now=self._clock(),
+            covered=granted,
         )
         if interruption is None:
             return self.waiting(key) if new else None
         checkpoint = Checkpoint(
-            thread_id=key, rev=rev, stage="paused", interruption=interruption, tools=schemas or {}
+            thread_id=key,
+            rev=rev,
+            stage="paused",
+            interruption=interruption,
+            tools=tools,
+            granted=freeze_grants(gates, calls, granted, tools),
         )
         try:
             self._seen.put(checkpoint, soon=soon)
@@ -139,9 +147,14 @@ class ApprovalGate:
             )
             if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
                 return self._asked(checkpoint)
+            granted = checkpoint.granted
+            if granted and len(verdicts) == len(again.tool_feedbacks):
+                held = holding(self._grants, granted)
+                again, granted = ask_of_lapsed(again, granted, held, now=self._clock())
             complete = len(verdicts) == len(again.tool_feedbacks)
             following = checkpoint.next(
                 verdicts=verdicts,
+                granted=granted,
                 stage="running" if complete else "paused",
                 interruption=again,
                 tools={} if complete else checkpoint.tools,  # nothing can be edited any more
@@ -332,14 +345,13 @@ class ApprovalGate:
         """Whether its methods may be called on the running loop: they never wait, or nobody else is there."""
         return (not self._blocking and not self._people.are_there and self._grants is None) or alone()
 
-    def _not_granted(
+    def _covered(
         self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int
-    ) -> Mapping[str, Gate]:
+    ) -> Mapping[str, str]:
         if self._grants is None or not gates:
-            return gates
+            return {}
         asked = candidates(calls, gates)
-        used = covered(self._grants, asked, agent=self._agent, thread_id=key, turn=turn)
-        return {call_id: gate for call_id, gate in gates.items() if call_id not in used}
+        return covered(self._grants, asked, agent=self._agent, thread_id=key, turn=turn, when=self._since)
 
     def _decided(
         self, checkpoint: Checkpoint, feedback: Feedback | None, ruling: Ruling | None, schemas: Schemas

@@ -1,0 +1,108 @@
+"""In every framework, what a person allowed runs as often as they allowed it, and as long as they do."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+
+from assent.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
+from assent.hook.frameworks.langchain import ApprovalMiddleware
+from assent.hook.frameworks.threads import Threads
+from assent.hook.gate import ApprovalGate
+from assent.testing.approvals import Harness, Scene, runs_in
+from assent.testing.clock import FakeClock
+from tests.hook.frameworks.langchain_harness import AsyncLangChainHarness, LangChainHarness
+from tests.hook.frameworks.openai_agents_harness import OpenAIAgents
+from tests.hook.frameworks.pydantic_ai_harness import PydanticAI
+
+SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "SELECT 1"})
+MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all"})
+
+
+class GrantingLangChain(LangChainHarness):
+    """With a book of grants."""
+
+    def make_agent(self, checkpointer: Any) -> Any:
+        self.book = getattr(self, "book", None) or MemoryGrants(clock=self.clock)
+        approval = ApprovalMiddleware(self.hook, saver=self.saver, grants=self.book, clock=self.clock)
+        return create_agent(self.model, self.made_tools, middleware=[approval], checkpointer=checkpointer)
+
+
+class GrantingAsyncLangChain(AsyncLangChainHarness, GrantingLangChain):
+    pass
+
+
+class GrantingPydanticAI(PydanticAI):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.book = MemoryGrants(clock=self.clock)
+        self.approval.threads = Threads([self.hook], self.saver, grants=self.book, clock=self.clock)
+
+
+class GrantingOpenAIAgents(OpenAIAgents):
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.book = MemoryGrants(clock=self.clock)
+        self.approval.threads = Threads([self.hook], self.saver, grants=self.book, clock=self.clock)
+
+
+HARNESSES: list[Callable[..., Any]] = [
+    GrantingLangChain,
+    GrantingAsyncLangChain,
+    GrantingPydanticAI,
+    GrantingOpenAIAgents,
+]
+
+
+@pytest.fixture(params=HARNESSES)
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    harness: Harness = request.param(tmp_path, Scene(turns=((SQL, MAIL),)))
+    yield harness
+    harness.close()
+
+
+def test_a_grant_that_ended_while_its_call_waited_has_a_person_asked(stage: Any) -> None:
+    grant = stage.book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    waiting = stage.start("t")
+    assert [one.id for one in waiting.undecided] == ["c2"]
+    stage.book.revoke(grant.id)
+    again = stage.resume("t", waiting.approve_all())
+    assert runs_in(stage.folder) == []
+    assert [one.id for one in again.undecided] == ["c1"]
+    assert stage.resume("t", again.reject_all("Not any more.")) is None
+    assert runs_in(stage.folder) == [("send_email", {"to": "all"})]
+    assert "Not any more." in dict(stage.told("t"))["c1"]
+
+
+def test_a_grant_that_still_holds_has_nobody_asked(stage: Any) -> None:
+    stage.book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    assert stage.resume("t", stage.start("t").approve_all()) is None
+    assert sorted(name for name, _ in runs_in(stage.folder)) == ["execute_sql", "send_email"]
+    assert stage.book.list()[0].used == 1
+
+
+def test_what_a_gate_stopped_asks_again_too() -> None:
+    clock, hook = FakeClock(), HumanInTheLoopHook({"execute_sql": True, "send_email": True})
+    book = MemoryGrants(clock=clock)
+    grant = book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    gate = ApprovalGate([hook], MemorySaver(clock=clock), grants=book, clock=clock)
+    waiting = gate.stop("k", [SQL, MAIL])
+    assert waiting is not None
+    assert [one.id for one in waiting.undecided] == ["c2"]
+    book.revoke(grant.id)
+    again = gate.answer("k", {"c2": "approve"})
+    assert [one.id for one in again.undecided] == ["c1"]
+    assert gate.answer("k", None).id == again.id
+    decided = gate.answer("k", {"c1": "reject"})
+    assert not decided.undecided
+    assert [one.result for one in decided.tool_feedbacks] == ["approve", "reject"]
+
+
+def test_gates_made_anew_do_not_share_what_one_was_allowed() -> None:
+    book, hook = MemoryGrants(), HumanInTheLoopHook({"execute_sql": True})
+    book.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
+    gates = [ApprovalGate([hook], MemorySaver(), grants=book) for _ in range(3)]
+    assert [gate.stop("t#1", [SQL]) is None for gate in gates] == [True, False, False]
