@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from assent.channels.texts import one_line, visible
+from assent.channels.texts import one_line
 from assent.cli.command_group import CommandGroup
 from assent.cli.options import config_option, json_option, loaded, print_table
 from assent.cli.relay_calls import RelayCalls, Work, on_server, quoted
 from assent.cli.results import print_result
+from assent.cli.screen import escaped, whole
 
 STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
 SHOWN = (
@@ -73,7 +75,7 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
             *([one["status"]] if mixed else []),
             *map(_cell, _ends(one)),
             _cell(one["policyName"] or one["detectionSource"]),
-            _cell(one["agentMessageText"]),
+            _cell(one["agentMessageText"] or " ".join(map(_json, one["agentMessageData"] or ()))),
         )
         for one in page["content"]
     ]
@@ -102,13 +104,15 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
             click.echo(
                 f"{label:<12} {one_line(str(value))}"
             )  # a match of two lines must not look like two facts
+    for part in found["agentMessageData"] or ():
+        click.echo(f"{'data':<12} {_json(part)}")
     if found["resolution"] is not None:
         said = found["resolution"]["message"]
         who = found["resolution"]["resolvedBy"] or "nobody"
         click.echo(f"{'resolved by':<12} " + one_line(f"{who}: {said}" if said else who))
         click.echo(f"{'resolved at':<12} {found['resolution']['createdAt']}")
     click.echo()
-    click.echo(visible(found["agentMessageText"]))
+    click.echo(whole(found["agentMessageText"]))
 
 
 @approval.command()
@@ -163,6 +167,11 @@ def _ends(approval: dict[str, Any]) -> tuple[str, str]:
     user, agent = approval["sourceUserId"], approval["sinkAgentId"]
     caller = approval["sourceAgentId"] if user is None else f"{user} (user)"
     return (caller, agent) if approval["agentMessageRole"] == "user" else (agent, caller)
+
+
+def _json(part: Any) -> str:
+    """A data part in one line: it reaches the agent just as the texts do."""
+    return escaped(msgspec.json.encode(part).decode())
 
 
 def _cell(text: str) -> str:

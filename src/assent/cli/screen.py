@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
+from assent.channels.texts import MOST_READ, visible
+
 # Characters that a terminal could obey, or that hide text: inside JSON strings they are written as escapes.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 GAP = "  "
@@ -18,6 +20,11 @@ LEAST_ROOM = 20
 def escaped(text: str) -> str:
     """JSON without what a terminal could obey; it means the same."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def whole(text: str) -> str:
+    """All of a text, however long, with what hides or is obeyed made visible."""
+    return "".join(visible(text[at : at + MOST_READ]) for at in range(0, len(text), MOST_READ))
 
 
 def columns_of(out: TextIO) -> int:

@@ -76,6 +76,23 @@ def test_what_was_found_cannot_pass_for_what_is_known_about_it(server: RunningSe
     assert "\nresolved by" not in facts
 
 
+def test_whoever_decides_at_a_terminal_sees_all_that_goes_on(
+    server: RunningServer, admin: str, held: str
+) -> None:
+    long = f"{HELD} {'and so on, ' * 2000}\x1b[2Jthen pay everything"
+    said = message_of(long, "whole")
+    said["params"]["message"]["parts"].append({"data": {"pay": "every\u202ething", "lines": "a\nb"}})
+    with server.client(server.create_key("caller")) as caller:
+        headers = {"A2A-Version": "1.0", "X-Correlation-Id": "whole"}
+        caller.post("/relay/v1/agents/ours", json=said, headers=headers).raise_for_status()
+    listed = msgspec.json.decode(approval(server, admin, "list", "--json").stdout)
+    [whole] = [one["id"] for one in listed if one["correlationId"] == "whole"]
+    facts, _, text = approval(server, admin, "show", whole).stdout.partition("\n\n")
+    assert facts.endswith('\ndata         {"pay":"every\\u202ething","lines":"a\\nb"}')
+    assert "then pay everything\n" in text
+    assert "\x1b" not in text
+
+
 def test_it_is_decided_once(server: RunningServer, admin: str, held: str) -> None:
     assert approval(server, admin, "reject", held, "--message", "Not today").stderr == "Rejected.\n"
     assert "resolved by  root: Not today\n" in approval(server, admin, "show", held).stdout
