@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,6 +145,35 @@ def test_data_files_and_unknown_fields_are_looked_at(client: httpx.Client, part:
     answer = call(client, "blocked", text("echo"), part, id="places").json()
     assert answer["error"]["code"] == -32080
     assert SECRET not in repr(answer)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"text": "SEC\u200bRET-12"},
+        {"text": "ＳＥＣＲＥＴ－１２"},
+        {"text": "SECRET\u201312"},
+        {"text": json.dumps({"note": "ＳＥＣＲＥＴ-12"})},
+        {"text": "unpack " + base64.b64encode(b"a SECRET-12 in a box").decode()},
+        {"data": {"deep": ["&#83;ECRET-12"]}},
+        {"data": {"SEC\u00adRET-12": "a name"}},
+        {"raw": base64.b64encode("SEC\u200dRET-12".encode()).decode()},
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_secret_is_found_however_it_is_written(
+    client: httpx.Client, part: dict[str, Any], alone: bool
+) -> None:
+    parts = [part] if alone else [text("echo"), part]
+    answer = call(client, "blocked", *parts, id="written").json()
+    assert answer["error"]["code"] == -32080
+
+
+def test_what_is_masked_is_masked_as_it_was_written(client: httpx.Client, agent: SdkAgent) -> None:
+    sent = text("echo – SEC\u200bRET-1234 and ＳＥＣＲＥＴ-5, or SECRET-6")
+    assert "result" in call(client, "masked", sent, id="masked-written").json()
+    assert agent.executor.texts[-1] == "echo – [MASKED:REGEX] and [MASKED:REGEX], or [MASKED:REGEX]"
 
 
 def test_a_secret_in_two_parts_of_a_message_is_found(client: httpx.Client) -> None:

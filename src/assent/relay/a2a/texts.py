@@ -9,6 +9,7 @@ from assent.relay.a2a.dialects import ROLES, STATES
 from assent.relay.a2a.files import content_of, is_drawn, text_at, text_in
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
+from assent.relay.a2a.readings import reads_one_way
 
 MAX_DEPTH = 64
 MOST_TEXTS = 50_000
@@ -252,12 +253,14 @@ def is_plain(encoded: bytes) -> bool:
 
     That is so with at most one text that others could be joined to and not nested too deeply, unless there is
     something `UNUSUAL`: escapes, files that would be unpacked, numbers that could be written in another way.
+    Nor may a text have another reading, which does not stand there.
     Whoever looks at the JSON as a whole looks for that too: going through it twice would take twice as long.
     """
     return (
         len(encoded) <= PLAIN_BYTES
         and encoded.count(b'"text"') < 2
         and encoded.count(b"{") + encoded.count(b"[") <= MAX_DEPTH
+        and reads_one_way(encoded)
     )
 
 

@@ -8,9 +8,11 @@ from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
-from assent.relay.detectors.regex_detector import PreparedPatterns
+from assent.relay.a2a.readings import Reading, readings, told_of_source
+from assent.relay.detectors.regex_detector import INLINE_CHARACTERS, PreparedPatterns
 from assent.relay.detectors.registry import Detectors
 from assent.relay.judging.inspection import Glance
 from assent.relay.policies.book import Applicable, Applied, PolicyBook
@@ -85,8 +87,12 @@ class Inspector:
         applied = view.applicable.policies
         scans: list[tuple[_Step, Scan]] = []
         notable = False
+        others = await _other_readings(pieces) if view.steps else []
+        every = [*pieces, *(Scannable(pieces[one.piece].path, one.text) for one in others)]
         for step in view.steps:
-            scan = _scan_now(step, pieces) or await _scan(step, pieces)
+            scan = _scan_now(step, every) or await _scan(step, every)
+            if others and scan.matches:
+                scan = await _of_source(scan, pieces, others)
             scans.append((step, scan))
             if scan is not CLEAN and (scan.matches or scan.unchecked):
                 notable = True
@@ -154,6 +160,20 @@ class Inspector:
                 default=None,
             ),
         )
+
+
+async def _other_readings(pieces: Sequence[Scannable]) -> list[Reading]:
+    """How else the texts may be read; long ones are gone through in a thread."""
+    if sum(len(piece.text) for piece in pieces) <= INLINE_CHARACTERS:
+        return readings(pieces)
+    return await asyncio.to_thread(readings, pieces)
+
+
+async def _of_source(scan: Scan, pieces: Sequence[Scannable], others: Sequence[Reading]) -> Scan:
+    """What was found in other readings of the texts, in the places of the texts themselves."""
+    if sum(len(one.text) for one in others) <= INLINE_CHARACTERS:
+        return replace(scan, matches=told_of_source(scan.matches, pieces, others))
+    return replace(scan, matches=await asyncio.to_thread(told_of_source, scan.matches, pieces, others))
 
 
 def _stage(step: _Step, scan: Scan) -> Stage:

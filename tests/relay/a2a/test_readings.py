@@ -1,0 +1,117 @@
+"""Whatever an agent or a person would read is found, however it is written, and in its true place."""
+
+import base64
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.ports.detector import Match, Scannable
+from assent.relay.a2a.readings import ORDINARY, readings, reads_one_way, told_of_source
+
+NUMBER = "536-22-8764"
+WRITTEN = {
+    "a zero-width space": "536\u200b-22-8764",
+    "a soft hyphen": "53\u00ad6-22-8764",
+    "a word joiner and a direction": "5\u20603\u202e6-22-8764",
+    "full width": "５３６－２２－８７６４",
+    "mathematical digits": "𝟓𝟑𝟔-22-8764",
+    "Arabic digits": "٥٣٦-٢٢-٨٧٦٤",
+    "dashes of a typesetter": "536\u201322\u20118764",
+    "a minus": "536\u221222\u22128764",
+    "a control character": "536\x00-22\x08-8764",
+    "variation selectors": "5\ufe0f36-22-8764",
+    "tags": "".join(chr(0xE0000 + ord(one)) for one in NUMBER),
+    "codes of JSON in a text": r"\u0035\u0033\u0036-22-8764",
+    "codes of JSON in JSON in a text": r"\\u0035\\\u00336-22-8764",
+    "codes of a program": r"\x35\u{33}6-22-8764",
+    "codes of an address": "%3536%2d22%2D8764",
+    "codes of a page": "&#53;3&#x36;-22-8764",
+    "base64": base64.b64encode(NUMBER.encode()).decode(),
+    "base64 for addresses": base64.urlsafe_b64encode(f"??>> {NUMBER} ~~".encode()).decode(),
+    "codes of strange digits": r"\uff15\u200b36-22-8764",
+}
+
+
+def read(text: str) -> list[str]:
+    return [one.text for one in readings([Scannable("text", text)])]
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+def test_a_number_is_read_however_it_is_written(written: str) -> None:
+    assert any(NUMBER in one for one in read(f"it is {written} indeed"))
+    quoted = written.encode()
+    assert not reads_one_way(quoted) or any(sign in quoted for sign in (b"\x00", b"\x08"))  # escaped in JSON
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+def test_it_is_found_in_its_true_place(written: str) -> None:
+    piece = Scannable("text", f"Müller – {written}!")
+    others = readings([piece])
+    place, start = next(
+        (place, one.text.index(NUMBER)) for place, one in enumerate(others) if NUMBER in one.text
+    )
+    found = Match(rule=0, piece=1 + place, start=start, end=start + len(NUMBER), entity="N")
+    [told] = told_of_source([found], [piece], others)
+    assert told.piece == 0
+    assert piece.text[told.start : told.end].rstrip("\u200b") == written.rstrip("\u200b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain words, 100 % of them, and a Müller & Söhne",
+        "internationalization SendStreamingMessage",
+        "한국어 텍스트",
+        "これは日本語の文章です。",
+        "9b2e8a57-1111-4a2a-8c3d-0123456789ab",
+        "",
+    ],
+)
+def test_what_reads_in_one_way_has_no_other_reading(text: str) -> None:
+    assert read(text) == []
+
+
+def test_ordinary_characters_read_as_themselves() -> None:
+    for first, last in ORDINARY:
+        signs = [chr(code) for code in range(first, last + 1) if code >= 0x80]
+        assert read("".join(signs)) == []
+        assert not any(map(unicodedata.combining, signs))
+
+
+def test_letters_with_marks_apart_are_read_as_one() -> None:
+    assert read("Mu\u0308ller") == ["Müller"]
+
+
+def test_the_same_found_twice_is_told_once_and_what_is_nowhere_is_left() -> None:
+    piece = Scannable("text", "ａ secret")
+    others = readings([piece])
+    twice = [Match(rule=0, piece=number, start=2, end=8, entity="N", score=number / 2) for number in (0, 1)]
+    assert told_of_source(twice, [piece], others) == [
+        Match(rule=0, piece=0, start=2, end=8, entity="N", score=0.5)
+    ]
+    nowhere = Match(rule=0, piece=1, start=2, end=80, entity="N")
+    assert told_of_source([nowhere], [piece], others) == [nowhere]
+
+
+@given(st.text(max_size=60))
+def test_places_lie_within_the_text_and_quick_looks_miss_nothing(text: str) -> None:
+    found = readings([Scannable("text", text)])
+    for one in found:
+        spans = one.spans(text)
+        assert len(spans) == len(one.text)
+        assert all(0 <= start < end <= len(text) for start, end in spans)
+    escaped = "\\" in text or any(ord(sign) < 0x20 for sign in text)
+    encoded = text.encode("utf-8", "replace")
+    if reads_one_way(encoded) and not escaped:
+        assert found == []
+
+
+@pytest.mark.parametrize("repeated", ["\\", "\\u", "&#", "a", "e\u0301", "%", "=a"])
+def test_long_texts_of_signs_take_no_time(repeated: str) -> None:
+    text = repeated * (400_000 // len(repeated))
+    began = time.thread_time()
+    readings([Scannable("text", text)])
+    assert time.thread_time() - began < 10
