@@ -174,13 +174,16 @@ class ApprovalProxy:
         standing, told = await self._decision(ctx, params, gate, stopped, progress)
         if told is not None:
             return told
-        settle(standing.id)
         decided = standing.tool_feedbacks[0]
         said = refused(decided)
-        if said is not None:
-            return wire.in_its_place(decided, said, tool)
-        await self._see_that_it_is_as_shown(gate, standing, decided, state)
-        return await self._run(params, gate, standing, call, decided, progress)
+        if said is None:
+            await self._see_that_it_is_as_shown(gate, standing, decided, state)
+            answer = await self._run(params, gate, standing, call, decided, progress)
+        else:
+            answer = wire.in_its_place(decided, said, tool)
+        if not await wire.has_left(ctx):
+            settle(standing.id)
+        return answer
 
     async def _stop(
         self,
@@ -225,19 +228,19 @@ class ApprovalProxy:
         if way == "retry" and not shown_before:
             return standing, wire.link_required(standing)
         with_link = way is None
-        async with _showing(ctx, standing, way) as link:
+        async with wire.showing(ctx, standing, way) as link:
             patience = self._wait_for if not shown_before or wire.was_shown(params) else 0.0
             until = time.monotonic() + patience
             while standing.undecided and (left := until - time.monotonic()) > 0:
                 await progress.wait()
-                if not await link.pause(min(self._look_every, left)):
+                if not await link.pause(min(self._look_every, left)) or await wire.has_left(ctx):
                     break
                 standing = await self._look(gate, standing)
             with_link = with_link or link.failed
             if not standing.undecided:
                 await link.is_over()
-        told = wire.waits(standing, params.name, with_link=with_link) if standing.undecided else None
-        return standing, told
+        open_still = standing.undecided or await wire.has_left(ctx)  # for whom would it run?
+        return standing, wire.waits(standing, params.name, with_link=with_link) if open_still else None
 
     async def _look(self, gate: ApprovalGate, standing: InterruptionMetadata) -> InterruptionMetadata:
         """Whether it has been decided; a server that is away decides nothing, and is asked again later."""
@@ -379,15 +382,3 @@ class ApprovalProxy:
         if not self._blocks:
             return method(*args, **named)
         return await anyio.to_thread.run_sync(partial(method, *args, **named))
-
-
-@asynccontextmanager
-async def _showing(
-    ctx: Ctx, standing: InterruptionMetadata, way: wire.Way
-) -> "AsyncIterator[wire.ShownLink]":
-    """Have the client show the link as long as the block lasts, if it can be asked to."""
-    link = wire.ShownLink(ctx, standing, asks=way == "push")
-    try:
-        yield link
-    finally:
-        link.take_back()

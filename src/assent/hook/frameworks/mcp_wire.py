@@ -3,8 +3,8 @@
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal, TypeVar
 
 from mcp import Client
@@ -42,6 +42,7 @@ from mcp.types import (
 )
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
 
 from assent.errors import AssentError, NothingToResume, ThreadBusy
 from assent.hook.calls import ToolCall
@@ -259,6 +260,25 @@ class ShownLink:
         if done is None or not done.done() or done.cancelled() or done.exception() is not None:
             return None
         return done.result().action
+
+
+@asynccontextmanager
+async def showing(ctx: Ctx, waiting: InterruptionMetadata, way: Way) -> AsyncIterator[ShownLink]:
+    """Have the client show the link as long as the block lasts, if it can be asked to."""
+    link = ShownLink(ctx, waiting, asks=way == "push")
+    try:
+        yield link
+    finally:
+        link.take_back()
+
+
+async def has_left(ctx: Ctx) -> bool:
+    """Whether nobody will read the answer, for the HTTP connection that it was asked over is gone.
+
+    Requests of newer clients are cancelled then. Those of the handshake's days go on.
+    """
+    request = ctx.request if ctx.close_sse_stream is None else None
+    return isinstance(request, Request) and await request.is_disconnected()
 
 
 def _message(waiting: InterruptionMetadata) -> str:
