@@ -29,6 +29,7 @@ class Language:
         self.locale = locale_of(code)
         self.name = name or _own_name(self.locale)
         self.direction = self.locale.text_direction
+        self.grouping = str(self.locale.number_symbols.get("latn", {}).get("group", ","))
         self._catalog = catalog or Catalog(self.locale)
 
     def t(self, text: str, /, **parts: Any) -> str:

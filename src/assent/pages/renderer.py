@@ -176,7 +176,12 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     environment.filters["marked"] = content.marked
     environment.globals.update(draw_cards=draw_cards, columns_to_sort=columns_to_sort, compare=compare)
     environment.globals.update(
-        t=language.t, tn=language.tn, words=words, language=language.code, direction=language.direction
+        t=language.t,
+        tn=language.tn,
+        words=words,
+        language=language.code,
+        direction=language.direction,
+        grouping=language.grouping,
     )
     return environment
 

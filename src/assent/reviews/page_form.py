@@ -1,10 +1,13 @@
 """What a page's form sends: pairs of strings, with the line ends that browsers make of every newline."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from assent.protocol.characters import plain_lines
 
 Pairs = Sequence[tuple[str, str]]
+
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 
 
 def last(pairs: Pairs, name: str) -> str | None:
@@ -31,6 +34,16 @@ def under(pairs: Pairs, prefix: str) -> dict[str, str]:
 def survives_a_form(text: str) -> bool:
     """Whether a person can edit this in a page and leave the rest untouched: nothing in it is invisible."""
     return all(character.isprintable() or character in "\n\r\t\u00a0" for character in text)
+
+
+def grouping(pairs: Pairs) -> str | None:
+    """What the page that sent this writes between thousands, where that is a point."""
+    return last(pairs, "grouping")
+
+
+def may_be_thousands(text: str, grouping: str | None) -> bool:
+    """Whether a person may mean thousands where a decimal point would be read: 12.500 on such a page."""
+    return grouping == "." and _THOUSANDS.fullmatch(text.strip()) is not None
 
 
 def is_form_name(text: str) -> bool:

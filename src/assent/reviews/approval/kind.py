@@ -10,7 +10,7 @@ from assent.reviews.approval.example import EXAMPLE
 from assent.reviews.approval.parts import Part, Parts, fields_of, parts_of
 from assent.reviews.base import BaseKind, without
 from assent.reviews.listed import spelling
-from assent.reviews.page_form import Pairs, shown, under
+from assent.reviews.page_form import Pairs, grouping, shown, under
 from assent.reviews.presets import presets_name, presets_of, with_preset
 from assent.reviews.turn import Turn
 
@@ -67,7 +67,8 @@ class Approval(BaseKind):
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Feedback, and as edits the parts that are no longer what was shown."""
         feedback = with_preset(offer.context, pairs, "feedback")
-        return kept(feedback=feedback, edits=self._parts(offer).edits(under(pairs, "edit.")))
+        edits = self._parts(offer).edits(under(pairs, "edit."), grouping(pairs))
+        return kept(feedback=feedback, edits=edits)
 
     def comparable(self, offer: Offer) -> dict[str, Any]:
         """The artifact's fields beside the other facts."""

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from assent.protocol.characters import plain_lines
-from assent.reviews.page_form import is_form_name, survives_a_form
+from assent.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
 
 LONGEST_TOGETHER = 50_000
 LARGEST_FIELD = 100_000
@@ -34,13 +33,15 @@ class Part(Struct, frozen=True, kw_only=True):
         """What a form calls it: a JSON pointer without its first slash."""
         return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
 
-    def read(self, typed: str) -> Any:
+    def read(self, typed: str, grouping: str | None = None) -> Any:
         """The typed text as a value of this part's type; the text itself where it cannot be that."""
+        if typed == shown(self.value):
+            return self.value
         if isinstance(self.value, bool):
             return typed.strip() == "true"
         if isinstance(self.value, str):
-            return self.value if typed == plain_lines(self.value) else typed
-        return _number(typed.strip())
+            return typed
+        return typed if may_be_thousands(typed, grouping) else _number(typed.strip())
 
     def misread(self, value: Any) -> bool:
         """Whether this is text where a number was."""
@@ -54,11 +55,11 @@ class Parts(Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
     complete: bool = True
 
-    def edits(self, typed: Mapping[str, str]) -> dict[str, Any]:
+    def edits(self, typed: Mapping[str, str], grouping: str | None = None) -> dict[str, Any]:
         """The fields of the artifact that changed, with their new values."""
         edits: dict[str, Any] = {}
         for part in self.parts:
-            value = part.read(typed[part.name]) if part.name in typed else part.value
+            value = part.read(typed[part.name], grouping) if part.name in typed else part.value
             if value != part.value:
                 _put(edits, self.root, part.path, value)
         return edits

@@ -14,7 +14,7 @@ from assent.reviews.escalation.logs import read_logs
 from assent.reviews.escalation.params import editable, fits, from_text, shown_param
 from assent.reviews.escalation.suggestions import read_suggestions
 from assent.reviews.limits import MAX_TEXT
-from assent.reviews.page_form import Pairs, shown, under
+from assent.reviews.page_form import Pairs, grouping, shown, under
 from assent.reviews.presets import presets_name, presets_of, with_preset
 from assent.reviews.turn import Turn
 
@@ -74,7 +74,7 @@ class Escalation(BaseKind):
         """The reason, and the parameters whose text is no longer what was shown."""
         typed, params = under(pairs, "param."), params_of(offer.context) or {}
         modified = {
-            key: from_text(typed[key], value)
+            key: from_text(typed[key], value, grouping(pairs))
             for key, value in params.items()
             if key in typed and editable(key, value) and typed[key] != shown(value)
         }

@@ -6,7 +6,7 @@ from typing import Any
 
 from assent.protocol.characters import plain_lines
 from assent.protocol.wording import message
-from assent.reviews.page_form import is_form_name, shown, survives_a_form
+from assent.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
 
 LONG_TEXT = 80
 
@@ -55,10 +55,12 @@ def _what_to_type(value: object, before: str) -> str:
     return message("This must be of the same kind as before.")
 
 
-def from_text(text: str, before: object) -> Any:
+def from_text(text: str, before: object, grouping: str | None = None) -> Any:
     """The typed text as a value of the type it had before; the text itself where it cannot be that."""
     if isinstance(before, bool):
         return _WORDS.get(text.strip().lower(), text)
+    if may_be_thousands(text, grouping):
+        return text
     if isinstance(before, int | float) and _WHOLE.fullmatch(text.strip()):
         return int(text)
     if isinstance(before, int | float) and _DECIMAL.fullmatch(text.strip()):

@@ -8,16 +8,16 @@ from assent.errors import InvalidInput
 from assent.protocol.field_values import is_blank
 from assent.protocol.form_answers import check_answers
 from assent.protocol.form_posts import from_strings
-from assent.protocol.forms import Form, parse_form
+from assent.protocol.forms import Form, default_answers, parse_form
 from assent.protocol.wording import message
 from assent.reviews.answer import kept, misfit, named
 from assent.reviews.base import BaseKind, without
 from assent.reviews.input.example import EXAMPLE
 from assent.reviews.input.review_step import last_page
 from assent.reviews.input.shown_form import recap_of, reviewed_form, shown_form
-from assent.reviews.input.typed_numbers import plain_number
+from assent.reviews.input.typed_numbers import is_number_field, plain_number
 from assent.reviews.input.wizard import keep_typing, reachable, take_turn
-from assent.reviews.page_form import Pairs, every, last
+from assent.reviews.page_form import Pairs, every, grouping, last, may_be_thousands, shown
 from assent.reviews.turn import Turn
 
 MAX_ANSWERS = 200
@@ -43,7 +43,7 @@ class Input(BaseKind):
 
     def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
         """One step of the wizard: forward, back, or the answer."""
-        form, posted = form_of(offer.context), self.form_data(offer, pairs)
+        form, posted = form_of(offer.context), self._posted(offer, pairs, saved)
         if form is None:
             return Turn(values=posted, ready=True)
         return take_turn(
@@ -57,7 +57,7 @@ class Input(BaseKind):
 
     def typing(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
         """The fields posted, over what was saved before: what another device saved beside them stays."""
-        form, posted = form_of(offer.context), self.form_data(offer, pairs)
+        form, posted = form_of(offer.context), self._posted(offer, pairs, saved)
         if form is None:
             return Turn(values=posted, ready=False)
         return keep_typing(form, step=_step(pairs), values={**saved, **posted})
@@ -80,6 +80,9 @@ class Input(BaseKind):
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """The answers in one post: typed where they fit, as text where they do not, None where unticked."""
+        return self._posted(offer, pairs, {})
+
+    def _posted(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
         form = form_of(offer.context)
         if form is None:
             return kept(answer=last(pairs, ANSWER))
@@ -87,7 +90,13 @@ class Input(BaseKind):
         sent = [(name.removeprefix("field."), value) for name, value in pairs if name.startswith("field.")]
         posted = [(key, plain_number(fields[key], value)) for key, value in sent if key in fields]
         unticked = dict.fromkeys(key for key in every(pairs, "asked") if key in fields)
-        answers = {**unticked, **from_strings(form, posted)}
+        before = {**default_answers(form), **saved}
+        doubtful = {
+            key: text if text != shown(before.get(key)) else before[key]
+            for key, text in posted
+            if is_number_field(fields[key]) and may_be_thousands(text, grouping(pairs))
+        }
+        answers = {**unticked, **from_strings(form, posted), **doubtful}
         # A saved sensitive answer never comes back to the page, so an empty box means: as it was.
         emptied = set(every(pairs, "emptied"))
         return {

@@ -12,12 +12,17 @@ _MARKS = str.maketrans(
 )  # the Arabic decimal mark, and the minus of typographers
 
 
+def is_number_field(field: Field) -> bool:
+    """Whether a number is asked for."""
+    return control_of(field) in ("number", "range")
+
+
 def plain_number(field: Field, text: str) -> str:
     """The text with digits 0 to 9 and a decimal point, if the field asks for a number.
 
     A comma is a decimal mark unless it may stand between thousands: 1,000 is left for the person to clear up.
     """
-    if control_of(field) not in ("number", "range"):
+    if not is_number_field(field):
         return text
     digits = "".join(_digit(character) for character in text.strip().translate(_MARKS))
     found = _WITH_COMMA.fullmatch(digits)

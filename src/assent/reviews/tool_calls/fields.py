@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from assent.protocol.characters import plain_lines
 from assent.protocol.wording import Message, message
-from assent.reviews.page_form import is_form_name, survives_a_form
+from assent.reviews.page_form import is_form_name, may_be_thousands, survives_a_form
 from assent.reviews.tool_calls.schema import Said, said_by
 from assent.reviews.tool_calls.secrets import holds_secret
 
@@ -80,11 +80,21 @@ class Field(Struct, frozen=True, kw_only=True):
         """Whether it may be left empty."""
         return self.value is ABSENT or self.nullable or not self.required
 
-    def read(self, typed: str) -> Any:
+    def read(self, typed: str, grouping: str | None = None) -> Any:
         """What was typed, as a value; ABSENT leaves the argument out. Raises Misread."""
         if typed == self.original or self.control == "kept":
             return self.value
+        if self._counts and any(may_be_thousands(line, grouping) for line in self._added(typed)):
+            raise Misread(NO_WHOLE_NUMBER if self.whole else NO_NUMBER)
         return _READERS[self.control](self, typed)
+
+    @property
+    def _counts(self) -> bool:
+        return self.control == "number" or (self.control == "list" and self.entries != "string")
+
+    def _added(self, typed: str) -> list[str]:
+        before = self.original.split("\n")
+        return [line for line in typed.split("\n") if line.strip() not in before]
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -93,13 +103,15 @@ class Form(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     fields: tuple[Field, ...] = ()
 
-    def edited(self, typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Message]]:
+    def edited(
+        self, typed: Mapping[str, str], grouping: str | None = None
+    ) -> tuple[dict[str, Any], dict[str, Message]]:
         """The arguments with what was typed, and what could not be read, by the names of the boxes."""
         edited = {**self.arguments}
         wrong: dict[str, Message] = {}
         for field in self.fields:
             try:
-                value = field.read(typed[field.name]) if field.name in typed else field.value
+                value = field.read(typed[field.name], grouping) if field.name in typed else field.value
             except Misread as misread:
                 wrong[field.name] = misread.words
                 continue

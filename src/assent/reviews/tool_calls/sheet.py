@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from assent.protocol.characters import plain_lines
 from assent.protocol.wording import Amount, Message, message
 from assent.reviews.limits import MAX_TEXT
-from assent.reviews.page_form import Pairs, every
+from assent.reviews.page_form import Pairs, every, grouping
 from assent.reviews.tool_calls.asked import Group
 from assent.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
 from assent.reviews.tool_calls.misfits import Misfit, misfits
@@ -34,6 +35,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     answer: str = ""
     typed: dict[str, str] = {}
     grant: dict[str, str] = {}
+    grouping: str | None = None
+    """What its page writes between thousands, where that is a point."""
 
     @property
     def key(self) -> str:
@@ -87,7 +90,8 @@ def posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]
         before = _object(_object(known.get(number)).get("typed"))
         said = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
         typed = _with_secrets(entry, boxes.get("edit", {}), before, emptied)
-        sheet.append(_filled(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})}))
+        filled = _filled(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})})
+        sheet.append(replace(filled, grouping=grouping(pairs)))
     return sheet
 
 
@@ -128,7 +132,7 @@ def _edited(entry: Entry) -> tuple[Verdict, dict[str, str]]:
     call, form = entry.group.call, entry.form
     if form is None:
         return {}, {entry.key: message("Its arguments are too large to be changed here.")}
-    arguments, unread = form.edited(entry.typed)
+    arguments, unread = form.edited(entry.typed, entry.grouping)
     if unread:
         return {}, {entry.box(name): words for name, words in unread.items()}
     if arguments == call.arguments:
