@@ -14,7 +14,7 @@ from assent.cli.qr_code import QUIET, qr_lines, qr_width
 from assent.protocol.poll import Progress
 from tests.cli.asking import Desk
 from tests.cli.pseudo_terminal import terminal
-from tests.cli.strange_service import StrangeService, strange_service
+from tests.cli.strange_service import Reply, StrangeService, strange_service
 from tests.waiting import eventually
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -114,6 +114,17 @@ def test_a_qr_code_beside_typed_answers_is_not_torn_by_a_narrow_window(
     with terminal(desk, 24, "request", "POST", f"{service.url}/act", *vias) as shown:
         shown.wait_for("The QR code needs")
         assert "█" not in shown.seen
+
+
+@pytest.mark.parametrize("status", [200, 202, 404])
+def test_what_a_service_answers_is_shown_and_not_obeyed(
+    desk: Desk, service: StrangeService, status: int
+) -> None:
+    service.replies["/plain"] = Reply(status=status, body="ünd \x1b]0;mine\x07\x9b2J\r\nnext".encode())
+    with terminal(desk, 80, "request", "GET", f"{service.url}/plain") as shown:
+        shown.wait_for("ünd ⟦U+001B⟧]0;mine⟦U+0007⟧⟦U+009B⟧2J\r\nnext\r\n")
+        shown.end()
+        assert "\x1b" not in shown.seen
 
 
 # The words and the drawing

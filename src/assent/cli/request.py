@@ -123,8 +123,9 @@ async def _read(response: httpx.Response, how: How) -> PendingCase | None:
     elif how.as_json:
         _print_whole(response, await _all(response, LARGEST_SHOWN, within_s=math.inf), how)
     else:
+        show = results.body_printer()
         async for chunk in response.aiter_bytes():
-            results.print_bytes(chunk)
+            show(chunk)
         results.end_line()
     if not response.is_success:
         raise click.exceptions.Exit(_tell_refusal(response))
@@ -139,7 +140,7 @@ def _tell_refusal(response: httpx.Response) -> int:
 
 def _print_whole(response: httpx.Response, content: bytes, how: How) -> None:
     if not how.as_json:
-        results.print_bytes(content)
+        results.body_printer()(content)
         results.end_line()
         return
     status = "answered" if response.is_success else "error"

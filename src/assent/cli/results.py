@@ -1,12 +1,14 @@
 """What a command that waits for a person prints, and the exit codes that scripts branch on."""
 
+import codecs
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from assent.agent import Cancelled, Decided, Expired, FollowedCase, Notice, Outcome
-from assent.cli.screen import escaped
+from assent.cli.screen import escaped, whole
 from assent.errors import AssentError
 
 DECIDED, FAILED, AGAINST, EXPIRED, CANCELLED = 0, 1, 10, 11, 12
@@ -72,6 +74,14 @@ def print_bytes(content: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def body_printer() -> Callable[[bytes], None]:
+    """What prints a service's answer piece by piece: as it is for a program, harmless for whoever looks."""
+    if not sys.stdout.isatty():
+        return print_bytes
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    return lambda piece: print_bytes(whole(decode(piece)).encode())
 
 
 def end_line() -> None:
