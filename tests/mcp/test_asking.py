@@ -175,7 +175,7 @@ def test_who_waits_for_progress_hears_what_the_person_does(setting: Setting, era
             )
             check = {"case_id": asked["case_id"], "wait_seconds": 30}
             waiting = asyncio.create_task(client.call_tool("check_question", check, progress_callback=listen))
-            await until(lambda: bool(heard))
+            await until(lambda: bool(heard))  # at once: it has begun to wait
             await asyncio.to_thread(opened, asked["review_url"])
             await until(lambda: "The person has opened the question." in [message for _, message in heard])
             await asyncio.to_thread(answer, asked["review_url"], "confirm")

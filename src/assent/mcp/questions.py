@@ -191,7 +191,7 @@ class Questions:
     async def wait(self, pending: PendingCase, seconds: float, on_notice: OnNotice) -> Outcome | None:
         """How the question ended, or None if it has not by then; an end is handed out once, and forgotten.
 
-        `on_notice` gets what happens meanwhile, and None now and then while nothing does.
+        `on_notice` gets what happens meanwhile, and None at once, and now and then while nothing does.
         """
         followed = self.follow(pending)
         await self._watch(followed, seconds, on_notice)
@@ -256,6 +256,8 @@ class Questions:
     async def _watch(self, followed: Followed, seconds: float, on_notice: OnNotice) -> None:
         loop = asyncio.get_running_loop()
         until, seen = loop.time() + seconds, len(followed.notices)
+        if seconds > 0 and not followed.task.done():
+            await on_notice(None)
         while not followed.task.done() and (left := until - loop.time()) > 0:
             await followed.change(min(left, HEARTBEAT_S))
             fresh, seen = followed.notices[seen:], len(followed.notices)
