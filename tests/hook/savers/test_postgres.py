@@ -80,6 +80,31 @@ def test_commits_wait_for_the_disk_even_where_the_database_does_not(
     lazy.close()
 
 
+def test_a_pooler_may_give_each_transaction_another_session(
+    open_saver: OpenSaver, database: psycopg.Connection
+) -> None:
+    saver = open_saver(connections=1)
+    checkpoint = standing(saver, 1)
+    database.execute("""
+        CREATE TABLE IF NOT EXISTS commits (durable text);
+        CREATE OR REPLACE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END
+        $$;
+        CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON assent_threads
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note()
+    """)
+    for _ in range(8):
+        with saver._connection() as connection:  # type: ignore[attr-defined]
+            # As in a session that knows neither prepared statements nor settings of ours.
+            connection.pgconn.exec_(b"DISCARD ALL")
+            connection.pgconn.exec_(b"SET synchronous_commit = off")
+        checkpoint = checkpoint.next()
+        saver.put(checkpoint)
+        assert saver.get("thread") is not None
+    assert database.execute("SELECT durable FROM commits").fetchall() == [("on",)] * 8
+    saver.close()
+
+
 def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         PostgresSaver("host=127.0.0.1 port=1 dbname=nowhere", patience=timedelta(milliseconds=200))

@@ -1,7 +1,7 @@
 """Threads in PostgreSQL: shared by machines, with moments and leases by the database's own clock."""
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, timedelta
 from functools import partial
 from time import monotonic
@@ -42,11 +42,6 @@ CREATE TABLE IF NOT EXISTS assent_checkpoints (
 STAY_DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
-# The server itself gives up on what takes too long, such as a row that somebody has locked: then it is known
-# that nothing was written. One that does not even do that is left alone after twice the time.
-GIVE_UP = """
-SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'
-"""
 BEGIN_THREAD = """
 INSERT INTO assent_threads (key, thread_id, rev, stage, saved_at, leased_until)
 VALUES (%(key)s, %(thread_id)s, %(rev)s, %(stage)s,
@@ -73,9 +68,15 @@ WITH moved AS ({move}), appended AS (
   WHERE c.key = moved.key AND c.rev < moved.rev
     AND (c.rev <= moved.rev - %(count)s OR c.saved_at < moved.saved_at - %(age)s::interval)
 )
-SELECT count(*) FROM moved
+SELECT count(*), {durably} FROM moved
 """
-BEGIN, MOVE, CLAIM = (APPEND.format(move=move) for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD))
+# Also where a pooler gives every transaction another session.
+DURABLY = """
+CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
+"""
+BEGIN, MOVE, CLAIM = (
+    APPEND.format(move=move, durably=DURABLY) for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD)
+)
 # A lease that ran out since it stood in the way was still what stood there.
 IS_LEASED = "SELECT rev = %s - 1 OR leased_until > clock_timestamp() FROM assent_threads WHERE key = %s"
 RENEW = """
@@ -98,7 +99,8 @@ class PostgresSaver(Saver):
 
     Needs the extra `assent[postgres]`. Open it after a fork, not before. When the connection breaks during a
     write, or the server falls silent, Unavailable leaves open whether it was kept: whole or not at all. `get`
-    tells. `patience` is how long to wait for a connection, and how long a statement may take.
+    tells. `patience` is how long to wait for a connection, and how long the server may be silent. It needs no
+    session of its own: a pooler may share connections between transactions.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class PostgresSaver(Saver):
         self._pool = ConnectionPool(
             conninfo,
             connection_class=_Patient,
-            kwargs={"autocommit": True},
+            kwargs={"autocommit": True, "prepare_threshold": None},  # a pooler may know nothing of them
             min_size=1,
             max_size=connections,
             timeout=patience.total_seconds(),
@@ -170,7 +172,7 @@ class PostgresSaver(Saver):
             "count": self._retain.count,
             "age": self._retain.age,
         }
-        ((moved,),) = self._rows(BEGIN if checkpoint.rev == 1 else move, given)
+        ((moved, _),) = self._rows(BEGIN if checkpoint.rev == 1 else move, given)
         return bool(moved)
 
     def _rows(self, query: str, given: Any) -> Sequence[Any]:
@@ -198,32 +200,37 @@ class PostgresSaver(Saver):
 
 
 class _Patient(psycopg.Connection[Any]):
-    """A connection that is not waited for longer than its server may be silent."""
+    """A connection whose server may be silent for some time only, such as one where somebody locked the row.
 
-    silent_s = 2 * PATIENCE.total_seconds()
+    Then it is told to stop: if it does, nothing was written. One that does not even do that is left alone. No
+    setting of the session is used for this: behind a pooler it would be everybody's.
+    """
+
+    patience_s = PATIENCE.total_seconds()
 
     def wait(self, gen: Any, *args: Any, **named: Any) -> Any:
-        return super().wait(_while_heard(gen, self.silent_s), *args, **named)
+        return super().wait(self._while_heard(gen), *args, **named)
 
-
-def _while_heard(steps: Generator[Any, Any, Any], silent_s: float) -> Generator[Any, Any, Any]:
-    """The same steps, for a server that says something, or takes something, at least so often."""
-    ready, heard_at = None, monotonic()
-    while True:
-        try:
-            ready = yield steps.send(ready)
-        except StopIteration as end:
-            return end.value
-        if ready:
-            heard_at = monotonic()
-        elif monotonic() - heard_at >= silent_s:
-            raise psycopg.OperationalError("the server has fallen silent")
+    def _while_heard(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        ready, heard_at, is_told = None, monotonic(), False
+        while True:
+            try:
+                ready = yield steps.send(ready)
+            except StopIteration as end:
+                return end.value
+            if ready:
+                heard_at = monotonic()
+            elif monotonic() - heard_at >= self.patience_s:
+                if is_told:
+                    raise psycopg.OperationalError("the server has fallen silent")
+                with suppress(psycopg.Error):
+                    self.cancel_safe(timeout=self.patience_s)
+                heard_at, is_told = monotonic(), True
 
 
 def _configure(connection: _Patient, patience: timedelta) -> None:
-    connection.silent_s = 2 * patience.total_seconds()
+    connection.patience_s = patience.total_seconds()
     connection.execute(STAY_DURABLE)
-    connection.execute(GIVE_UP, (str(max(1, patience // timedelta(milliseconds=1))),))
 
 
 def _key(thread_id: str) -> bytes:
