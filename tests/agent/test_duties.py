@@ -11,6 +11,7 @@ import pytest
 
 from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
 from assent.errors import StillWaiting
+from assent.ports.channel import Card, Ended, Ticket
 from assent.testing.channel import RecordingChannel
 from assent.testing.clock import FakeClock
 from tests.cli.strange_service import Call, Reply, StrangeService, json_reply, strange_service
@@ -85,6 +86,53 @@ def test_after_a_no_the_same_is_not_asked_again(service: StrangeService, cases: 
         assert agent.resume_all() == []
     assert [notice.name for notice in told] == ["told", "ended"]
     assert [call.path for call in service.calls] == ["/act", "/poll"]
+
+
+class Rounds(RecordingChannel):
+    """Remembers the round of each card that was brought up to date."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settled: list[int] = []
+
+    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+        self.settled.append(card.round)
+
+
+def test_every_word_about_a_question_names_the_same_round(
+    service: StrangeService, cases: PendingCases
+) -> None:
+    clock = FakeClock()
+    service.asks(previous_case_id="case-0", reminder_at=(clock() + timedelta(minutes=1)).isoformat())
+    channel = Rounds()
+    answers: Iterator[dict[str, Any]] = iter(
+        [{"status": "pending"}, {"status": "completed", "result": {"action": "confirm"}}]
+    )
+
+    def poll(call: Call) -> Reply:
+        clock.advance(timedelta(minutes=2))
+        return json_reply({"case_id": "case-1", **next(answers)})
+
+    service.replies["/poll"] = poll
+    notices: list[Notice] = []
+
+    async def play() -> None:
+        board = Switchboard(channel, cases, clock=clock)
+
+        async def tell(notice: Notice) -> None:
+            notices.append(notice)
+            await board.tell(notice)
+            if notice.name == "reminder":
+                clock.advance(timedelta(minutes=1))
+
+        async with AsyncAgent(tell=tell, pending=cases, clock=clock) as agent:
+            await agent.request("POST", f"{service.url}/act")
+        await board.aclose()
+
+    asyncio.run(play())
+    assert [(notice.name, notice.round) for notice in notices] == [("told", 2), ("reminder", 2), ("ended", 2)]
+    assert [one.card.round for one in channel.sent] == [2, 2]
+    assert channel.settled == [2, 2]
 
 
 def pressed(

@@ -74,7 +74,7 @@ class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
         kept, began = KeptCase(self._pending, pending), self._now()
         if not pending.told:
             await asyncio.to_thread(kept.begin)
-            await self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
+            await self._tell_person(self._rounds.numbered(Notice(name="told", case=case)))
             kept.told()  # at once: whoever is ended in between would tell the person again
         flow = self._flow(pending, began)
         listener = _Listener(self._http, flow, pending.credentials, self._now)
@@ -100,7 +100,7 @@ class AsyncAgent(BaseAgent[Tell, httpx.AsyncClient]):
     async def _pass_on(self, notice: Notice) -> None:
         """What is good to know; that it could not be told must not cost the decision."""
         try:
-            await self._tell(notice)
+            await self._tell(self._rounds.numbered(notice))
         except Exception:
             log.exception("a notice could not be passed on: %s", notice.name)
 

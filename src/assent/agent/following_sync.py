@@ -66,7 +66,7 @@ class Agent(BaseAgent[Tell, httpx.Client]):
         kept, began = KeptCase(self._pending, pending), self._now()
         if not pending.told:
             kept.begin()
-            self._tell_person(Notice(name="told", case=case, round=self._rounds.number(case)))
+            self._tell_person(self._rounds.numbered(Notice(name="told", case=case)))
             kept.told()
         flow = self._flow(pending, began)
         listener = _Listener(self._http, flow, pending.credentials, self._now)
@@ -92,7 +92,7 @@ class Agent(BaseAgent[Tell, httpx.Client]):
     def _pass_on(self, notice: Notice) -> None:
         """What is good to know; that it could not be told must not cost the decision."""
         try:
-            self._tell(notice)
+            self._tell(self._rounds.numbered(notice))
         except Exception:
             log.exception("a notice could not be passed on: %s", notice.name)
 

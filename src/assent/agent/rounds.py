@@ -3,7 +3,9 @@
 from collections import OrderedDict
 
 import httpx
+from msgspec.structs import replace
 
+from assent.agent.flow import Notice
 from assent.agent.reading import FollowedCase, Suggestion, read_suggestions
 
 REMEMBERED = 10_000
@@ -23,6 +25,10 @@ class Rounds:
         number = 1 if before is None else self._numbers.get(before, 1) + 1
         _keep(self._numbers, case.case_id, number)
         return number
+
+    def numbered(self, notice: Notice) -> Notice:
+        """The notice with the round of its question, which is the same from the first word to the last."""
+        return replace(notice, round=self.number(notice.case))
 
 
 class Advice:

@@ -94,7 +94,7 @@ class Switchboard:
         if notice.name in ("told", "reminder"):
             await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
         elif notice.name == "ended" and notice.outcome is not None:
-            await self._settle(notice.case, _ended(notice.outcome, self._now()))
+            await self._settle(notice.case, _ended(notice.outcome, self._now()), round=notice.round)
 
     async def hear(self, call: Call) -> Heard:
         """A webhook call of the platform, answered within its deadline though a service may be slower.
@@ -230,8 +230,8 @@ class Switchboard:
     def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
         return case.pressable if self._answerers else ()
 
-    async def _settle(self, case: FollowedCase, ended: Ended) -> None:
-        card = card_of(case, {})
+    async def _settle(self, case: FollowedCase, ended: Ended, *, round: int) -> None:
+        card = card_of(case, {}, round=round)
         tickets = await asyncio.to_thread(self._cases.tickets, case)
         # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
         for ticket in (one for one in tickets if one.channel == self._channel.name):
