@@ -71,6 +71,17 @@ def test_a_server_that_only_reads_takes_nothing(open_saver: OpenSaver, server: P
     saver.close()
 
 
+def test_whoever_only_reads_since_a_failover_is_left_for_the_one_that_writes(open_saver: OpenSaver) -> None:
+    saver = open_saver(connections=1)
+    checkpoint = standing(saver, 1)
+    with saver._connection() as connection:  # type: ignore[attr-defined]
+        connection.execute("SET default_transaction_read_only = on")
+    with pytest.raises(Unavailable, match="nothing was recorded"):
+        saver.put(checkpoint.next())
+    saver.put(checkpoint.next())
+    saver.close()
+
+
 def test_commits_wait_for_the_disk_even_where_the_database_does_not(
     server: PostgresServer, open_saver: OpenSaver
 ) -> None:

@@ -137,3 +137,21 @@ def test_a_server_that_falls_silent_leaves_open_whether_a_thread_was_kept(
         saver.put(checkpoint.next())
     eventually(lambda: len(saver.list("thread")) == 2)  # the server took it when it went on
     saver.close()
+
+
+def test_a_server_that_only_reads_since_a_failover_is_left_for_the_one_that_writes(
+    open_saver: OpenSaver, server: RedisProcess, client: redis.Redis
+) -> None:
+    saver = open_saver()
+    checkpoint = standing(saver, 1)
+    client.client_setname("test")
+    theirs = {one["id"] for one in client.client_list() if one["name"] != "test"}
+    client.replicaof("127.0.0.1", 1)
+    try:
+        with pytest.raises(Unavailable, match="nothing was recorded"):
+            saver.put(checkpoint.next())
+    finally:
+        client.replicaof("NO", "ONE")
+    saver.put(checkpoint.next())
+    assert theirs.isdisjoint(one["id"] for one in client.client_list())
+    saver.close()

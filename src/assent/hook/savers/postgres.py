@@ -194,6 +194,8 @@ class PostgresSaver(Saver):
                 try:
                     yield connection
                 except psycopg.Error as error:
+                    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                        connection.close()  # the one that writes may be another by now: connect anew
                     raise (Unavailable(UNSURE) if error.sqlstate is None else Unavailable()) from error
         except psycopg.Error as error:
             raise Unavailable from error

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError, TimeoutError
+from redis.exceptions import ConnectionError, ReadOnlyError, RedisError, TimeoutError
 from redis.retry import Retry
 
 from assent.errors import CheckpointConflict, HookError, ThreadBusy, Unavailable
@@ -181,6 +181,9 @@ class RedisSaver(Saver):
         except (ConnectionError, TimeoutError) as error:
             raise Unavailable(UNSURE) from error
         except RedisError as error:
+            if isinstance(error, ReadOnlyError):
+                # The one that writes may be another by now: connect anew.
+                self._client.connection_pool.disconnect(inuse_connections=False)
             raise Unavailable from error
 
 
