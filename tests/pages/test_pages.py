@@ -10,6 +10,8 @@ import pytest
 from assent.cases.case import Offer
 from assent.pages import MessageView, PageRenderer, assets
 from assent.pages.assets import ENTRY, STYLESHEET, WantedScripts
+from assent.pages.language import ENGLISH, Language
+from assent.pages.languages import languages
 from assent.protocol.poll import Status
 from assent.reviews import BUILT_IN
 from tests.pages.gallery import (
@@ -27,6 +29,7 @@ from tests.pages.gallery import (
 from tests.pages.markup import Markup
 
 PAGES = every_page()
+GERMAN = languages().get("de")
 pages = pytest.mark.parametrize("name", PAGES)
 
 
@@ -302,6 +305,30 @@ def test_a_long_message_waits_until_the_stakes_are_told() -> None:
     assert text.index("Open until") < text.index("A long story.") < text.index("What you approve")
     short = Markup(PAGES["open-approval"]).text
     assert short.index("is ready and waits") < short.index("Open until")
+
+
+@pytest.mark.parametrize(
+    ("labels", "language", "honest"),
+    [
+        ({"approve": "Send it", "reject": "Keep it"}, ENGLISH, True),
+        ({"approve": "Reject the claim", "reject": "Pay after all"}, ENGLISH, True),
+        ({"approve": "Confirm"}, ENGLISH, True),
+        ({"approve": "Approve"}, ENGLISH, True),
+        ({"approve": "Reject", "reject": "Approve"}, ENGLISH, False),
+        ({"approve": "REJECT!"}, ENGLISH, False),
+        ({"edit": "Approve", "reject": "No"}, ENGLISH, False),
+        ({"approve": "Ablehnen"}, ENGLISH, True),
+        ({"approve": "Ablehnen"}, GERMAN, False),
+        ({"approve": "Reject"}, GERMAN, False),
+    ],
+)
+def test_no_button_bears_the_name_of_another(
+    labels: dict[str, str], language: Language, honest: bool
+) -> None:
+    body = {**BUILT_IN["approval"].example(), "context": {"artifact": "Hello", "action_labels": labels}}
+    html = RENDERER.review(review_view(offer_of(body), language=language))
+    said = re.findall(r'class="verb">([^<]+)<', html)
+    assert said == [label for label in labels.values() if honest and label != "Approve"]
 
 
 def test_a_language_can_be_chosen_on_every_page_that_can_be_seen_again() -> None:

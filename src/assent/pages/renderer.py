@@ -16,6 +16,7 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 
 from assent.cases.action_labels import action_labels
+from assent.cases.case import Offer
 from assent.errors import SettingsError
 from assent.pages import words
 from assent.pages.api_docs import described, read_api
@@ -153,6 +154,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     environment.filters.update(
         visible=visible,
         action_labels=action_labels,
+        button_labels=lambda offer: _button_labels(offer, language),
         described=described,
         look=looks.look,
         label=looks.label,
@@ -184,6 +186,22 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         grouping=language.grouping,
     )
     return environment
+
+
+def _button_labels(offer: Offer, language: Language) -> dict[str, str]:
+    """What the service calls its actions; nothing where one of them bears the name that we give another."""
+    labels = action_labels(offer.context)
+    names = {action: words.ACTIONS.get(action) or looks.label(action) for action in offer.actions}
+    taken = [(action, _letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))]
+    if any(
+        _letters(label) == name for said, label in labels.items() for action, name in taken if action != said
+    ):
+        return {}
+    return labels
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def _problem_list(view: ReviewView) -> list[dict[str, str | None]]:
