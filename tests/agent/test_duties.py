@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switc
 from assent.errors import StillWaiting
 from assent.ports.channel import Card, Ended, Ticket
 from assent.testing.channel import RecordingChannel
-from assent.testing.clock import FakeClock
+from assent.testing.clock import DAYBREAK, FakeClock
 from tests.cli.strange_service import Call, Reply, StrangeService, json_reply, strange_service
 from tests.waiting import eventually
 
+LONG_AGO = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EVIDENCE = {
     "mode": "step_up",
     "required_for": ["browser_submit"],
@@ -86,6 +87,38 @@ def test_after_a_no_the_same_is_not_asked_again(service: StrangeService, cases: 
         assert agent.resume_all() == []
     assert [notice.name for notice in told] == ["told", "ended"]
     assert [call.path for call in service.calls] == ["/act", "/poll"]
+
+
+@pytest.mark.parametrize(
+    ("poll", "ended"),
+    [
+        (
+            {"status": "completed", "result": {"action": "a"}, "completed_at": "2026-01-02T03:04:05Z"},
+            LONG_AGO,
+        ),
+        ({"status": "expired", "expired_at": "2026-01-02T04:04:05+01:00"}, LONG_AGO),
+        ({"status": "cancelled", "cancelled_at": "2026-01-02T03:04:05Z"}, LONG_AGO),
+        ({"status": "expired", "expired_at": "some time ago"}, DAYBREAK),
+        ({"status": "expired"}, DAYBREAK),
+    ],
+)
+def test_a_message_says_when_it_was_decided_not_when_the_agent_heard_of_it(
+    service: StrangeService, cases: PendingCases, poll: dict[str, Any], ended: datetime
+) -> None:
+    service.asks()
+    service.stands(**poll)
+    channel = RecordingChannel()
+
+    async def play() -> None:
+        board = Switchboard(channel, cases, clock=lambda: DAYBREAK)
+        async with AsyncAgent(tell=board.tell, pending=cases) as agent:
+            await agent.request("POST", f"{service.url}/act")
+        await board.aclose()
+
+    asyncio.run(play())
+    (sent,) = channel.sent
+    assert sent.ended is not None
+    assert sent.ended.at == ended
 
 
 class Rounds(RecordingChannel):

@@ -129,7 +129,7 @@ def read_standing(body: bytes, *, case_id: str) -> Standing:
         status=status,
         result=result if isinstance(result, dict) and status == "completed" else None,
         raw=answer,
-        opened_at=_moment(answer.get("opened_at")),
+        opened_at=read_moment(answer.get("opened_at")),
         progress=_progress(answer.get("progress")),
         default_action=_text(answer, "default_action"),
         reason=_text(answer, "reason"),
@@ -141,7 +141,7 @@ def read_standing(body: bytes, *, case_id: str) -> Standing:
 def read_reminder(data: str) -> datetime | None:
     """Which reminder an event is about, if it says so."""
     said = _object(data.encode("utf-8", "replace"))
-    return _moment(said.get("reminder_at")) if said else None
+    return read_moment(said.get("reminder_at")) if said else None
 
 
 def read_suggestions(body: bytes, *, cycle: int) -> tuple[Suggestion, ...]:
@@ -158,7 +158,7 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
     if version not in SPEC_VERSIONS:  # 0.9, 2: an unknown version is never taken for a known one
         raise UnreadableAnswer(f"This agent does not speak version {version[:20]!r} of the protocol.")
     type = _required(hitl, "type")
-    created_at = _moment(hitl.get("created_at")) or now
+    created_at = read_moment(hitl.get("created_at")) or now
     policy = hitl.get("verification_policy")
     return FollowedCase(
         case_id=_required(hitl, "case_id"),
@@ -168,7 +168,7 @@ def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime)
         review_url=_joined(url, _required(hitl, "review_url"), "review_url"),
         poll_url=_joined(url, _required(hitl, "poll_url"), "poll_url"),
         service_url=url,
-        expires_at=_moment(hitl.get("expires_at")) or _ended_by(created_at, hitl.get("timeout")),
+        expires_at=read_moment(hitl.get("expires_at")) or _ended_by(created_at, hitl.get("timeout")),
         created_at=created_at,
         spec_version=version,
         default_action=_text(hitl, "default_action") or "skip",
@@ -268,7 +268,8 @@ def _joined(url: str, value: str, name: str) -> str:
         raise UnreadableAnswer(f"The service's {name} is no address.") from None
 
 
-def _moment(value: Any) -> datetime | None:
+def read_moment(value: Any) -> datetime | None:
+    """A moment as services write them, in UTC; None for what is none."""
     if not isinstance(value, str):
         return None
     try:
@@ -287,7 +288,7 @@ def _ended_by(created_at: datetime, timeout: Any) -> datetime:
 
 def _reminders(value: Any) -> tuple[datetime, ...]:
     listed = value if isinstance(value, list) else [value]
-    return tuple(sorted(filter(None, map(_moment, listed[:100]))))
+    return tuple(sorted(filter(None, map(read_moment, listed[:100]))))
 
 
 def _progress(value: Any) -> Progress | None:

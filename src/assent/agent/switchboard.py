@@ -22,7 +22,7 @@ from assent.agent.drive import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
 from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
 from assent.agent.pending import PendingCase, PendingCases, Pressable
-from assent.agent.reading import FollowedCase
+from assent.agent.reading import FollowedCase, read_moment
 from assent.errors import AssentError, NotKept
 from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press
 
@@ -294,14 +294,15 @@ def _facts(context: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _ended(outcome: Outcome, now: datetime) -> Ended:
+    """When it ended is the service's to say: an agent may hear of it days later."""
+    at = read_moment(outcome.raw.get(f"{outcome.status}_at")) or now
     if isinstance(outcome, Decided):
         named = (outcome.responded_by or {}).get("name")
-        return Ended(
-            how="decided", at=now, action=outcome.action, by=named if isinstance(named, str) else None
-        )
+        by = named if isinstance(named, str) else None
+        return Ended(how="decided", at=at, action=outcome.action, by=by)
     if isinstance(outcome, Cancelled):
-        return Ended(how="withdrawn", at=now, reason=outcome.reason)
-    return Ended(how="expired", at=now)
+        return Ended(how="withdrawn", at=at, reason=outcome.reason)
+    return Ended(how="expired", at=at)
 
 
 def _answer_key(case: FollowedCase, body: dict[str, Any]) -> str:
