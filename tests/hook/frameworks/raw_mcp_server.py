@@ -10,7 +10,7 @@ from typing import Any
 
 FOLDER = Path(sys.argv[1])
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
-TOOLS = ["busy", "die", "echo", "huge", "leave", "odd", "refuse", "restock", "slow"]
+TOOLS = ["busy", "die", "echo", "huge", "leave", "noise", "odd", "refuse", "restock", "slow"]
 
 
 LATER: list[str] = []
@@ -42,6 +42,9 @@ def answer(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[s
         case "restock":
             say({"method": "notifications/tools/list_changed"})
             text = "restocked"
+        case "noise":
+            sys.stdout.buffer.write(b"\xff\xfe: ready\n")
+            text = "heard"
         case "huge":
             text = "x" * 3_000_000
         case "echo":

@@ -274,6 +274,16 @@ def test_a_call_that_needs_nobody_is_told_what_became_of_its_server(tmp_path: Pa
     Raw(tmp_path, "die", "odd", "refuse", "echo").visit(visit)
 
 
+def test_a_server_that_writes_what_is_no_text_is_heard_all_the_same(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        for _ in range(2):
+            assert text_of(await client.call_tool("noise", {})) == "heard"
+        assert shop.runs("started") == 1
+
+    shop = Raw(tmp_path, "noise")
+    shop.visit(visit)
+
+
 def test_a_server_that_died_before_the_decision_costs_nobody_the_decision(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("echo", ANN)

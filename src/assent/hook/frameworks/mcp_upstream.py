@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -205,7 +205,8 @@ class Upstream:
     async def _hold(self, ready: "asyncio.Future[Client]", leave: asyncio.Event) -> None:
         """Hold the connection: the SDK wants it to be left by the task that made it."""
         try:
-            client = Client(self._target(), message_handler=self._heard, client_info=_ME, cache=None)
+            target = _forgiving(self._target())
+            client = Client(target, message_handler=self._heard, client_info=_ME, cache=None)
             async with client:
                 if not ready.cancelled():
                     ready.set_result(client)
@@ -246,6 +247,13 @@ class Upstream:
             self._edition += 1
         if self.on_change is not None:
             await self.on_change(message)
+
+
+def _forgiving(target: Any) -> Any:
+    """The same; but bytes that are no UTF-8 do not make the SDK deaf to a command for good."""
+    if isinstance(target, StdioServerParameters):
+        return target.model_copy(update={"encoding_error_handler": "replace"})
+    return target
 
 
 def _is_over(error: MCPError) -> bool:
