@@ -160,3 +160,11 @@ def test_an_answer_is_typed_where_the_command_runs(desk: Desk) -> None:
         shown.type("2\n")
         assert shown.end() == 10
         shown.wait_for('"action": "reject"')
+
+
+def test_whoever_closes_the_keyboard_is_told_that_the_link_is_left(desk: Desk) -> None:
+    with terminal(desk, 80, *QUESTION, "--via", "terminal") as shown:
+        shown.wait_for("Waiting for a person")
+        shown.type("\x04")
+        shown.wait_for("What is typed here is heard no more: open the link.")
+        assert shown.process.poll() is None

@@ -98,6 +98,11 @@ class TerminalChannel:
             presses = [press for press in map(self._read, filter(None, lines)) if press is not None]
             if presses:
                 yield presses
+        if self._answers():  # as after Ctrl-D: whoever goes on typing should know
+            with suppress(Unreachable):
+                self._write(
+                    render.remark("What is typed here is heard no more: open the link.", self._paper())
+                )
 
     async def aclose(self) -> None:
         """The terminal stays as it is."""
