@@ -127,6 +127,11 @@ def test_what_a_service_answers_is_shown_and_not_obeyed(
         assert "\x1b" not in shown.seen
 
 
+def test_whoever_starts_a_server_for_assistants_by_hand_is_not_left_in_silence(desk: Desk) -> None:
+    with terminal(desk, 80, "mcp") as shown:
+        shown.wait_for("This speaks MCP with the assistant that starts it; Ctrl-C ends it.")
+
+
 # The words and the drawing
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -96,6 +97,7 @@ def mcp(
                     # A thread reads standard input, and nothing but its end would end the thread: an
                     # interrupt ends the process, as being killed does. No question is lost by either.
                     signal.signal(signal.SIGINT, signal.SIG_DFL)
+                    tell_whoever_types()
                     await built.run_stdio_async()
 
     asyncio.run(main())
@@ -116,6 +118,12 @@ async def serve_http(
         guard = "" if token else f" Any program on this machine may use it; set {doors.TOKEN_VARIABLE}."
         ready = partial(click.echo, f"MCP is running at {url} .{guard}", err=True)
         await doors.serve_http(app, listener, ready)
+
+
+def tell_whoever_types() -> None:
+    """A person who starts this by hand would wait in vain for a word."""
+    if sys.stdin.isatty():
+        click.echo("This speaks MCP with the assistant that starts it; Ctrl-C ends it. See --help.", err=True)
 
 
 def _kept_in(path: Path) -> PendingCases:

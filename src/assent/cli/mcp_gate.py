@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assent.agent.pending import default_path
+from assent.cli.mcp import serve_http, tell_whoever_types
 from assent.cli.options import PORT
 from assent.cli.request import DEFAULT_SERVER
 from assent.errors import SettingsError
@@ -117,10 +118,11 @@ def mcp_gate(
         async with gate as proxy:
             built = await proxy.server()
             if http:
-                await _serve_http(built, host, port, names)
+                await serve_http(built, host, port, names)
             else:
                 # As in `assent mcp`: a thread reads standard input, so an interrupt just ends the process.
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
+                tell_whoever_types()
                 await _serve_stdio(built)
 
     asyncio.run(main())
@@ -196,12 +198,6 @@ async def _serve_stdio(built: "Server[Any]") -> None:
 
     async with stdio_server() as (reading, writing):
         await built.run(reading, writing, built.create_initialization_options())
-
-
-async def _serve_http(built: "Server[Any]", host: str, port: int, names: tuple[str, ...]) -> None:
-    from assent.cli.mcp import serve_http
-
-    await serve_http(built, host, port, names)
 
 
 def _read(config: Path | None) -> Mapping[str, Any]:
