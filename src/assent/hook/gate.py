@@ -88,7 +88,7 @@ class ApprovalGate:
             return _standing(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
-        gates = gates_of(self._hooks, calls, state) if judged is None else judged
+        gates = gates_of(self._hooks, calls, state, schemas) if judged is None else judged
         tools, granted = schemas or {}, self._covered(key, calls, gates, turn)
         interruption = freeze(
             gates,

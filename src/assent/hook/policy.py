@@ -28,7 +28,10 @@ class ToolConfig:
     """What the person reads about the call."""
     allowed_decisions: tuple[FeedbackResult | str, ...] = USUAL_DECISIONS
     when: Callable[[ToolCall, State], bool] | None = None
-    """Ask only if this says True. If it errs, or says anything but True or False, the person is asked."""
+    """Ask only if this says True. If it errs, or says anything but True or False, the person is asked.
+
+    So they are about arguments that do not fit the tool, whatever it says.
+    """
     timeout: timedelta | float | None = None
     """How long the person has; a number counts seconds."""
     default: Default = "reject"
@@ -70,7 +73,10 @@ class Gate:
 
 
 class Hook(Protocol):
-    """What an agent asks about every call of a turn; the first hook that gates a call decides how."""
+    """What an agent asks about every call of a turn; the first hook that gates a call decides how.
+
+    One with a method `in_doubt`, as `judge`, is asked that too where a call's arguments do not fit its tool.
+    """
 
     def judge(self, call: ToolCall, state: State) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
@@ -114,6 +120,16 @@ class HumanInTheLoopHook:
         if rule.always is not None:
             return rule.always
         if not _asks(rule.config, call, state):
+            return None
+        return Gate(description=_description(rule.config, call, state), config=rule.config)
+
+    def in_doubt(self, call: ToolCall, state: State) -> Gate | None:
+        """How the person is asked about a call whose arguments are not what its tool takes.
+
+        What the tool makes of them, no condition has seen.
+        """
+        rule = self._rule_for(call.name)
+        if rule is None:
             return None
         return Gate(description=_description(rule.config, call, state), config=rule.config)
 

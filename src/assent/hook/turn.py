@@ -10,15 +10,43 @@ from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.interruption import InterruptionMetadata, interrupt
 from assent.hook.outcomes import as_decided
 from assent.hook.policy import Gate, Hook, State
+from assent.protocol.json_schema import validator
 
 Schemas = Mapping[str, Mapping[str, Any] | None]
 """Tool -> its JSON Schema."""
 
 
-def gates_of(hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State) -> dict[str, Gate]:
-    """The calls that a person must see: call -> how they are asked. Each is judged here, once."""
-    hooks = tuple(hooks)
-    return {call.id: gate for call in calls if (gate := _gate(hooks, call, state)) is not None}
+def gates_of(
+    hooks: Iterable[Hook], calls: Iterable[ToolCall], state: State, schemas: Schemas | None = None
+) -> dict[str, Gate]:
+    """The calls that a person must see: call -> how they are asked. Each is judged here, once.
+
+    `schemas` are given where nobody has seen yet whether the calls fit their tools.
+    """
+    hooks, known = tuple(hooks), schemas or {}
+    gates = {call.id: gate_of(hooks, call, state, known.get(call.name)) for call in calls}
+    return {call_id: gate for call_id, gate in gates.items() if gate is not None}
+
+
+def gate_of(
+    hooks: Sequence[Hook], call: ToolCall, state: State, schema: Mapping[str, Any] | None = None
+) -> Gate | None:
+    """How the person is asked about this call, or None if nobody needs to be.
+
+    Frameworks make of arguments what their tool takes: of "true" a true, which no condition has seen.
+    """
+    if (gate := _gate(hooks, call, state)) is not None:
+        return gate
+    doubts = (hook.in_doubt(call, state) for hook in hooks if hasattr(hook, "in_doubt"))
+    doubt = next((gate for gate in doubts if gate is not None), None)
+    return None if doubt is None or _fits(schema, call) else doubt
+
+
+def _fits(schema: Mapping[str, Any] | None, call: ToolCall) -> bool:
+    try:
+        return schema is None or validator(schema).is_valid(call.arguments)
+    except ValueError:  # also a schema that cannot be checked
+        return False
 
 
 def freeze(

@@ -225,7 +225,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _sealed(self, ready: ToolCallRequest, *, approved: bool = False) -> SealedRequest:
         """The call on its way through the middleware after this one, which may make no other call of it."""
-        return sealed(ready, lambda call: approved or bool(gates_of(self._hooks, [call], ready.state)))
+        return sealed(
+            ready, lambda call: approved or bool(gates_of(self._hooks, [call], ready.state, self._schemas))
+        )
 
     def _together(
         self, request: ToolCallRequest, turn: AIMessage | None, standing: Settled | None

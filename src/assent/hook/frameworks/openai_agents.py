@@ -185,10 +185,10 @@ class Approval(Runs[Agent[Any], Outcome]):
             state.add_input(message)
         return state, options
 
-    def judge(self, call: ToolCall, agent: Any, context: RunContextWrapper[Any]) -> Gate | None:
+    def judge(self, call: ToolCall, agent: Any, context: RunContextWrapper[Any], tool: Any) -> Gate | None:
         """How the person is asked about this call, or None if nobody needs to be."""
         state = {"messages": context.turn_input, "context": context.context, "agent": agent}
-        return self.threads.judge(call, state)
+        return self.threads.judge(call, state, getattr(tool, "params_json_schema", None))
 
 
 class _Gated:
@@ -221,7 +221,7 @@ class _Gated:
     ) -> Gate | None:
         """How the call is judged, once; a tool that asks by itself is asked too."""
         if (key := key_of(call)) not in run.judged:
-            gate = self.approval.judge(call, agent, context)
+            gate = self.approval.judge(call, agent, context, self.tool)
             own = self.tool.needs_approval
             if gate is None and own is not False:
                 asks = own if isinstance(own, bool) else await own(context, call.arguments, call.id)
@@ -308,7 +308,7 @@ class _Watch(RunHooks[Any]):
             arguments = arguments_of(getattr(context, "tool_arguments", None)) or {}
             call = ToolCall(id=call_id, name=tool.name, arguments=arguments)
             asked = isinstance(run.to_run(call), ToolCall)
-            if not asked and self._approval.judge(call, agent, context) is not None:
+            if not asked and self._approval.judge(call, agent, context, tool) is not None:
                 raise HookError(NOT_GATED.format(tool.name))
         inside = getattr(tool, "_agent_instance", None)
         if inside is not None:

@@ -4,21 +4,18 @@ The framework keeps its own loop, messages and validation. Who may run is decide
 framework calls a tool call approved runs nothing here.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Hashable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from inspect import isawaitable
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import (
     Agent,
     AgentRunResult,
     AgentRunResultEvent,
     ApprovalRequired,
-    BinaryContent,
     DeferredToolRequests,
     DeferredToolResults,
     RunContext,
@@ -27,14 +24,25 @@ from pydantic_ai import (
     ToolReturn,
 )
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
-from pydantic_ai.messages import FileUrl, ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json, to_jsonable_python
 
 from assent.errors import HookError
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult
+from assent.hook.frameworks.pydantic_ai_wire import (
+    as_given,
+    call_of,
+    conversation_in,
+    open_calls,
+    paused,
+    result_in,
+    results_of,
+    text_of,
+    with_deferred,
+    with_notice,
+)
 from assent.hook.frameworks.runs import Runs, Taking
 from assent.hook.frameworks.steps import Came, Flow
 from assent.hook.frameworks.threads import (
@@ -48,7 +56,6 @@ from assent.hook.frameworks.threads import (
     to_run,
 )
 from assent.hook.interruption import InterruptionMetadata
-from assent.hook.outcomes import as_text
 from assent.hook.policy import Gate, Hook
 from assent.hook.savers.saver import Saver
 
@@ -82,12 +89,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     def messages(self, thread_id: str) -> list[ModelMessage]:
         """The thread's messages, up to where it waits or ended."""
         state = self.threads.state(thread_id)
-        return [] if state is None else _conversation(state).messages
+        return [] if state is None else conversation_in(state).messages
 
     def _flow(self, agent: AnyAgent, taking: Taking, prompt: str | None) -> Flow[Outcome]:
         held: Held | Ended | InterruptionMetadata = yield from self._taken(taking)
         if isinstance(held, Ended):
-            return _result(agent.output_type, held.state)
+            return result_in(agent.output_type, held.state)
         if not isinstance(held, Held):
             return held
         thread_id = held.checkpoint.thread_id
@@ -101,12 +108,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
                     result: AgentRunResult[Any] = yield step
                 requests = result.output
                 if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
-                    ended = _results(Any).dump_json(result).decode()
+                    ended = results_of(Any).dump_json(result).decode()
                     yield partial(self.threads.finish, held, ended)
                     return result
                 gates = {call.tool_call_id: self._gate(requests, call) for call in requests.approvals}
-                calls = [_call(call) for call in requests.approvals]
-                pausing = partial(self.threads.pause, held, _paused(result), calls, gates, dict(schemas))
+                calls = [call_of(call) for call in requests.approvals]
+                pausing = partial(self.threads.pause, held, paused(result), calls, gates, dict(schemas))
                 interruption: InterruptionMetadata | None = yield pausing
                 if interruption is not None:
                     return interruption
@@ -135,7 +142,7 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
         agent.root_capability.apply(taking_part.append)
         if not any(capability is self for capability in taking_part):
             raise HookError("This agent would run its calls unasked: make it with capabilities=[approval].")
-        if getattr(agent, "_output_validators", None) and _with_deferred(agent.output_type) is not None:
+        if getattr(agent, "_output_validators", None) and with_deferred(agent.output_type) is not None:
             raise HookError("An agent with output validators needs DeferredToolRequests in its output_type.")
 
     def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
@@ -149,10 +156,10 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
                 yield Came(event.result) if isinstance(event, AgentRunResultEvent) else event
 
     def _first_step(self, agent: AnyAgent, held: Held, prompt: str | None) -> dict[str, Any]:
-        step: dict[str, Any] = {"user_prompt": prompt, "output_type": _with_deferred(agent.output_type)}
+        step: dict[str, Any] = {"user_prompt": prompt, "output_type": with_deferred(agent.output_type)}
         if held.state is None:
             return {**step, "conversation_id": held.checkpoint.thread_id}
-        step["conversation"] = _conversation(held.state)
+        step["conversation"] = conversation_in(held.state)
         if held.interruption is not None:
             step["user_prompt"] = "\n\n".join(held.messages) or None
             step["deferred_tool_results"] = build_results(held.interruption, held.turn)
@@ -208,7 +215,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
     ) -> Any:
         """Run the call, put it before a person, or do what the person decided."""
-        response, calls = _open_calls(ctx.messages)
+        response, calls = open_calls(ctx.messages)
         part = next((part for part in calls if part.tool_call_id == ctx.tool_call_id), None)
         if part is None or part.tool_name != name:
             self._refuse_inside(name, tool_args, ctx)
@@ -216,13 +223,26 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         marked = ctx.tool_call_metadata if ctx.tool_call_approved else None
         mark = marked.get(MARK) if isinstance(marked, Mapping) else None
         if isinstance(mark, str):
-            return await self._decided(mark, _call(part), ctx, tool)
+            return await self._decided(mark, call_of(part), ctx, tool)
         if mark is self.approval.passed:
-            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+            return await self._call(call_of(part), ctx, tool, edited=False)
         gates = self._judge(response, calls, ctx)
         if any(gates.values()) or await self._waits(ctx):
             raise ApprovalRequired({MARK: plain_gate(gates.get(ctx.tool_call_id or ""))})
+        if (gate := self._judge_given(part, tool_args, ctx)) is not None:
+            # A person is needed after all: the call runs as it is shown to them.
+            raise ApprovalRequired({MARK: plain_gate(gate)})
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+    def _judge_given(
+        self, part: ToolCallPart, tool_args: dict[str, Any], ctx: RunContext[DepsT]
+    ) -> Gate | None:
+        """How a call is judged once more, if its tool is given something else than the model sent."""
+        threads, name = self.approval.threads, part.tool_name
+        given = None if threads.never(name) else as_given(part, tool_args, self.schemas.get(name))
+        if given is None or given == call_of(part):
+            return None
+        return threads.judge(given, {"messages": ctx.messages, "deps": ctx.deps})
 
     def _refuse_inside(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
         """What the model did not call by this name cannot wait: people would be asked about another call."""
@@ -243,7 +263,8 @@ class ApprovalToolset(WrapperToolset[DepsT]):
         for part in calls:
             key = f"{response}/{part.tool_call_id}"
             if part.tool_name in self.schemas and key not in self.judged:
-                self.judged[key] = self.approval.threads.judge(_call(part), state)
+                schema = self.schemas[part.tool_name]
+                self.judged[key] = self.approval.threads.judge(call_of(part), state, schema)
             gates[part.tool_call_id] = self.judged.get(key)
         return gates
 
@@ -267,7 +288,7 @@ class ApprovalToolset(WrapperToolset[DepsT]):
             return ran
         run = partial(self._call, ran, ctx, tool, edited=asked != ran)
         alone = is_alone(standing)
-        return await threads.once(turn, asked, ran, run, _text, with_notice=_with_notice, alone=alone)
+        return await threads.once(turn, asked, ran, run, text_of, with_notice=with_notice, alone=alone)
 
     async def _call(
         self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT], *, edited: bool
@@ -294,7 +315,7 @@ def _given(step: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """What the framework is to run with: the thread's own state goes before what the caller hands over."""
     given = {**NAMELESS, **options, **step}
     if options.get("output_type") is not None:
-        given["output_type"] = _with_deferred(options["output_type"]) or options["output_type"]
+        given["output_type"] = with_deferred(options["output_type"]) or options["output_type"]
     history = given.pop("message_history", None) if "conversation" in step else None
     results: DeferredToolResults | None = step.get("deferred_tool_results")
     if history and results is None:
@@ -303,65 +324,3 @@ def _given(step: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     if results is not None and theirs is not None:
         results.calls = {**theirs.calls, **results.calls}
     return given
-
-
-def _text(result: Any) -> str:
-    value = result.return_value if isinstance(result, ToolReturn) else result
-    return as_text(to_jsonable_python(value, fallback=str))
-
-
-def _with_notice(notice: str, result: Any) -> Any:
-    """What a tool shows beside its text stays as it is; None for what is text anyway."""
-    if isinstance(result, ToolReturn):
-        return replace(result, return_value=f"{notice}{_text(result)}")
-    return [notice, result] if isinstance(result, BinaryContent | FileUrl) else None
-
-
-def _open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPart]]:
-    """Which reply of the model asked last, and its calls that have no result yet."""
-    answered: set[str] = set()
-    for message in reversed(messages):
-        if isinstance(message, ModelResponse):
-            name = f"{message.run_id}/{message.timestamp.isoformat()}"
-            return name, [part for part in message.tool_calls if part.tool_call_id not in answered]
-        if isinstance(message, ModelRequest):
-            answered |= {str(getattr(part, "tool_call_id", "")) for part in message.parts}
-    return "", []
-
-
-def _call(part: ToolCallPart) -> ToolCall:
-    return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
-
-
-def _paused(result: AgentRunResult[Any]) -> str:
-    """What the framework goes on from, as text; the calls that wait are the gate's."""
-    conversation = result.conversation
-    conversation.deferred_tool_requests = None
-    return ConversationTypeAdapter.dump_json(conversation).decode()
-
-
-def _conversation(state: str) -> Conversation:
-    """What the framework goes on from: from where a run was paused, or from its result."""
-    conversation = ConversationTypeAdapter.validate_json(state)
-    conversation.new_message_index = None  # a result means the messages of its run by this
-    return conversation
-
-
-def _with_deferred(output_type: Any) -> Any:
-    """The types with the one that a stopped run ends with; None if it is among them."""
-    types = [*output_type] if isinstance(output_type, list | tuple) else [output_type]
-    among = any(each is DeferredToolRequests or DeferredToolRequests in get_args(each) for each in types)
-    return None if among else [*types, DeferredToolRequests]
-
-
-def _result(kind: Any, state: str) -> AgentRunResult[Any]:
-    """A result that was kept; its output is plain data where it is not of the agent's own type."""
-    if isinstance(kind, type):
-        with suppress(ValidationError):
-            return _results(kind).validate_json(state)
-    return _results(Any).validate_json(state)
-
-
-@cache
-def _results(kind: Hashable) -> TypeAdapter[AgentRunResult[Any]]:
-    return TypeAdapter(AgentRunResult[kind])  # type: ignore[valid-type]

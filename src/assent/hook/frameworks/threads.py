@@ -25,7 +25,7 @@ from assent.hook.outcomes import CANCELLED, as_text, failure, refusal, told
 from assent.hook.policy import Gate, Hook, HumanInTheLoopHook, State, ToolConfig
 from assent.hook.savers.saver import Saver
 from assent.hook.texts import fingerprint
-from assent.hook.turn import Schemas
+from assent.hook.turn import Schemas, gate_of
 from assent.hook.values import replace
 
 Gates = Mapping[str, Gate | None]
@@ -90,9 +90,9 @@ class Threads:
         self.gate = ApprovalGate(self.hooks, saver, lease_for=lease_for, **gate)
         self._marks = Marks(self.gate)
 
-    def judge(self, call: ToolCall, state: State) -> Gate | None:
-        """How the person is asked about this call, or None if nobody needs to be."""
-        return next((gate for hook in self.hooks if (gate := hook.judge(call, state)) is not None), None)
+    def judge(self, call: ToolCall, state: State, schema: Mapping[str, Any] | None = None) -> Gate | None:
+        """How the person is asked about this call of a tool with this schema; None if nobody needs to be."""
+        return gate_of(self.hooks, call, state, schema)
 
     def always(self, tool: str) -> Gate | None:
         """How the person is asked about every call of this tool; None if that depends on the call."""
