@@ -37,6 +37,7 @@ from assent.relay.audit.trail import Trail
 from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.holds.holding import Holding
 from assent.relay.holds.holds import Holds, owner_of
+from assent.relay.holds.strays import Strays
 from assent.relay.judging.inspection import Inspector, PassEverything
 from assent.relay.judging.judge import Judge
 from assent.relay.judging.replay import detectors_beside
@@ -104,6 +105,7 @@ class Relay:
         self.pushes = Pushes(_webhooks(world), world.check_push)
         self.book = StoredTaskBook(world.store, now=world.now)
         self.holds = self._holds()
+        self.strays = Strays(world.store, world.desk, now=world.now)
         self.app = self._app()
         self.holding = Holding(self.holds, calls=self.app.calls, registry=self.members)
         self.api = ApiFront(self._routes(), self.members)
@@ -218,6 +220,7 @@ class Relay:
         await self.keeping.start()
         await self.shelf.open()
         self._beside.append(asyncio.create_task(self.retention.run()))
+        self._beside.append(asyncio.create_task(self.strays.run()))
         if self.grpc is not None:
             await self.grpc.start()
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from assent.cases.case import Subject
 from assent.desk import minting
+from assent.desk.draft import CaseDraft
 from assent.desk.owed import RELAY
 from assent.desk.review_desk import ReviewDesk
 from assent.errors import RelayConflict, Unavailable
@@ -251,12 +252,7 @@ class Holds:
             timeout=self._timeout,
             max_context_bytes=self.desk.limits.max_context_bytes,
         )
-        opened = await self.desk.open(
-            draft,
-            owner_of(subscription.tenant),
-            idempotency_key=_key(secret, hold_id, msgspec.json.encode(draft)),
-            subject=Subject(door=RELAY, ref=hold_id),
-        )
+        case_id = await self._asked(draft, subscription.tenant, secret, hold_id)
         now = self.now()
         metadata = as_metadata(taking.matched.metadata)
         masked = replace(
@@ -264,12 +260,30 @@ class Holds:
             mask=Mask(hold_id=hold_id, metadata=metadata),
             upstream_id=taking.frozen.frame.upstream_task or entry.upstream_id,
         )
-        hold = taking.row(hold_id, opened.case_id, masked, metadata, now)
+        hold = taking.row(hold_id, case_id, masked, metadata, now)
         tasks = self._task_rows(subscription, masked, fresh=taking.place.context_id is None, at=now)
         await self.book.flush()  # or an earlier entry of these names would come after this
         await self.store.add_hold(hold, tasks=tasks, events=taking.events(self.trail, hold))
         self.book.adopt(tasks)
         return masked
+
+    async def _asked(self, draft: CaseDraft, tenant: str, secret: str, hold_id: str) -> str:
+        """The case of a hold, which is open.
+
+        One may be there from a server that died before it wrote the hold. If it was closed meanwhile, nothing
+        followed from that, and a person is asked anew.
+        """
+        for count in range(ATTEMPTS):
+            opened = await self.desk.open(
+                draft,
+                owner_of(tenant),
+                idempotency_key=_key(secret, hold_id, count, msgspec.json.encode(draft)),
+                subject=Subject(door=RELAY, ref=hold_id),
+            )
+            case = await self.store.case(opened.case_id)
+            if case is not None and case.live:
+                return case.id
+        raise Unavailable()
 
     def _task_rows(
         self, subscription: Subscription, entry: Entry, *, fresh: bool, at: datetime
@@ -295,9 +309,9 @@ def owner_of(tenant: str) -> Principal:
     return Principal(name=f"relay:{tenant}")
 
 
-def _key(secret: str, hold_id: str, draft: bytes) -> str:
+def _key(secret: str, hold_id: str, count: int, draft: bytes) -> str:
     """The Idempotency-Key of a hold's case: what is sealed under it must not open with what is stored."""
-    told = hold_id.encode() + hashlib.sha256(draft).digest()
+    told = f"{hold_id} {count} ".encode() + hashlib.sha256(draft).digest()
     return hmac.new(bytes.fromhex(secret), told, hashlib.sha256).hexdigest()
 
 

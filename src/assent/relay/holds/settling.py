@@ -1,7 +1,7 @@
 """Writes down what a person decided about a held message, once, whoever comes to know of it first."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ from assent.relay.tasks.taskbook import Ending, Entry, Mask, TaskBook, row_of
 
 ATTEMPTS = 16
 MOST_APPROVED = 5_000
+ON_ITS_WAY = timedelta(minutes=1)
+"""A hold is written a moment after its case."""
 WORDS: dict[ResolutionAction, str] = {
     "REJECTED": "A person rejected this message.",
     "EXPIRED": "Nobody decided about this message in time.",
@@ -44,6 +46,11 @@ class Settling:
         self._own = own
         self._trail = trail
         self._now = now
+
+    async def is_new(self, case_id: str) -> bool:
+        """Whether a case was opened so lately that its hold may still be on its way."""
+        case = await self.store.case(case_id)
+        return case is not None and self._now() - case.created_at < ON_ITS_WAY
 
     async def settle(self, hold: HoldRow) -> HoldRow:
         """The hold as its case has decided; unchanged while that is open."""
