@@ -153,6 +153,7 @@ def test_a_person_rejects_for_a_reason_that_the_service_suggested(
         assert_accessible(page)
     else:
         suggested.get_by_label("Too generous").check()
+        expect(suggested.get_by_text("We do not give money back here.")).to_be_visible()
     expect(page.get_by_role("button", name="Send the reply Approve")).to_have_attribute("value", "approve")
     expect(page.get_by_text("Reason presets")).to_have_count(0)
     press(page, "Do not send Reject")
