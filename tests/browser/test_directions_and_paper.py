@@ -74,3 +74,15 @@ def test_earlier_rounds_and_what_was_answered_are_printed(
             expect(page.get_by_text(words).first).to_be_visible()
         expect(page.get_by_text("Fingerprint")).to_be_hidden()
         page.context.close()
+
+
+def test_calls_that_run_without_a_decision_are_printed(
+    browser: Browser, server: RunningServer, agent: httpx.Client
+) -> None:
+    call = {"id": "c1", "name": "send_letter", "arguments": {"to": "Ada"}}
+    along = {"id": "c2", "name": "archive", "arguments": {"folder": "Letters of May"}}
+    hitl = server.open(agent, type="approval", context={"tool_calls": [call], "automatic": [along]})
+    page = shown(browser, hitl, "en", viewport=DESK)
+    page.emulate_media(media="print")
+    expect(page.get_by_text("Letters of May")).to_be_visible()
+    page.context.close()
