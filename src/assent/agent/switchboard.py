@@ -27,6 +27,7 @@ from assent.errors import AssentError, NotKept
 from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press
 
 REFERENCE_BYTES = 16
+REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SHORT_FACT = 120
 FACTS = 6
@@ -87,6 +88,7 @@ class Switchboard:
         self._now = clock
         self._replies: dict[str, str] = {}
         self._being_taken: dict[str, asyncio.Task[str]] = {}
+        self._submits: dict[str, asyncio.Task[str]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def tell(self, notice: Notice) -> None:
@@ -196,14 +198,28 @@ class Switchboard:
         if presser.name:
             submitted_by["display_name"] = presser.name[:500]
         body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
-        headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": _answer_key(case, body)}
+        key = _answer_key(case, body)
+        shared = self._submits.get(key)
+        if shared is None:
+            shared = self._submits[key] = self._under_way(self._submit(case, case.submit_url, body, key))
+        return await asyncio.shield(shared)
+
+    async def _submit(self, case: FollowedCase, url: str, body: dict[str, Any], key: str) -> str:
+        """Once for the same answer of the same person, however often they tap: to some services a second
+        one is somebody else's."""
+        headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": key}
+        reply = UNSURE
         try:
-            status = await self._status_of(case.submit_url, body, headers)
+            status = await self._status_of(url, body, headers)
+            reply = REPLIES.get(status, UNSURE if status >= 500 else NOT_RECORDED)
         except httpx.ConnectError:
-            return REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
+            reply = REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
         except httpx.HTTPError:
-            return UNSURE
-        return REPLIES.get(status, UNSURE if status >= 500 else NOT_RECORDED)
+            pass
+        finally:
+            if reply != REPLIES[200] or len(self._submits) > REMEMBERED:
+                del self._submits[key]
+        return reply
 
     async def _status_of(self, url: str, body: dict[str, Any], headers: dict[str, str]) -> int:
         """What a service answers in one number; what it writes under it is not read, and may never end."""
@@ -243,7 +259,7 @@ class Switchboard:
     def _remember(self, press_id: str, reply: str) -> None:
         if reply == UNSURE:
             return
-        if len(self._replies) >= 10_000:
+        if len(self._replies) >= REMEMBERED:
             self._replies.clear()
         self._replies[press_id] = reply
 

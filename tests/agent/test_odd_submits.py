@@ -1,0 +1,118 @@
+"""Services that are slow or forgetful about a press: the person hears the truth about what came of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from assent.agent import PendingCases, Switchboard
+from assent.agent.flow import Notice
+from assent.agent.pending import PendingCase
+from assent.agent.reading import FollowedCase
+from assent.agent.switchboard import REPLIES, UNSURE
+from assent.testing.channel import RecordingChannel
+from tests.agent.test_flow import CASE
+from tests.cli.strange_service import Call, Reply, strange_service
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 20
+
+
+@asynccontextmanager
+async def dripping(start: bytes, drop: bytes) -> AsyncIterator[str]:
+    """A service that answers with `start`, and then with a drop now and then for ever."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(start)
+        with suppress(ConnectionError, asyncio.CancelledError):
+            while not writer.is_closing():
+                writer.write(drop)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/submit"
+    finally:
+        server.close()
+
+
+def asked(url: str) -> FollowedCase:
+    return replace(
+        CASE,
+        service_url=url,
+        submit_url=url,
+        submit_token="t" * 43,
+        inline_actions=("confirm",),
+        expires_at=CASE.expires_at + timedelta(days=1),
+    )
+
+
+@asynccontextmanager
+async def switchboard(
+    url: str, folder: Path, **options: Any
+) -> AsyncIterator[tuple[Switchboard, RecordingChannel]]:
+    """A person was asked, and may press."""
+    channel, cases = RecordingChannel(), PendingCases(folder / "agent.db")
+    cases.add(PendingCase(case=asked(url)))
+    board = Switchboard(channel, cases, answerers=["7", "8"], **options)
+    await board.tell(Notice(name="told", case=asked(url)))
+    yield board, channel
+    async with asyncio.timeout(PATIENCE_S):
+        await board.aclose()
+
+
+async def told(url: str, folder: Path, *, submit_within_s: float) -> str:
+    """What a person who presses is told."""
+    async with switchboard(url, folder, submit_within_s=submit_within_s) as (board, channel):
+        async with asyncio.timeout(PATIENCE_S):
+            await board.pressed(channel.press("confirm"))
+    return channel.answers[0][1]
+
+
+async def test_an_answer_whose_body_never_ends_is_taken_by_its_status(tmp_path: Path) -> None:
+    start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with dripping(start, b"1\r\n \r\n") as url:
+        assert await told(url, tmp_path, submit_within_s=PATIENCE_S) == REPLIES[200]
+
+
+async def test_an_answer_whose_headers_never_end_is_not_waited_for(tmp_path: Path) -> None:
+    async with dripping(b"HTTP/1.1 200 OK\r\n", b"X-More: to come\r\n") as url:
+        assert await told(url, tmp_path, submit_within_s=0.3) == UNSURE
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_who_taps_twice_is_not_told_that_someone_else_was_first(tmp_path: Path, at_once: bool) -> None:
+    """Not every service knows an answer that comes again."""
+    with strange_service() as service:
+
+        def submit(call: Call) -> Reply:
+            return Reply(status=200 if len(service.calls) == 1 else 409)
+
+        service.replies["/submit"] = submit
+        async with switchboard(f"{service.url}/submit", tmp_path) as (board, channel):
+            taps = [channel.press("confirm"), channel.press("confirm")]
+            if at_once:
+                await asyncio.gather(*map(board.pressed, taps))
+            else:
+                for tap in taps:
+                    await board.pressed(tap)
+            await board.pressed(channel.press("confirm", user_id="8"))
+    assert [text for _, text in channel.answers] == [REPLIES[200], REPLIES[200], REPLIES[409]]
+    assert len(service.calls) == 2
+
+
+async def test_an_answer_that_was_not_taken_is_submitted_again_with_the_next_press(tmp_path: Path) -> None:
+    with strange_service() as service:
+        service.replies["/submit"] = lambda call: Reply(status=200 if len(service.calls) > 2 else 503)
+        async with switchboard(f"{service.url}/submit", tmp_path) as (board, channel):
+            for _ in range(3):
+                await board.pressed(channel.press("confirm"))
+    assert [text for _, text in channel.answers] == [UNSURE, UNSURE, REPLIES[200]]
