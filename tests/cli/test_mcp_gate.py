@@ -102,6 +102,21 @@ def test_a_call_waits_for_its_page_and_outlives_the_gate_that_asked(setting: Set
     assert runs(setting).count("echo") == 1
 
 
+def test_a_line_that_is_about_no_tool_is_mentioned(setting: Setting) -> None:
+    lines = ["Echo = true", '"*" = false', "leave = true", '"zz_*" = true']
+    (setting.folder / "gate.toml").write_text("\n".join(["[tools]", *lines]))
+
+    async def main() -> None:
+        async with over_stdio(setting, "--config", "gate.toml") as client:
+            await client.list_tools()
+
+    run(main())
+    told = (setting.folder / "stderr").read_text()
+    assert "No tool of the server fits Echo: that line of the file does nothing. Is it echo?" in told
+    assert "fits zz_*: that line of the file does nothing.\n" in told
+    assert told.count("No tool of the server") == 2
+
+
 def test_the_server_behind_the_gate_is_not_told_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSENT_KEY", "assent_secret")
     monkeypatch.setenv("NOTES_TOKEN", "its own")

@@ -6,7 +6,7 @@ import os
 import signal
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from assent.agent.pending import default_path
 from assent.cli.mcp import serve_http, tell_whoever_types
 from assent.cli.options import PORT
 from assent.cli.request import DEFAULT_SERVER
-from assent.errors import SettingsError
+from assent.errors import SettingsError, Unavailable
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.protocol.duration import parse_duration
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
     from assent.hook.frameworks.mcp import ApprovalProxy
+    from assent.hook.frameworks.mcp_upstream import Upstream
 
 TOKEN_VARIABLE = "ASSENT_UPSTREAM_TOKEN"  # noqa: S105 - a name, not a secret
 _MEMBERS = frozenset({"command", "url", "agent", "wait", "tools", "others", "trust_annotations"})
@@ -161,7 +162,21 @@ async def _gate(
                 wait_for=wait,
             )
             proxy.forget()
+            await _mention_idle_lines(settings, upstream)
             yield proxy
+
+
+async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "Upstream") -> None:
+    """A line that is about no tool may be misspelt, and then a tool runs that should wait."""
+    from assent.hook.frameworks.mcp_policy import without_a_tool
+
+    with suppress(Unavailable):  # whoever calls a tool is told
+        await upstream.refresh()
+        for line, meant in without_a_tool(settings, upstream.tools).items():
+            hint = f" Is it {meant}?" if meant else ""
+            click.echo(
+                f"No tool of the server fits {line}: that line of the file does nothing.{hint}", err=True
+            )
 
 
 def target_of(behind: Behind) -> Callable[[], Any]:

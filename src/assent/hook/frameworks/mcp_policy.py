@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
 from assent.errors import SettingsError, ValidationFailed
@@ -82,6 +84,19 @@ def read_policy(settings: Mapping[str, Any]) -> HumanInTheLoopHook:
     rules = {pattern: _rule(f"tools.{pattern}", said) for pattern, said in tools.items()}
     rest = None if others is None else _config("others", others)
     return unless_read_only(rules, others=rest, trust_annotations=trust)
+
+
+def without_a_tool(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, str | None]:
+    """The lines of a file that say nothing about any of these tools, with what may have been meant."""
+    known = tuple(names)
+    idle = [
+        line
+        for line in settings.get("tools", {})
+        if not any(line == name or fnmatchcase(name, line) for name in known)
+    ]
+    folded = {name.casefold(): name for name in known}
+    close = {line: get_close_matches(line.casefold(), folded, 1) for line in idle}
+    return {line: folded[found[0]] if found else None for line, found in close.items()}
 
 
 def _rule(where: str, said: Any) -> ToolConfig | bool:
