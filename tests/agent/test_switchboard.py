@@ -249,7 +249,7 @@ def test_a_button_pressed_twice_by_one_person_is_one_answer(scene: Scene) -> Non
     assert {text for _, text in scene.messenger.answers} == {"Your answer was recorded."}
 
 
-def test_who_comes_second_hears_that_someone_was_first(server: RunningServer, scene: Scene) -> None:
+def test_who_comes_second_hears_that_it_is_closed(server: RunningServer, scene: Scene) -> None:
     async def play() -> None:
         task = await scene.ask()
         (pending,) = scene.agent.pending()
@@ -262,9 +262,24 @@ def test_who_comes_second_hears_that_someone_was_first(server: RunningServer, sc
 
     scene.play(play)
     assert scene.messenger.answers[0][1] in (
-        "Someone else was first. Your answer was not recorded.",
+        "This question is closed already. Your answer was not recorded.",
         "This question is closed.",
     )
+
+
+def test_nobody_is_said_to_have_answered_what_was_withdrawn(server: RunningServer, scene: Scene) -> None:
+    async def play() -> None:
+        task = await scene.ask()
+        task.cancel()  # nobody follows it: the button is still there
+        await asyncio.gather(task, return_exceptions=True)
+        (pending,) = scene.agent.pending()
+        with server.client(server.api_key) as owner:
+            await asyncio.to_thread(owner.post, f"/v1/reviews/{pending.case.case_id}/cancel", json={})
+        await scene.board.pressed(scene.messenger.press(0, "confirm"))
+
+    scene.play(play)
+    closed = "This question is closed already. Your answer was not recorded."
+    assert scene.messenger.answers == [("press-1", closed)]
 
 
 def test_every_copy_is_brought_up_to_date_though_one_cannot_be(server: RunningServer, scene: Scene) -> None:

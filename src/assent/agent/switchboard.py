@@ -47,7 +47,7 @@ REPLIES = {
     401: "This button does not work any more. Open the link to answer.",
     403: "This answer cannot be given here. Open the link to answer.",
     404: "This question is not there any more.",
-    409: "Someone else was first. Your answer was not recorded.",
+    409: "This question is closed already. Your answer was not recorded.",
     410: "This came too late. Your answer was not recorded.",
     429: "Too many answers came at once. Nothing was recorded; press again in a minute.",
 }

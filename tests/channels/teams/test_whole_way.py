@@ -110,7 +110,7 @@ async def test_a_second_answer_comes_too_late_and_says_so(scene: TeamsScene):
     first, second = scene.press("Approve"), scene.press("Reject")
     assert said(await scene.board.hear(first)) == "Your answer was recorded."
     assert said(await scene.board.hear(second)) in (
-        "Someone else was first. Your answer was not recorded.",
+        "This question is closed already. Your answer was not recorded.",
         "This question is closed.",
     )
     assert (await asyncio.wait_for(task, PATIENCE_S)).action == "approve"

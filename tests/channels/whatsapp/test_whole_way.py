@@ -73,7 +73,10 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
     await scene.board.hear(late)
     told = list(scene.harness.told())
     assert told[:3] == ["Your answer was recorded."] * 3
-    assert told[3] in ("Someone else was first. Your answer was not recorded.", "This question is closed.")
+    assert told[3] in (
+        "This question is closed already. Your answer was not recorded.",
+        "This question is closed.",
+    )
 
 
 async def test_a_stranger_decides_nothing(scene: WhatsAppScene):
