@@ -146,6 +146,15 @@ def test_without_a_link_there_is_nothing_to_see(server: RunningServer, hitl: dic
             assert person.get(page_of(hitl), headers=headers).status_code == 401
 
 
+def test_a_browser_that_keeps_no_cookies_is_told_so(server: RunningServer, hitl: dict[str, Any]) -> None:
+    with server.client() as person:
+        led = person.get(hitl["review_url"])
+        person.cookies.clear()
+        page = person.get(led.headers["location"])
+    assert page.status_code == 401
+    assert "let your browser keep cookies of this site" in page.text
+
+
 @pytest.mark.parametrize("part", ["respond", "decline", "pass-on"])
 def test_an_address_that_takes_forms_leads_back_to_the_page(
     server: RunningServer, client: httpx.Client, hitl: dict[str, Any], part: str

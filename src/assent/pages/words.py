@@ -147,7 +147,10 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
             "After a long time, too, the page no longer knows that you came by your link. "
             "Nothing was recorded."
         ),
-        phrase("Open the link from the message you received; what you saved is still there."),
+        phrase(
+            "Open the link from the message you received; what you saved is still there. "
+            "If that leads here again, let your browser keep cookies of this site."
+        ),
     ),
     "signed_out": (
         phrase("Please sign in again"),
