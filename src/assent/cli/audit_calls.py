@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, TypeVar
 
 from assent.cli.options import loaded, with_store
-from assent.cli.relay_calls import InFile, Work, on_server, operator_of, place_options
+from assent.cli.relay_calls import InFile, Work, on_server, operator_of, place_options, server_of
 from assent.desk import clock
 from assent.ports.store import Store
 from assent.relay.api.audit import PATH, AuditApi
@@ -18,8 +18,9 @@ where_options = place_options("Whose audit; with a server default: that of the k
 
 def at(where: dict[str, Any], work: Work[T]) -> T:
     """Do the work where the flags say."""
-    if where["server"] is not None:
-        return asyncio.run(on_server(where["server"], where["key"], where["tenant"], work, api=PATH))
+    server = server_of(where)
+    if server is not None:
+        return asyncio.run(on_server(server, where["key"], where["tenant"], work, api=PATH))
     member = operator_of(where["tenant"])
     db = loaded(where["config"], db=where["db"]).settings.db
     return with_store(db, lambda store: work(_in_file(store, member)))

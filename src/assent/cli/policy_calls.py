@@ -5,7 +5,7 @@ import os
 from typing import Any, TypeVar
 
 from assent.cli.options import loaded, with_store
-from assent.cli.relay_calls import InFile, Work, on_server, operator_of, place_options
+from assent.cli.relay_calls import InFile, Work, on_server, operator_of, place_options, server_of
 from assent.desk import clock
 from assent.ports.store import Store
 from assent.relay.api.bindings import BindingApi
@@ -29,8 +29,9 @@ where_options = place_options("Whose policies; with a server default: those of t
 
 def at(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
     """Do the work where the flags say; `create` makes the file if it is not there."""
-    if where["server"] is not None:
-        return asyncio.run(on_server(where["server"], where["key"], where["tenant"], work))
+    server = server_of(where)
+    if server is not None:
+        return asyncio.run(on_server(server, where["key"], where["tenant"], work))
     settings = loaded(where["config"], db=where["db"]).settings
     member = operator_of(where["tenant"])
     relay = settings.relay or RelaySettings()

@@ -1,5 +1,6 @@
 """The relay's API and its audit as commands ask them: on a server, or in the file that a server keeps."""
 
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -57,7 +58,7 @@ Work = Callable[[RelayCalls], Awaitable[T]]
 
 
 server_option = click.option(
-    "--server", envvar=SERVER, metavar="URL", help="A server; default: the database file."
+    "--server", metavar="URL", help=f"A server; default: that of {SERVER}, else the database file."
 )
 
 
@@ -82,6 +83,12 @@ def place_options(whose: str, server: Decorator = server_option) -> Decorator:
         return command
 
     return decorate
+
+
+def server_of(where: dict[str, Any]) -> str | None:
+    """The server that is asked, None for a file: one that is named comes before the environment's server."""
+    of_environment = os.environ.get(SERVER) if where["db"] is None else None
+    return where["server"] or of_environment or None
 
 
 def quoted(name: str) -> str:

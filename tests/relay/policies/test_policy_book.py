@@ -231,6 +231,20 @@ def test_a_server_is_set_up_from_afar(remote: tuple[Path, dict[str, str]]):
     assert (unknown.returncode, unknown.stderr) == (1, "assent: There is no such policy.\n")
 
 
+def test_a_file_that_is_named_is_meant_whatever_server_the_environment_names(
+    remote: tuple[Path, dict[str, str]], tmp_path: Path
+):
+    folder, env = remote
+    before = assent(folder, "policy", "list", "--json", env=env).stdout
+    own = str(tmp_path / "own.db")
+    added = assent(folder, "policy", "add", "two.toml", "--bind", "--db", own, env=env)
+    assert added.returncode == 0, added.stderr
+    assert added.stdout.split()[0] in assent(folder, "policy", "list", "--db", own, env=env).stdout
+    assert assent(folder, "policy", "list", "--json", env=env).stdout == before
+    events = assent(folder, "audit", "list", "--json", "--db", own, env=env)
+    assert len(json.loads(events.stdout)) > 0, events.stderr
+
+
 def test_a_key_that_may_not_read_the_audit_replays_nothing_from_afar(remote: tuple[Path, dict[str, str]]):
     folder, env = remote
     key = assent(folder, "key", "create", "reader", "--db", "cases.db").stdout.strip()
