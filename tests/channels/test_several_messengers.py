@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from assent.agent import AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from assent.channels.calling import Sleep
 from assent.channels.slack import SlackChannel
 from assent.channels.telegram import TelegramChannel
 from assent.channels.whatsapp import WhatsAppChannel
 from assent.ports.channel import Channel
-from tests.channels.loopback import Loopback, loopback
+from tests.channels.loopback import HANG_UP, Answer, Loopback, loopback
 from tests.channels.slack import workspace as slack
 from tests.channels.telegram import bot_api as telegram
 from tests.channels.whatsapp import cloud_api as whatsapp
@@ -96,3 +97,41 @@ async def test_every_messenger_brings_its_own_copies_up_to_date_and_writes_to_no
     written_to = {request.json["to"] for request in office.servers[2].requests}
     assert written_to == {whatsapp.TO}
     assert b"Approved" in office.servers[2].requests[-1].body
+
+
+async def test_a_message_is_brought_up_to_date_though_its_platform_fails_for_a_moment(
+    office: Office, service: RunningServer, tmp_path: Path, sleep: Sleep, breaks: list[float]
+) -> None:
+    cases = PendingCases(tmp_path / "agent.db")
+    telegram_api = office.servers[0]
+    boards = [Switchboard(office.channels[0], cases, sleep=sleep)]
+
+    async def told() -> None:
+        await telegram_api.until(lambda: len(telegram_api.requests) == 1)
+        telegram_api.planned += [HANG_UP, Answer(status=502, body=b"<html>Bad Gateway</html>")]
+
+    async with asking(boards, cases) as agent:
+        await decided(agent, service, cases, told())
+    calls = [request.path.rpartition("/")[2] for request in telegram_api.requests]
+    assert calls == ["sendMessage", *["editMessageText"] * 3]
+    assert breaks == [1, 4]
+
+
+async def test_a_platform_that_stays_away_does_not_hold_up_the_decision(
+    office: Office, service: RunningServer, tmp_path: Path, sleep: Sleep, breaks: list[float]
+) -> None:
+    cases = PendingCases(tmp_path / "agent.db")
+    telegram_api = office.servers[0]
+    boards = [Switchboard(office.channels[0], cases, sleep=sleep)]
+
+    async def told() -> None:
+        await telegram_api.until(lambda: len(telegram_api.requests) == 1)
+        (pending,) = cases.all()
+        for _ in range(2):
+            await boards[0].tell(Notice(name="reminder", case=pending.case))
+        telegram_api.planned += [HANG_UP] * 9
+
+    async with asking(boards, cases) as agent:
+        await decided(agent, service, cases, told())
+    assert len(telegram_api.at("editMessageText")) == 5  # three copies, and both breaks for the first of them
+    assert breaks == [1, 4]

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -23,12 +23,13 @@ from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
 from assent.agent.pending import PendingCase, PendingCases, Pressable
 from assent.agent.reading import FollowedCase, read_moment
-from assent.errors import AssentError, NotKept
-from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press
+from assent.errors import AssentError, NotKept, Unreachable
+from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press, Ticket
 
 REFERENCE_BYTES = 16
 REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
+SETTLE_BREAKS_S = (1.0, 4.0)
 SHORT_FACT = 120
 FACTS = 6
 SHORT_NAME, LONGEST_SOURCE = 40, 76
@@ -77,6 +78,7 @@ class Switchboard:
         nudge: Callable[[str], object] = lambda case_id: None,
         http: httpx.AsyncClient | None = None,
         submit_within_s: float = WHOLE_WITHIN_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._channel = channel
@@ -85,6 +87,7 @@ class Switchboard:
         self.nudge = nudge
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
         self._submit_within_s = submit_within_s
+        self._sleep = sleep
         self._now = clock
         self._replies: dict[str, str] = {}
         self._being_taken: dict[str, asyncio.Task[str]] = {}
@@ -250,11 +253,24 @@ class Switchboard:
         card = card_of(case, {}, round=round)
         tickets = await asyncio.to_thread(self._cases.tickets, case)
         # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
+        breaks = list(
+            SETTLE_BREAKS_S
+        )  # for all copies together: whoever waits for the decision waits for this
         for ticket in (one for one in tickets if one.channel == self._channel.name):
             try:
-                await self._channel.settle(ticket, card, ended)
+                await self._settle_one(ticket, card, ended, breaks)
             except AssentError as error:  # one copy that cannot be changed must not keep the others stale
                 log.warning("a message could not be brought up to date: %s", error.message)
+
+    async def _settle_one(self, ticket: Ticket, card: Card, ended: Ended, breaks: list[float]) -> None:
+        """Again where the platform just was not there: what stays as it is looks open for ever."""
+        while True:
+            try:
+                return await self._channel.settle(ticket, card, ended)
+            except Unreachable:
+                if not breaks:
+                    raise
+            await self._sleep(breaks.pop(0))
 
     def _remember(self, press_id: str, reply: str) -> None:
         if reply == UNSURE:
