@@ -41,6 +41,14 @@ def test_a_new_key_works_at_once_on_the_running_server(folder: Path, server: Ser
     assert listed(folder)["Parcel Desk"]["scopes"] == ["cases:write", "cases:read"]
 
 
+def test_whoever_makes_a_key_where_no_server_is_learns_that_the_database_is_new(tmp_path: Path) -> None:
+    first, second = (assent(tmp_path, "key", "create", "me", "--db", "own.db") for _ in range(2))
+    assert first.stderr == "This made a new database, own.db: the key is for servers that use it.\n"
+    assert second.stderr == ""
+    moved = assent(tmp_path, "migrate", "--db", "slip.db")
+    assert re.fullmatch(r"There was no slip\.db: it is new, and at schema \d+\.\n", moved.stderr)
+
+
 def test_a_revoked_key_stops_working_on_the_running_server(folder: Path, server: ServerProcess) -> None:
     with server.client(created(folder, "leaver")) as client:
         assert client.get("/v1/reviews").status_code == 200

@@ -18,7 +18,7 @@ def test_a_new_file_gets_the_newest_schema_and_a_current_one_is_left_as_it_is(tm
     first = assent(tmp_path, "migrate", "--db", "cases.db")
     newest = user_version(tmp_path / "cases.db")
     assert (first.returncode, first.stdout) == (0, "")
-    assert first.stderr == f"cases.db went from schema 0 to {newest}.\n"
+    assert first.stderr == f"There was no cases.db: it is new, and at schema {newest}.\n"
     again = assent(tmp_path, "migrate", "--db", "cases.db")
     assert again.stderr == f"cases.db is at schema {newest} already.\n"
 

@@ -60,8 +60,9 @@ def test_a_decision_that_no_disk_takes_is_not_lost(desk: Desk, decided: StrangeS
     )
 
 
-@pytest.mark.parametrize("command", ["settings", "skill", "key create someone"])
+@pytest.mark.parametrize("command", ["settings", "skill", "key list --db cases.db"])
 def test_output_that_no_disk_takes_is_one_sentence(desk: Desk, command: str) -> None:
+    assent(desk.folder, "key", "create", "someone", "--db", "cases.db")
     run = in_shell(desk, f'"$A" {command} > /dev/full')
     assert (run.returncode, run.stderr) == (
         1,

@@ -44,14 +44,18 @@ def create(
 ) -> None:
     """Create a key and print it, once, alone on standard output."""
     lasts_for = parse_duration(expires_in) if expires_in else None
+    file = loaded(config, db=db).settings.db
+    is_new = not Path(file).exists()
     secret = with_store(
-        loaded(config, db=db).settings.db,
+        file,
         lambda store: create_key(
             store, name, scopes=scopes or DEFAULT_SCOPES, expires_for=lasts_for, now=clock.now()
         ),
         create=True,
     )
     click.echo(secret)
+    if is_new:  # whoever is in the wrong folder would wonder why a server does not know the key
+        click.echo(f"This made a new database, {file}: the key is for servers that use it.", err=True)
 
 
 @key.command("list")

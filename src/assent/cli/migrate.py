@@ -17,8 +17,11 @@ def migrate(db: str | None, config: Path | None) -> None:
     A new file gets its schema by itself when it is first used. Stop the server and make a backup first.
     """
     path = loaded(config, db=db).settings.db
+    is_new = not Path(path).exists()
     before = migrate_file(path)
     if before.current:
         click.echo(f"{path} is at schema {before.known} already.", err=True)
+    elif is_new:
+        click.echo(f"There was no {path}: it is new, and at schema {before.known}.", err=True)
     else:
         click.echo(f"{path} went from schema {before.version} to {before.known}.", err=True)
