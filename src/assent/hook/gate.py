@@ -7,7 +7,7 @@ derives from the framework's thread and turn.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -19,6 +19,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import ToolFeedback, Verdict
 from assent.hook.grants import GrantBook, candidates, covered, holding, once
+from assent.hook.heartbeat import Heartbeat
 from assent.hook.holds import Begun, Holds
 from assent.hook.interruption import InterruptionMetadata
 from assent.hook.outcomes import UNKNOWN, failure
@@ -65,6 +66,7 @@ class ApprovalGate:
         self._clock = clock
         self._workers = Workers()
         self._holds = Holds(lease_for, clock)
+        self._heartbeat = Heartbeat(lease_for)
 
     def stop(
         self,
@@ -241,6 +243,10 @@ class ApprovalGate:
                     continue
             self._holds.ended(key, results)
             return {call_id: kept[call_id] for call_id in results}
+
+    def alive(self, key: str) -> AbstractContextManager[None]:
+        """However long a call runs that was begun, nobody takes it for one whose process died."""
+        return self._heartbeat.holding_newest(self._seen.saver, partial(self._seen.last, key))
 
     def hand_out(self, key: str, interruption: str, said: str) -> None:
         """Nobody needs its outcome any more: the key is free for new calls. Who comes late is told `said`."""

@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from datetime import timedelta
 
 from assent.hook.checkpoint import Checkpoint
@@ -31,7 +32,11 @@ class Heartbeat:
 
     def holding(self, saver: Saver, checkpoint: Checkpoint) -> "_Holding":
         """Hold the thread as long as the block lasts."""
-        return _Holding(self, saver, checkpoint)
+        return _Holding(self, saver, lambda: checkpoint)
+
+    def holding_newest(self, saver: Saver, newest: Callable[[], Checkpoint]) -> "_Holding":
+        """As `holding`, for a thread that others here move on meanwhile."""
+        return _Holding(self, saver, newest)
 
     def begin(self, held: "_Holding") -> None:
         """Renew this lease from now on."""
@@ -55,23 +60,23 @@ class Heartbeat:
                     self._beats = False
                     return
             for each in held:
-                checkpoint = each.checkpoint
                 try:
+                    checkpoint = each.newest()
                     each.saver.renew(checkpoint.thread_id, checkpoint.rev, lease_for=self._lease_for)
-                except Exception:
+                except Exception as error:
                     # Someone moved it on, or the storage is away: the next write will say so.
-                    logger.debug("The lease of %s was not renewed.", checkpoint.thread_id)
+                    logger.debug("A lease was not renewed.", exc_info=error)
 
 
 class _Holding:
     """A block that holds a thread."""
 
-    __slots__ = ("_heartbeat", "checkpoint", "saver")
+    __slots__ = ("_heartbeat", "newest", "saver")
 
-    def __init__(self, heartbeat: Heartbeat, saver: Saver, checkpoint: Checkpoint) -> None:
+    def __init__(self, heartbeat: Heartbeat, saver: Saver, newest: Callable[[], Checkpoint]) -> None:
         self._heartbeat = heartbeat
         self.saver = saver
-        self.checkpoint = checkpoint
+        self.newest = newest
 
     def __enter__(self) -> None:
         self._heartbeat.begin(self)

@@ -15,13 +15,13 @@ class Seen:
     """The threads of a saver."""
 
     def __init__(self, saver: Saver) -> None:
-        self._saver = saver
+        self.saver = saver
         self._newest: dict[str, Checkpoint] = {}  # what was seen last; a put from an old one is refused
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None, soon: bool = False) -> None:
         """Keep a thread a step further; raises CheckpointConflict if somebody else has moved it on."""
         self._newest.pop(checkpoint.thread_id, None)
-        (self._saver.soon if soon else self._saver).put(checkpoint, lease_for=lease_for)
+        (self.saver.soon if soon else self.saver).put(checkpoint, lease_for=lease_for)
         self._note(checkpoint)
 
     def last(self, key: str) -> Checkpoint:
@@ -38,7 +38,7 @@ class Seen:
 
     def look(self, key: str) -> Kept | None:
         """The thread as it is, or None."""
-        kept = self._saver.get(key)
+        kept = self.saver.get(key)
         if kept is not None:
             self._note(kept.checkpoint)
         return kept
@@ -46,7 +46,7 @@ class Seen:
     def release(self, key: str) -> None:
         """Forget a thread."""
         self._newest.pop(key, None)
-        self._saver.soon.release(key)
+        self.saver.soon.release(key)
 
     def _note(self, checkpoint: Checkpoint) -> None:
         while len(self._newest) >= SEEN:

@@ -1,16 +1,19 @@
 """Calls that LangGraph starts at once begin in one write; whichever of them never comes is not lost."""
 
+import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from assent.errors import ThreadBusy
 from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from assent.hook.checkpoint import Checkpoint
-from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
+from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
 from assent.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
 from assent.hook.gate import ApprovalGate
 from assent.testing.approvals import Scene
@@ -126,3 +129,49 @@ def test_of_many_turns_at_once_every_call_runs() -> None:
             for turn in turns
         ]
         assert all(begun)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_call_that_runs_long_is_not_taken_for_one_whose_process_died(asynchronous: bool) -> None:
+    begun, leave, renewed = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    class Renewed(MemorySaver):
+        def renew(self, *args: Any, **named: Any) -> None:
+            super().renew(*args, **named)
+            renewed.release()
+
+    def work(text: str) -> str:
+        """Work long."""
+        begun.set()
+        assert leave.wait(60)
+        return "done"
+
+    checkpointer, saver = InMemorySaver(), Renewed()
+    call = ToolCall(id="c1", name="work", arguments={"text": "x"})
+    model, gated = ScriptedModel(scene=Scene(turns=((call,),))), tool(work)
+
+    def process() -> Any:
+        approval = ApprovalMiddleware(
+            HumanInTheLoopHook({"work": True}),
+            saver=saver,
+            repeatable=["work"],
+            lease_for=timedelta(seconds=3),
+        )
+        return create_agent(model, [gated], middleware=[approval], checkpointer=checkpointer)
+
+    def go_on(agent: Any) -> Any:
+        approved = {"c1": "approve"}
+        return asyncio.run(aresume(agent, "t", approved)) if asynchronous else resume(agent, "t", approved)
+
+    first = process()
+    first.invoke(GO, place("t"))
+    ended: list[Any] = []
+    running = threading.Thread(target=lambda: ended.append(go_on(first)))
+    running.start()
+    assert begun.wait(30)
+    assert renewed.acquire(timeout=30), "its lease runs out while it works"
+    with pytest.raises(ThreadBusy):
+        go_on(process())
+    leave.set()
+    running.join(30)
+    assert results_in(ended[0]["messages"]) == [("c1", "done")]

@@ -128,7 +128,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if key is None:
             return handler(ready)
         try:
-            result = handler(ready)
+            with self._gate.alive(key):
+                result = handler(ready)
         except BaseException as error:
             self._break_off(key, request, ready, error)
             raise
@@ -145,7 +146,8 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         if key is None:
             return await handler(ready)
         try:
-            result = await handler(ready)
+            with self._gate.alive(key):
+                result = await handler(ready)
         except (Exception, CancelledError) as error:
             await self._gate.aside(self._break_off, key, request, ready, error)
             raise
