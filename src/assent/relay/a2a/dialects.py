@@ -1,6 +1,6 @@
 """The four HTTP dialects of A2A as tables: what operations, states and roles are called in each."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -126,6 +126,38 @@ STATES: dict[str, State] = {
     for dialect in DIALECTS
     for state in (*TERMINAL, "submitted", "working", "input-required", "auth-required", "unknown")
 }
+
+
+NUMBERED: tuple[State, ...] = (
+    *("unknown", "submitted", "working", "completed", "failed", "canceled"),
+    *("input-required", "rejected", "auth-required"),
+)
+"""The states in the order of their numbers in protocol buffers, which may stand for them in JSON too."""
+_LETTERS: dict[str, State] = {state.replace("-", ""): state for state in NUMBERED} | {"cancelled": "canceled"}
+
+
+def state_named(word: Any) -> State | None:
+    """The state that a reader may take a value for; what no dialect knows is unknown, None says nothing.
+
+    Some readers take numbers, and some do not mind capital letters or what stands between the words.
+    """
+    if isinstance(word, str):
+        known = STATES.get(word)
+        if known is not None:
+            return known
+        letters = "".join(filter(str.isalpha, word.lower())).removeprefix("taskstate")
+        return _LETTERS.get(letters) or _numbered(word.strip())
+    return _numbered(word)
+
+
+def _numbered(number: Any) -> State | None:
+    if number is None or isinstance(number, bool | dict | list):
+        return None
+    try:
+        place = float(number)
+        return NUMBERED[int(place)] if 0 <= place == int(place) else "unknown"
+    except (ValueError, OverflowError, IndexError):
+        return "unknown"
 
 
 def role_word(role: Role, dialect: Dialect) -> str:

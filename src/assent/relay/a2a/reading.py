@@ -7,7 +7,7 @@ Reading is therefore the union of all dialects, and what is spelled twice is ref
 from collections.abc import Iterable
 from typing import Any
 
-from assent.relay.a2a.dialects import ROLES, STATES, Role, State
+from assent.relay.a2a.dialects import ROLES, Role, State, state_named
 from assent.relay.a2a.problems import A2AProblem
 
 Json = dict[str, Any]
@@ -50,8 +50,7 @@ def object_of(holder: Any, names: Iterable[str]) -> Json | None:
 
 def state_of(status: Any) -> State | None:
     """The state in a status, in our own spelling; what no dialect knows is unknown."""
-    word = status.get("state") if isinstance(status, dict) else None
-    return STATES.get(word, "unknown") if isinstance(word, str) else None
+    return state_named(status.get("state")) if isinstance(status, dict) else None
 
 
 def role_of(message: Json) -> Role | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from assent.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, State
+from assent.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, State, state_named
 from assent.relay.a2a.lazy import lazy
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import (
@@ -273,5 +273,5 @@ def _read_ahead(reply: A2AReply, result: Any) -> None:
             task=task,
             task_id=task_id or None,
             context_id=context_id or None,
-            state=STATES.get(word, "unknown"),
+            state=STATES.get(word) or state_named(word),
         )

@@ -48,8 +48,7 @@ def _unasked(task: Json) -> Json:
     status = task.get("status")
     if state_of(status) != "input-required" or not isinstance(status, dict):
         return task
-    word = str(status["state"])
-    working = "working" if word == "input-required" else "TASK_STATE_WORKING"
+    working = "working" if status["state"] == "input-required" else "TASK_STATE_WORKING"
     kept = {name: value for name, value in status.items() if name != "message"}
     return task | {"status": kept | {"state": working}}
 

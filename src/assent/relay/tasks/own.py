@@ -1,6 +1,7 @@
 """Tasks that the relay speaks for itself: held, taken over, or ended here."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
@@ -19,6 +20,7 @@ from assent.relay.tasks.taskbook import Entry, TaskBook
 NOT_YET = "The agent has not answered yet; ask again later."
 WAITS = "The task waits for a person's decision; ask for it later."
 ENDED = "The task has ended."
+_NUMBER = re.compile(rb'"state"\s*:\s*"?\s*[0-9]')
 OURS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe", "send", "stream"})
 """What of a task the relay answers itself while it has it, whether or not the agent knows the task."""
 
@@ -136,5 +138,7 @@ def asks_for_input(reply: A2AReply) -> bool:
 
 
 def may_ask(data: bytes) -> bool:
-    """Whether events could say so, without reading them: the state stands there, or there are escapes."""
-    return b"input-required" in data or b"INPUT_REQUIRED" in data or b"\\u" in data
+    """Whether events could say so, without reading them: a word of the state, its number, or escapes."""
+    if b"nput" in data or b"NPUT" in data or b"\\u" in data:
+        return True
+    return b'"state"' in data and _NUMBER.search(data) is not None

@@ -1,0 +1,105 @@
+"""An agent that asks for input in another spelling, which some callers read, is held as any other."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from assent.relay.a2a.dialects import STATES, state_named
+from assent.relay.tasks.own import may_ask
+from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
+from tests.relay.holds.holding import holding_server, pending
+from tests.server.running import RunningServer
+from tests.waiting import PATIENCE_S
+
+SPELLED = [6, 6.0, "6", "InputRequired", "INPUT_REQUIRED", "Input-Required", "task_state_input_required"]
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[RawAgent]:
+    with raw_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(raw: RawAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder: Path = tmp_path_factory.mktemp("relay")
+    with holding_server(folder, {"raw": raw.url}, policies=None) as found:
+        yield found
+
+
+def asking(task_id: str, state: Any) -> dict[str, Any]:
+    message = {"role": "ROLE_AGENT", "messageId": "q", "parts": [{"text": "Which account?"}]}
+    return {"id": task_id, "contextId": "c", "status": {"state": state, "message": message}}
+
+
+def call(server: RunningServer, method: str, **params: Any) -> httpx.Response:
+    return httpx.post(
+        f"{server.url}/relay/v1/agents/raw",
+        json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+        headers={"Authorization": f"Bearer {server.api_key}", "A2A-Version": "1.0"},
+        timeout=PATIENCE_S,
+    )
+
+
+@pytest.mark.parametrize("state", SPELLED)
+def test_a_person_is_asked_however_the_agent_spells_it(
+    raw: RawAgent, server: RunningServer, state: Any
+) -> None:
+    task_id = f"whole-{json.dumps(state)}"
+    raw.behave = answering(
+        200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": asking(task_id, state)}}).encode()
+    )
+    message = {"messageId": task_id, "role": "ROLE_USER", "parts": [{"text": "pay"}]}
+    told = call(server, "SendMessage", message=message)
+    assert told.json()["result"]["task"]["metadata"] == {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"}
+    assert "Which account" not in told.text
+    assert pending(server, task_id).detection_source == "AGENT_INPUT_REQUIRED"
+
+
+@pytest.mark.parametrize("state", SPELLED)
+def test_a_stream_that_nobody_looks_at_is_met_too(raw: RawAgent, server: RunningServer, state: Any) -> None:
+    task_id = f"stream-{json.dumps(state)}"
+    working = {"task": {"id": task_id, "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
+    asked = asking(task_id, state)
+    update = {"statusUpdate": {"taskId": task_id, "contextId": "c", "status": asked["status"]}}
+    stream = "".join(
+        f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': one})}\n\n" for one in (working, update)
+    )
+    raw.behave = answering(200, stream.encode(), "text/event-stream")
+    message = {"messageId": task_id, "role": "ROLE_USER", "parts": [{"text": "pay"}]}
+    with httpx.stream(
+        "POST",
+        f"{server.url}/relay/v1/agents/raw",
+        json={"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}},
+        headers={"Authorization": f"Bearer {server.api_key}", "A2A-Version": "1.0"},
+        timeout=PATIENCE_S,
+    ) as told:
+        lines: list[str] = []
+        for line in told.iter_lines():
+            lines.append(line)
+            if "HITL_HELD_AGENT_INPUT_REQUIRED" in line:
+                break
+    assert "HITL_HELD_AGENT_INPUT_REQUIRED" in lines[-1]
+    assert not any("Which account" in line for line in lines)
+    pending(server, task_id)
+
+
+def test_states_are_read_as_any_reader_may_read_them() -> None:
+    assert {word: state_named(word) for word in STATES} == STATES
+    assert [state_named(number) for number in (1, 2, 3, 4, 5, 7, 8)] == [
+        *("submitted", "working", "completed", "failed", "canceled", "rejected", "auth-required")
+    ]
+    strange = ["", "sleeping", "99", 99, -1, 2.5, float("inf"), "nan"]
+    assert [state_named(word) for word in strange] == ["unknown"] * len(strange)
+    assert [state_named(word) for word in (None, True, {}, [])] == [None] * 4
+
+
+def test_events_that_could_ask_are_read() -> None:
+    for state in SPELLED:
+        assert may_ask(json.dumps(asking("t", state)).encode())
+    assert may_ask(b'{"state"\n:\t"6"}')
+    assert not may_ask(b'{"artifactUpdate": {"state": "TASK_STATE_WORKING"}}')
