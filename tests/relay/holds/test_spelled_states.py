@@ -95,7 +95,8 @@ def test_states_are_read_as_any_reader_may_read_them() -> None:
     ]
     strange = ["", "sleeping", "99", 99, -1, 2.5, float("inf"), "nan"]
     assert [state_named(word) for word in strange] == ["unknown"] * len(strange)
-    assert [state_named(word) for word in (None, True, {}, [])] == [None] * 4
+    nothing: list[Any] = [None, True, {}, []]
+    assert [state_named(word) for word in nothing] == [None] * 4
 
 
 def test_events_that_could_ask_are_read() -> None:

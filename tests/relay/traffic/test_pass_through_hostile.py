@@ -96,6 +96,8 @@ GOOD = result({"task": TASK})
         (answering(200, b"[]"), -32006, "not a JSON object"),
         (answering(200, b'{"jsonrpc": "2.0", "id": 7}'), -32006, "neither a result nor an error"),
         (answering(200, b'{"result": {}, "error": {}}'), -32006, "neither a result nor an error"),
+        (answering(200, result({"task": TASK | {"id": "t" * 513}})), -32006, "longer than 512"),
+        (answering(200, result({"task": TASK | {"contextId": "c" * 513}})), -32006, "longer than 512"),
         (answering(200, GOOD, content_encoding="gzip"), -32006, "compressed"),
         (answering(302, b"", location="http://169.254.169.254/"), -32006, "redirect"),
         (answering(401, b"{}", www_authenticate="Bearer"), -32081, "credentials"),

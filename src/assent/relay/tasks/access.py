@@ -5,12 +5,14 @@ from msgspec.structs import replace
 from assent.relay.a2a.call import A2ACall
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, Json
+from assent.relay.a2a.recognition import LONGEST_ID
 from assent.relay.a2a.renaming import rename_task
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.membership.registry import Subscription
 from assent.relay.tasks.taskbook import Entry, TaskBook
 
 NO_SUCH_TASK = "Task not found"
+TOO_LONG = f"An id of the agent's is longer than {LONGEST_ID} characters, so that nobody could ask for it."
 FOREIGN = "The agent's answer is about somebody else's task."
 
 
@@ -58,6 +60,8 @@ class Access:
         """
         if reply.operation == "list":
             return await self._listed(subscription, reply)
+        if any(one is not None and len(one) > LONGEST_ID for one in (reply.task_id, reply.context_id)):
+            raise A2AProblem("agent_response", TOO_LONG)
         if reply.context_id is not None:
             await self._context(subscription, reply.context_id, FOREIGN)
         task_id = reply.task_id
