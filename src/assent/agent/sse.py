@@ -17,7 +17,7 @@ class EventReader:
     """Takes bytes in any pieces, gives whole events; `last_id` is what to resume after."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._name = ""
         self._data: list[str] = []
         self._size = 0
@@ -26,14 +26,23 @@ class EventReader:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """The events that this piece completes; raises ValueError for one without an end."""
         found = []
-        *lines, self._rest = _lines(self._rest + chunk)
-        for line in lines:
+        for line in self._whole_lines(chunk):
             event = self._take(line)
             if event is not None:
                 found.append(event)
         if len(self._rest) + self._size > LONGEST_EVENT:
             raise ValueError("an event is too long")
         return found
+
+    def _whole_lines(self, chunk: bytes) -> list[bytes]:
+        """The lines that this piece completes; a long line in small pieces is looked at once, at its end."""
+        may_end = self._rest.endswith(b"\r") or b"\n" in chunk or b"\r" in chunk
+        self._rest += chunk
+        if not may_end:
+            return []
+        *lines, rest = _lines(bytes(self._rest))
+        self._rest = bytearray(rest)
+        return lines
 
     def _take(self, line: bytes) -> ServerEvent | None:
         if not line:

@@ -1,0 +1,39 @@
+"""Event streams in whatever pieces they come."""
+
+from itertools import pairwise, repeat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assent.agent.sse import LONGEST_EVENT, EventReader, ServerEvent
+
+STREAM = b"retry: 2000\r\n\r\n: still here\n\nid: 1\revent: review.opened\rdata: {}\r\rdata: a\ndata: b\n\n"
+EVENTS = [
+    ServerEvent(name="review.opened", data="{}", id="1"),
+    ServerEvent(name="message", data="a\nb", id="1"),
+]
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=20))
+def test_a_stream_says_the_same_in_whatever_pieces(cuts: list[int]) -> None:
+    reader, at = EventReader(), [0, *sorted(cuts), len(STREAM)]
+    pieces = [STREAM[start:end] for start, end in pairwise(at)]
+    assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS
+
+
+def test_a_long_event_in_single_bytes_costs_no_more_than_its_bytes() -> None:
+    """Whoever looks again at all that came so far, with each byte, does nothing else for minutes."""
+    reader = EventReader()
+    long = b"data: " + b"x" * (LONGEST_EVENT - 1000)
+    for number in range(len(long)):
+        assert reader.feed(long[number : number + 1]) == []
+    (event,) = reader.feed(b"\n\n")
+    assert len(event.data) == LONGEST_EVENT - 1000
+
+
+@pytest.mark.parametrize("piece", [b"x" * 1000, b"data: x\n" * 100, b":\n" * 500])
+def test_an_event_without_an_end_is_given_up(piece: bytes) -> None:
+    pieces = map(EventReader().feed, repeat(piece, LONGEST_EVENT // 100))
+    with pytest.raises(ValueError, match="too long"):
+        list(pieces)
