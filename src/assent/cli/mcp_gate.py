@@ -163,7 +163,9 @@ async def _gate(
             )
             proxy.forget()
             await _mention_idle_lines(settings, upstream)
+            forgetting = asyncio.create_task(proxy.keep_forgetting())
             yield proxy
+            forgetting.cancel()
 
 
 async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "Upstream") -> None:

@@ -1,7 +1,7 @@
 """How the person gets the link, and what goes wrong between a client and the server behind the gate."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,28 @@ def test_a_case_that_is_gone_decides_nothing_and_the_next_call_asks_anew() -> No
 
     board = Board()
     shop = Shop(reviews=board)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+def test_a_gate_that_runs_for_long_forgets_calls_that_nobody_came_for() -> None:
+    async def visit(client: Client) -> None:
+        assert waits(await client.call_tool("pay", ANN))
+        assert waits(await client.call_tool("pay", {"to": "Eve"}))
+        dying = next(each for each in shop.proxy.waiting() if each.tool_feedbacks[0].arguments == ANN)
+        shop.proxy.answer(dying.thread_id, dying.approve_all())
+        assert ApprovalGate([], saver, clock=clock).begin(dying.thread_id, dying.tool_feedbacks[0].id).run
+        forgetting = asyncio.create_task(shop.proxy.keep_forgetting(timedelta(milliseconds=10)))
+        shop.proxy.forget()
+        assert (len(saver.threads("paused")), len(saver.threads("running"))) == (1, 1)
+        clock.advance(datetime(2026, 12, 9, tzinfo=UTC) - clock())
+        await until(lambda: not saver.threads("paused") and not saver.threads("running"))
+        forgetting.cancel()
+        assert waits(await client.call_tool("pay", ANN))
+
+    clock = FakeClock()
+    saver = MemorySaver(clock=clock)
+    shop = Shop(reviews=Board(), saver=saver, clock=clock)
     shop.visit(visit)
     assert shop.did == []
 

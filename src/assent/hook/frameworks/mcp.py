@@ -39,6 +39,7 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks import mcp_names as names
 from assent.hook.frameworks import mcp_wire as wire
+from assent.hook.frameworks.mcp_keeping import FORGETS_EVERY, KEPT_FOR, PREFIX, forget
 from assent.hook.frameworks.mcp_policy import TOOL, Unlisted, is_as_shown
 from assent.hook.frameworks.mcp_upstream import ToolsChanged, Upstream
 from assent.hook.frameworks.threads import refused
@@ -59,10 +60,8 @@ Ctx = ServerRequestContext[Any, Any]
 Answer = CallToolResult | InputRequiredResult
 WAIT_FOR_S = 20.0
 LOOK_EVERY_S = 2.0
-KEPT_FOR = timedelta(days=7)
 CLIENTS_AT_MOST = 100
 JUDGED_AT_MOST = 5
-PREFIX = "mcp/"
 THREAD, CALL = "assent/thread", "assent/call"
 """In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
 HANDED_OUT = "Another process has handed out what became of this call; it was not run again."
@@ -135,12 +134,17 @@ class ApprovalProxy:
         return self._gate("").answer(key, feedback, schemas=self._schemas())
 
     def forget(self, older_than: timedelta = KEPT_FOR) -> None:
-        """Forget calls that are over, and outcomes that nobody came for."""
-        over = (*self._saver.threads("running"), *self._saver.threads("ready"))
-        for key in over:
-            kept = self._saver.get(key) if key.startswith(PREFIX) else None
-            if kept is not None and kept.leased_until is None and kept.saved_at < self._clock() - older_than:
-                self._saver.release(key)
+        """Forget calls that are over, decisions and outcomes that nobody came for."""
+        forget(self._saver, self._clock() - older_than)
+
+    async def keep_forgetting(self, every: timedelta = FORGETS_EVERY) -> None:
+        """Forget now and then, as long as it is not cancelled."""
+        while True:
+            await asyncio.sleep(every.total_seconds())
+            try:
+                await self._aside(self.forget)
+            except AssentError as error:
+                logger.warning("Old calls could not be forgotten.", exc_info=error)
 
     async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
         try:
