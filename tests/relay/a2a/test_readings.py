@@ -81,6 +81,10 @@ def test_ordinary_characters_read_as_themselves() -> None:
         assert not any(map(unicodedata.combining, signs))
 
 
+def test_files_within_texts_are_not_taken_for_plain() -> None:
+    assert not reads_one_way(b'{"text": "see data:;base64,AAAA"}')
+
+
 def test_letters_with_marks_apart_are_read_as_one() -> None:
     assert read("Mu\u0308ller") == ["Müller"]
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,8 @@ def called(
         {"raw": PICTURE, "mediaType": "image/png", "filename": "scan.png"},
         {"raw": PAGE, "mediaType": "text/plain", "filename": "letter.txt"},
         {"url": f"data:image/png;base64,{PICTURE}"},
+        {"text": f"look: ![scan](data:image/png;base64,{PICTURE}) and tell"},
+        {"data": {"page": f"<img src='DATA:application/pdf;BASE64,{PAGE}'>"}},
         {"raw": base64.b64encode("536-22-8764".encode("utf-16")).decode(), "filename": "a.txt"},
     ],
 )
@@ -83,7 +86,7 @@ def test_a_file_that_nobody_can_read_waits_for_a_person(
     agent: SdkAgent, server: RunningServer, part: dict[str, Any]
 ) -> None:
     reached = len(agent.executor.texts)
-    task = send(server, f"file-{list(part.values())[-1]}", {"text": "echo this"}, part)
+    task = send(server, f"file-{uuid.uuid4()}", {"text": "echo this"}, part)
     assert task["metadata"]["relay_reason"] == "HITL_HELD"
     assert task["metadata"]["policy_name"] == "No numbers"
     assert len(agent.executor.texts) == reached
@@ -112,6 +115,17 @@ def test_only_the_approved_file_passes_later_in_its_task(server: RunningServer) 
     settled(server, decide(server, task["id"]))
     again = send(server, "again", {"text": "ask"}, {"raw": PICTURE}, agent="clerk", task_id=task["id"])
     assert again["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+
+
+def test_text_in_an_address_within_a_text_is_read(agent: SdkAgent, server: RunningServer) -> None:
+    reached = len(agent.executor.texts)
+    note = base64.b64encode(b"the number is 536-22-8764").decode()
+    held = send(server, "within", {"text": f"echo [note](data:text/plain;base64,{note})"})
+    assert held["metadata"]["relay_reason"] == "HITL_HELD"
+    assert len(agent.executor.texts) == reached
+    harmless = base64.b64encode(b"good morning to all of you").decode()
+    task = send(server, "harmless", {"text": f"echo [note](data:text/plain;base64,{harmless})"})
+    assert "relay_reason" not in task.get("metadata", {})
 
 
 def test_an_agent_that_works_with_pictures_may_get_them_unread(

@@ -8,6 +8,9 @@ from urllib.parse import unquote
 
 _OTHERS = re.compile(r"[^A-Za-z0-9+/]+")
 _STANDARD = str.maketrans("-_", "+/")
+_WITHIN = re.compile(r";base64,([A-Za-z0-9+/_=-]+)", re.IGNORECASE)
+LONGEST_KIND = 200
+"""So far before its content an address within a text may begin."""
 _PAGES = ("%PDF-", "%!PS", "{\\rtf")
 LOOK_AT_FIRST = 1024
 """So many characters tell most files that are no text, before all of them is unpacked."""
@@ -38,6 +41,17 @@ def text_at(address: str) -> str | None:
     kind, _, content = address.partition(",")
     plain = unquote(content)
     return text_in(plain) if kind.strip().lower().endswith("base64") else plain or None
+
+
+def files_within(text: str) -> list[str]:
+    """The content of all files that stand in `data:` addresses within a text, as pictures in Markdown do."""
+    if "ase64," not in text and "ASE64," not in text:
+        return []
+    return [
+        found[1]
+        for found in _WITHIN.finditer(text)
+        if "data:" in text[max(0, found.start() - LONGEST_KIND) : found.start()].lower()
+    ]
 
 
 def content_of(text: str) -> str:

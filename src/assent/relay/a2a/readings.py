@@ -16,7 +16,7 @@ import re2
 from assent.ports.detector import Match, Scannable
 
 _CODED = (
-    r"%[0-9A-Fa-f]{2}|&#|[A-Za-z0-9+/]{21}|[A-Za-z0-9+/_-]{37}|[A-Za-z0-9+/_-]{7}="
+    r"%[0-9A-Fa-f]{2}|&#|(?i:;base64,)|[A-Za-z0-9+/]{21}|[A-Za-z0-9+/_-]{37}|[A-Za-z0-9+/_-]{7}="
     r"|\\(?:u(?:\{|[0-9A-Fa-f]{4})|x[0-9A-Fa-f]{2})"
 )
 # Most of what people write, of which each character reads as itself: in Latin, Greek, Cyrillic, Chinese,

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from assent.ports.detector import Scannable
 from assent.relay.a2a.dialects import ROLES, STATES
-from assent.relay.a2a.files import content_of, is_drawn, text_at, text_in
+from assent.relay.a2a.files import content_of, files_within, is_drawn, text_at, text_in
 from assent.relay.a2a.problems import A2AProblem
 from assent.relay.a2a.reading import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
 from assent.relay.a2a.readings import reads_one_way
@@ -205,6 +205,11 @@ class Texts:
         if len(self.places) >= MOST_TEXTS:
             raise A2AProblem("params", f"The message holds more than {MOST_TEXTS} texts.")
         self.places.append(place)
+        piece = place.piece
+        if piece.text[:5].lower() != "data:":  # that is looked into as a whole
+            for content in files_within(piece.text):
+                if (text := text_in(content)) is None or is_drawn(text):
+                    self.unread.append(Unread(piece.path, content))
 
 
 def with_texts(document: Json, places: Sequence[Place], texts: Sequence[str]) -> Json:
