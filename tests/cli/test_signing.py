@@ -10,6 +10,7 @@ import pytest
 
 from assent.signing.jws_signer import JwsSigner
 from tests.cli.process import ServerProcess, assent, serving
+from tests.cli.strange_service import strange_service
 from tests.server.running import PRESSED
 from tests.signing.polls import ring, signed_poll
 from tests.waiting import eventually
@@ -55,7 +56,8 @@ def test_a_result_verifies_from_its_file_and_from_its_address(
     by_file = assent(folder, "verify", "result.json")
     assert by_file.returncode == 0, by_file.stderr
     assert by_file.stdout.startswith(f"Valid: confirm on {hitl['case_id']}, signed ")
-    by_url = assent(folder, "verify", hitl["poll_url"], "--json", env={"ASSENT_KEY": server.stdout.strip()})
+    env = {"ASSENT_KEY": server.stdout.strip(), "ASSENT_SERVER": server.url()}
+    by_url = assent(folder, "verify", hitl["poll_url"], "--json", env=env)
     assert msgspec.json.decode(by_url.stdout)["action"] == "confirm"
     by_pipe = assent(folder, "verify", "-", stdin=(folder / "result.json").read_text())
     assert by_pipe.returncode == 0
@@ -125,7 +127,18 @@ def test_an_address_that_refuses_is_quoted(folder: Path, client: httpx.Client) -
 def test_whoever_shows_no_key_for_a_poll_address_is_told_to(folder: Path, client: httpx.Client) -> None:
     run = assent(folder, "verify", str(client.base_url.join(answered(client)["poll_url"])))
     assert run.returncode == 1
-    assert run.stderr.splitlines()[1] == "Name the key that opened the case in ASSENT_KEY or with --key."
+    assert run.stderr.splitlines()[1] == (
+        "Name the key that opened the case with --key, or in ASSENT_KEY beside its server in ASSENT_SERVER."
+    )
+
+
+def test_the_key_of_ones_own_server_is_shown_to_nobody_else(folder: Path, server: ServerProcess) -> None:
+    env = {"ASSENT_KEY": "assent_mine", "ASSENT_SERVER": server.url()}
+    with strange_service() as stranger:
+        assent(folder, "verify", f"{stranger.url}/poll", env=env)
+        assent(folder, "verify", f"{stranger.url}/poll", "--key", "theirs", env=env)
+    shown = [call.headers.get("authorization") for call in stranger.calls]
+    assert shown == [None, "Bearer theirs"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`assent signing` and `assent verify`: the keys behind signed results, and proof of a result."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ import click
 import httpx
 import msgspec
 
+from assent.agent.trust import origin
 from assent.channels.texts import one_line
 from assent.cli.command_group import CommandGroup
 from assent.cli.options import (
@@ -20,12 +22,17 @@ from assent.cli.options import (
     print_table,
     with_store,
 )
+from assent.cli.request import DEFAULT_SERVER
 from assent.desk import clock
-from assent.errors import AssentError, SignatureInvalid
+from assent.errors import AddressRefused, AssentError, SignatureInvalid
 from assent.protocol.addresses import is_secure_or_loopback
 from assent.signing.keys import load_key
 from assent.signing.stored import rotate_keys
 from assent.signing.verify import verify_result
+
+NAME_A_KEY = (
+    "Name the key that opened the case with --key, or in ASSENT_KEY beside its server in ASSENT_SERVER."
+)
 
 
 @click.group(cls=CommandGroup)
@@ -59,12 +66,12 @@ def list_keys(db: str | None, config: Path | None) -> None:
 @click.argument("source", metavar="FILE|URL")
 @click.option("--jwks", metavar="FILE|URL", help="The keys to trust; default: where the result says.")
 @click.option(
-    "--key", envvar="ASSENT_KEY", metavar="API_KEY", help="A key for a poll URL; better in ASSENT_KEY."
+    "--key", metavar="API_KEY", help="A key for a poll URL; default: ASSENT_KEY, at ASSENT_SERVER alone."
 )
 @json_option
 def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> None:
     """Check the signature of a completed case's poll response."""
-    poll = _document(source, key)
+    poll = _document(source, key or _own_key(source))
     named = _signer_of(poll)
     verified = verify_result(poll, _document(jwks or named, None))
     if as_json:
@@ -77,6 +84,15 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
     click.echo(f"Valid: {action} on {case_id}, signed {signed_at}")
     click.echo(f"  key    {kid} ({verified.algorithm}) from {source}")
     click.echo(f"  shown  {verified.shown}")
+
+
+def _own_key(source: str) -> str | None:
+    """The environment's key where the document is at the environment's server: nobody else gets to see it."""
+    try:
+        at_home = origin(source) == origin(os.environ.get("ASSENT_SERVER") or DEFAULT_SERVER)
+    except AddressRefused:  # it is a file, or no server of anybody
+        return None
+    return os.environ.get("ASSENT_KEY") if at_home else None
 
 
 def _document(source: str, key: str | None) -> Mapping[str, Any]:
@@ -108,7 +124,7 @@ def _fetched(url: str, key: str | None) -> bytes:
     if answer.status_code != 200:
         refusal = AssentError(f"{url} answered {answer.status_code}{_reason(answer)}")
         if answer.status_code == 401:
-            refusal.add_note("Name the key that opened the case in ASSENT_KEY or with --key.")
+            refusal.add_note(NAME_A_KEY)
         raise refusal
     return answer.content
 
