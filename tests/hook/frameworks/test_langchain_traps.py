@@ -172,8 +172,9 @@ def test_a_message_may_cancel_what_waits() -> None:
     assert kinds(result["messages"]) == ["human", "ai", "tool", "tool", "human", "ai"]
     assert results_in(result["messages"]) == [("c1", CANCELLED), ("c2", CANCELLED)]
     assert kinds(office.model.saw[-1]) == ["human", "ai", "tool", "tool", "human"]
-    assert interruption_of(result) is not None, "the model asked again"
-    resume(agent, "t", {"c2": "approve"})
+    again = interruption_of(result)
+    assert again is not None, "the model asked again"
+    resume(agent, "t", again.approve_all())
     assert office.ran == ["all"]
 
 

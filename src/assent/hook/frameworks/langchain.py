@@ -22,7 +22,6 @@ from langgraph.types import Command
 from assent.errors import HookError, InvalidFeedback, NothingToResume, ThreadPaused
 from assent.hook.answers import Feedback
 from assent.hook.calls import ToolCall
-from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks.langchain_asking import answered, asking, in_our_words, may_be_answered
 from assent.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
 from assent.hook.frameworks.langchain_seal import SealedRequest, sealed
@@ -34,6 +33,7 @@ from assent.hook.frameworks.langchain_wire import (
     call_of,
     decoded,
     decoded_answer,
+    found,
     goes_on,
     in_call_order,
     input_for,
@@ -48,6 +48,7 @@ from assent.hook.frameworks.langchain_wire import (
     this_run,
     turn_of,
     unanswered,
+    waited,
     with_changes,
 )
 from assent.hook.frameworks.threads import RUNS
@@ -111,7 +112,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         standing = self._settle(_key(get_config(), turn), calls, state)
         if standing is None or standing.tools_automatically_approved:
             return None
-        answers = [refused(call, _found(standing, call)) for call in calls]
+        answers = [refused(call, found(standing, call)) for call in calls]
         return None if None in answers else {"messages": answers}
 
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -158,7 +159,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Any:
         """Learn the tools, and keep a message that came while calls waited from losing them."""
         request, changes, instead = self._arrange(request)
-        return with_changes(changes, handler(request) if instead is None else instead)
+        if instead is not None:
+            return with_changes(changes, instead)
+        return with_changes(changes, handler(request), request.state["messages"])
 
     async def awrap_model_call(
         self,
@@ -167,7 +170,9 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Any:
         """As `wrap_model_call`."""
         request, changes, instead = await self._gate.aside(self._arrange, request)
-        return with_changes(changes, await handler(request) if instead is None else instead)
+        if instead is not None:
+            return with_changes(changes, instead)
+        return with_changes(changes, await handler(request), request.state["messages"])
 
     def _settle(
         self, key: str, calls: Sequence[Any], state: Any, *, asks_again: bool = True
@@ -203,14 +208,14 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         standing = self._settled.get(key) or self._gate.waiting(key)
         if isinstance(standing, tuple) and call_of(call) in standing:
             return None, self._sealed(request)
-        decided = _found(standing, call) if isinstance(standing, InterruptionMetadata) else None
-        if decided is None and not _waited(standing, call):
+        decided = found(standing, call) if isinstance(standing, InterruptionMetadata) else None
+        if decided is None and not waited(standing, call):
             # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
             key = f"{key}/{call['id']}"
             standing = self._settle(key, [call], request.state)
             if standing is None:
                 return None, self._sealed(request)
-            decided = _found(standing, call)
+            decided = found(standing, call)
         if decided is not None and decided.result is None:
             raise ThreadPaused
         ready = refused(call, decided) or as_decided(request, decided)
@@ -387,14 +392,3 @@ def _remember(kept: dict[str, T], key: str, value: T) -> None:
     while len(kept) >= REMEMBERED:
         kept.pop(next(iter(kept), key), None)
     kept[key] = value
-
-
-def _found(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:
-    return next((each for each in standing.tool_feedbacks if each.id == (call["id"] or "")), None)
-
-
-def _waited(standing: Settled | None, call: Mapping[str, Any]) -> bool:
-    """Whether the call needed nobody, and waited with its turn; it must still be the same."""
-    return (
-        isinstance(standing, InterruptionMetadata) and call_of(call) in standing.tools_automatically_approved
-    )

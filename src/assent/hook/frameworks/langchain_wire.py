@@ -223,6 +223,18 @@ def as_it_is(call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(id=call["id"] or "", name=call["name"], arguments=copied(call["args"]))
 
 
+def found(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:
+    """The call as it waited, with what was decided; None if it is none of those."""
+    return next((each for each in standing.tool_feedbacks if each.id == (call["id"] or "")), None)
+
+
+def waited(standing: Any, call: Mapping[str, Any]) -> bool:
+    """Whether the call needed nobody, and waited with its turn; it must still be the same."""
+    return (
+        isinstance(standing, InterruptionMetadata) and call_of(call) in standing.tools_automatically_approved
+    )
+
+
 def schema_of(tool: BaseTool) -> Mapping[str, Any] | None:
     """What the model is told about the tool's arguments."""
     schema = tool.tool_call_schema
@@ -310,12 +322,18 @@ def removed(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return [RemoveMessage(id=each.id) for each in messages if each.id]
 
 
-def with_changes(changes: Sequence[BaseMessage], response: Any) -> Any:
-    """A model's reply that also changes the thread before it; each of its calls has an id of its own."""
+def with_changes(
+    changes: Sequence[BaseMessage], response: Any, before: Iterable[BaseMessage] | None = None
+) -> Any:
+    """A model's reply that also changes the thread before it; each of its calls has an id of its own.
+
+    So it has in the thread, if the messages `before` are given: an old answer must not fit a new call.
+    """
     if isinstance(response, ExtendedModelResponse):
-        return dataclasses.replace(response, model_response=with_changes(changes, response.model_response))
+        changed = with_changes(changes, response.model_response, before)
+        return dataclasses.replace(response, model_response=changed)
     said = [response] if isinstance(response, AIMessage) else response.result
-    replies = [told_apart(each) if isinstance(each, AIMessage) else each for each in said]
+    replies = _told_apart(said, {call["id"] for each in before or () for call in _calls_in(each)})
     if not changes and all(map(operator.is_, replies, said)):
         return response
     if isinstance(response, AIMessage):
@@ -323,15 +341,30 @@ def with_changes(changes: Sequence[BaseMessage], response: Any) -> Any:
     return dataclasses.replace(response, result=[*changes, *replies])
 
 
-def told_apart(reply: AIMessage) -> AIMessage:
-    """A reply whose calls can be decided one by one: a model may name them alike, or not at all."""
-    known: set[str] = set()
-    calls: list[Any] = []
-    for call in reply.tool_calls:
-        call_id = call["id"] if call["id"] and call["id"] not in known else f"call_{uuid4().hex}"
-        known.add(call_id)
-        calls.append(call if call_id == call["id"] else {**call, "id": call_id})
-    return reply if calls == reply.tool_calls else reply.model_copy(update={"tool_calls": calls})
+def _told_apart(said: Sequence[BaseMessage], known: set[str | None]) -> list[BaseMessage]:
+    """Replies whose calls can be decided one by one: a model may name them alike, or not at all."""
+    renamed: dict[str | None, str] = {}
+    replies: list[BaseMessage] = []
+    for each in said:
+        calls: list[Any] = []
+        for call in _calls_in(each):
+            call_id = call["id"]
+            if not call_id or call_id in known:
+                call_id = f"call_{uuid4().hex}"
+                renamed.setdefault(call["id"], call_id)
+            known.add(call_id)
+            calls.append(call if call_id == call["id"] else {**call, "id": call_id})
+        if calls != _calls_in(each):
+            replies.append(each.model_copy(update={"tool_calls": calls}))
+        elif isinstance(each, ToolMessage) and each.tool_call_id in renamed:  # of a structured answer
+            replies.append(each.model_copy(update={"tool_call_id": renamed[each.tool_call_id]}))
+        else:
+            replies.append(each)
+    return replies
+
+
+def _calls_in(message: BaseMessage) -> Sequence[Any]:
+    return message.tool_calls if isinstance(message, AIMessage) else []
 
 
 def _spell(call: dict[str, Any], path: Sequence[str] = ()) -> dict[str, Any]:

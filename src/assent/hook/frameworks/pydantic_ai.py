@@ -40,6 +40,7 @@ from assent.hook.frameworks.pydantic_ai_wire import (
     result_in,
     results_of,
     text_of,
+    told_apart,
     with_deferred,
     with_notice,
 )
@@ -85,6 +86,12 @@ class Approval(AbstractCapability[Any], Runs[AnyAgent, Outcome]):
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Every tool of the agent, behind the gate."""
         return ApprovalToolset(toolset, approval=self)
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
+    ) -> ModelResponse:
+        """Every call of a thread has an id of its own."""
+        return told_apart(response, ctx.messages)
 
     def messages(self, thread_id: str) -> list[ModelMessage]:
         """The thread's messages, up to where it waits or ended."""

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
+from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import AgentRunResult, BinaryContent, DeferredToolRequests, ToolReturn
@@ -42,6 +43,22 @@ def open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPart
 
 def call_of(part: ToolCallPart) -> ToolCall:
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
+
+
+def told_apart(response: ModelResponse, before: Sequence[ModelMessage]) -> ModelResponse:
+    """A reply whose calls have ids of their own in the thread: an old answer must not fit a new call."""
+    replies = (
+        message for message in before if isinstance(message, ModelResponse) and message is not response
+    )
+    known = {part.tool_call_id for message in replies for part in message.tool_calls}
+    parts: list[Any] = []
+    for part in response.parts:
+        parts.append(part)
+        if isinstance(part, ToolCallPart):
+            if part.tool_call_id in known:
+                parts[-1] = replace(part, tool_call_id=f"call_{uuid4().hex}")
+            known.add(parts[-1].tool_call_id)
+    return response if parts == [*response.parts] else replace(response, parts=parts)
 
 
 def paused(result: AgentRunResult[Any]) -> str:
