@@ -158,11 +158,18 @@ def test_a_saved_sensitive_answer_never_returns_to_the_page() -> None:
 
 def test_an_empty_sensitive_box_leaves_the_saved_answer() -> None:
     asked = "name age secret tags"
-    turn = KIND.turn(
-        offer(KIND, FLAT), "submit", post(0, asked, name="Ada", secret=""), {"secret": "hunter2"}
-    )
+    sent = [*post(0, asked, name="Ada", secret=""), ("saved", "secret")]
+    turn = KIND.turn(offer(KIND, FLAT), "submit", sent, {"secret": "hunter2"})
     assert turn.ready
     assert turn.values["secret"] == "hunter2"
+
+
+@pytest.mark.parametrize("typed", ["", " "])
+def test_a_secret_that_somebody_else_saved_meanwhile_is_not_sent(typed: str) -> None:
+    sent = post(0, "name age secret tags", name="Ada", secret=typed)
+    turn = KIND.turn(offer(KIND, FLAT), "submit", sent, {"secret": "planted"})
+    assert turn.ready
+    assert not (turn.values["secret"] or "").strip()
 
 
 def test_problems_keep_the_person_on_the_step() -> None:

@@ -88,7 +88,10 @@ def test_half_made_decisions_are_kept_and_shown_again() -> None:
     assert by_name["edit.1.pin"]["saved"]
     assert "08-15-27" not in str(first)
     again = TOOL_CALLS.turn(
-        shown, "edit", [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject")], kept
+        shown,
+        "edit",
+        [*typed[:1], ("edit.1.seats", "3"), ("edit.1.pin", ""), ("decision.2", "reject"), ("saved", "1.pin")],
+        kept,
     )
     assert again.ready
     assert (again.data or {})["decisions"]["call_1"]["arguments"] == {**SENT, "seats": 3, "pin": "08-15-27"}

@@ -46,6 +46,7 @@ class Input(BaseKind):
         form, posted = form_of(offer.context), self._posted(offer, pairs, saved)
         if form is None:
             return Turn(values=posted, ready=True)
+        posted |= _unseen(form, pairs, saved)
         return take_turn(
             form,
             move,
@@ -115,6 +116,16 @@ def form_of(context: Mapping[str, Any]) -> Form | None:
     """The form in a context; raises InvalidForm."""
     raw = context.get("form")
     return None if raw is None else parse_form(raw)
+
+
+def _unseen(form: Form, pairs: Pairs, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Secrets that were saved since the page was drawn, by somebody else: it showed an empty box."""
+    asked, shown_as_saved = set(every(pairs, "asked")), set(every(pairs, "saved"))
+    typed = {
+        name.removeprefix("field.") for name, value in pairs if value.strip() and name.startswith("field.")
+    }
+    keys = (field.key for field in form.every_field if field.sensitive and not is_blank(saved.get(field.key)))
+    return dict.fromkeys(key for key in keys if key in asked - shown_as_saved - typed)
 
 
 def _step(pairs: Pairs) -> int:

@@ -26,10 +26,10 @@ def last_page(form: Form) -> int:
 
 
 def fingerprint(form: Form, values: Mapping[str, Any]) -> str:
-    """A mark of the answers a review lists; sensitive ones are left out, as a mark might give them away."""
+    """A mark of the answers a review lists; of sensitive ones only that they are there, as it lists them."""
     listed = [
-        (field.key, values[field.key])
+        (field.key, True if field.sensitive else values[field.key])
         for field in visible_fields(form, values)
-        if not field.sensitive and not is_blank(values.get(field.key))
+        if not is_blank(values.get(field.key))
     ]
     return hashlib.sha256(msgspec.json.encode(listed)).hexdigest()[:32]

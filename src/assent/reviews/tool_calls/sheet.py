@@ -80,8 +80,8 @@ def kept_sheet(groups: Sequence[Group], values: Mapping[str, Any]) -> list[Entry
 
 
 def posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
-    """All calls, with what a form sends; a secret that is not typed again stays as it was saved."""
-    known, emptied = _object(saved.get("calls")), set(every(pairs, "emptied"))
+    """All calls, with what a form sends; a secret that its page called saved stays if nobody types."""
+    known, kept = _object(saved.get("calls")), set(every(pairs, "saved")) - set(every(pairs, "emptied"))
     sent = _by_call(pairs)
     sheet = []
     for entry in blank_sheet(groups):
@@ -89,7 +89,7 @@ def posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]
         boxes = sent.get(number, {})
         before = _object(_object(known.get(number)).get("typed"))
         said = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
-        typed = _with_secrets(entry, boxes.get("edit", {}), before, emptied)
+        typed = _with_secrets(entry, boxes.get("edit", {}), before, kept)
         filled = _filled(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})})
         sheet.append(replace(filled, grouping=grouping(pairs)))
     return sheet
@@ -189,17 +189,17 @@ def _filled(entry: Entry, given: Mapping[str, Any]) -> Entry:
 
 
 def _with_secrets(
-    entry: Entry, typed: Mapping[str, str], before: Mapping[str, Any], emptied: set[str]
+    entry: Entry, typed: Mapping[str, str], before: Mapping[str, Any], kept: set[str]
 ) -> dict[str, Any]:
-    kept = {
+    secrets = {
         field.name: before[field.name]
         for field in (entry.form.fields if entry.form else ())
         if field.control == "secret"
         and field.name in before
         and not typed.get(field.name)
-        and f"{entry.group.number}.{field.name}" not in emptied
+        and f"{entry.group.number}.{field.name}" in kept
     }
-    return {**typed, **kept}
+    return {**typed, **secrets}
 
 
 def _too_long(text: str) -> Message:
