@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from assent.agent.outcomes import Cancelled, Decided, Expired, Outcome
-from assent.agent.pace import Pace
+from assent.agent.pace import Pace, ahead_of
 from assent.agent.reading import FollowedCase, Standing, read_reminder, read_standing
 from assent.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from assent.protocol import stream
@@ -98,6 +98,7 @@ class Flow:
         self._hinted = False
         # An agent that comes back late, or whose clock is wrong, still has time to ask.
         self._lost_at = max(case.expires_at, now) + OVERDUE_FOR
+        self._ahead = timedelta(0)
         # Whoever comes back sends what came due meanwhile; a stream tells again of what went out long ago.
         self._came_back = asks_first
         self._reminded_up_to = reminded_up_to
@@ -139,11 +140,13 @@ class Flow:
 
         Raises CaseLost where there is no use in asking again, CredentialsRefused where others might do.
         """
+        ahead = ahead_of(headers, now)
+        self._ahead = self._ahead if ahead is None else ahead
         if status == 304:
             self._poll_at = self._later(self._pace.after_answer(headers, now), now)
         elif status == 200:
             self._read(headers, body, now)
-        elif status in (401, 403) and now < self.case.expires_at + OVERDUE_FOR:
+        elif status in (401, 403) and now - self._ahead < self.case.expires_at + OVERDUE_FOR:
             raise CredentialsRefused(
                 f"The service does not take our credentials for this case (HTTP {status})."
             )
@@ -219,7 +222,8 @@ class Flow:
         self._poll_at = self._not_before = self._later(self._pace.after_trouble(headers, now), now)
 
     def _require_time_left(self, now: datetime) -> None:
-        if now >= self._lost_at:
+        # Whether it is over is a matter of the service's clock: ours may be hours ahead of it.
+        if now - self._ahead >= self._lost_at:
             raise CaseLost("The case's time is over, and the service does not say how it ended.")
 
     def _remind(self, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """How long to wait before asking again: as the service asks, else soon at first and then with patience."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 FIRST_S, LONGEST_S = 2.0, 30.0
@@ -49,6 +49,12 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         return None
     seconds = _seconds(value.strip(), _moment(headers.get("date", "")) or now)
     return None if seconds is None else min(max(seconds, 0.5), LONGEST_ASKED_S)
+
+
+def ahead_of(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """How far our clock is ahead of the service's, which its answers name; None where one does not."""
+    said = _moment(headers.get("date", ""))
+    return max(now - said, timedelta(0)) if said is not None else None
 
 
 def _seconds(value: str, now: datetime) -> float | None:
