@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from tests.relay.a2a.raw_agent import answering, raw_agent
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.holds.holding import decide, pending, policy, settled
 from tests.server.running import RunningServer, running
@@ -136,3 +137,42 @@ def test_an_agent_that_works_with_pictures_may_get_them_unread(
     assert agent.executor.texts.count("echo paint") == 1
     held = send(server, "told", {"text": "echo 536-22-8764"}, {"raw": PICTURE}, agent="painter")
     assert held["metadata"]["relay_reason"] == "HITL_HELD"
+
+
+def test_a_picture_in_a_stream_is_held_and_shown_once_it_is_approved(tmp_path: Path) -> None:
+    ids = {"taskId": "drawn", "contextId": "c"}
+    events: list[dict[str, Any]] = [
+        {"task": {"id": "drawn", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}},
+        {"artifactUpdate": {**ids, "artifact": {"artifactId": "a", "parts": [{"raw": PICTURE}]}}},
+        {"statusUpdate": {**ids, "status": {"state": "TASK_STATE_COMPLETED"}}},
+    ]
+    stream = "".join(
+        f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': one})}\n\n" for one in events
+    ).encode()
+    (tmp_path / "policies.json").write_text(json.dumps([policy("No numbers", r"\d{9}", "responseToSource")]))
+    with raw_agent() as raw:
+        raw.behave = answering(200, stream, "text/event-stream")
+        settings = RelaySettings(
+            agents={"errands": AgentSettings(url=raw.url)},
+            callers={"acme": CallerSettings(agents=("errands",))},
+            policies=str(tmp_path / "policies.json"),
+            early_return="1s",
+        )
+        with running(tmp_path, relay=settings) as server:
+            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "draw"}]}
+            told = httpx.post(
+                f"{server.url}/relay/v1/agents/errands",
+                json={
+                    "jsonrpc": "2.0",
+                    "id": 1,
+                    "method": "SendStreamingMessage",
+                    "params": {"message": message},
+                },
+                headers={"Authorization": f"Bearer {server.api_key}", "A2A-Version": "1.0"},
+                timeout=PATIENCE_S,
+            ).text
+            assert "HITL_HELD" in told
+            assert PICTURE not in told
+            settled(server, decide(server, "drawn"))
+            task = called(server, "GetTask", {"id": "drawn"})
+            assert task["artifacts"][0]["parts"] == [{"raw": PICTURE}]
