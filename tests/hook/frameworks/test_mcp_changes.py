@@ -1,13 +1,17 @@
 """What becomes of calls when the server behind the gate changes, or is busy, while the gate runs."""
 
 import asyncio
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
+from assent.hook import MemorySaver
+from assent.hook.checkpoint import Checkpoint
 from assent.hook.frameworks import mcp_upstream
 from assent.hook.frameworks.mcp import CALL
 from assent.hook.frameworks.mcp_policy import unless_read_only
@@ -61,6 +65,55 @@ def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
 
     shop = Raw(tmp_path, hook=unless_read_only())
     shop.says(echo=WORDS)
+    shop.visit(visit)
+
+
+class Begins(MemorySaver):
+    """Lets something happen in the moment in which a call begins."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        super().__init__()
+        self._happens: Callable[[], None] | None = happens
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        super().put(checkpoint, lease_for=lease_for)
+        if checkpoint.started and self._happens is not None:
+            happens, self._happens = self._happens, None
+            happens()
+
+
+def test_a_server_that_comes_back_as_another_in_the_moment_of_the_call_does_not_run_it(
+    tmp_path: Path,
+) -> None:
+    async def visit(client: Client) -> None:
+        assert waits(await client.call_tool("echo", ANN))
+        shop.approve()
+        assert "otherwise than a person was shown" in text_of(await client.call_tool("echo", ANN))
+        assert (shop.runs("echo"), shop.runs("started")) == (0, 2)
+
+    def is_replaced() -> None:
+        shop.says(echo=WORDS)
+        shop.upstream._drop(shop.upstream._client)
+
+    shop = Raw(tmp_path, hook=unless_read_only(), saver=Begins(is_replaced))
+    shop.visit(visit)
+
+
+def test_a_server_that_is_gone_in_the_moment_of_the_call_does_not_cost_the_decision(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        assert waits(await client.call_tool("echo", ANN))
+        shop.approve()
+        assert "held and has not run" in text_of(await client.call_tool("echo", ANN))
+        shop.behind = there
+        assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
+        assert shop.runs("echo") == 1
+
+    def is_gone() -> None:
+        shop.behind = StdioServerParameters(command="no-such-command-anywhere")
+        shop.upstream._drop(shop.upstream._client)
+
+    shop = Raw(tmp_path, saver=Begins(is_gone))
+    there = shop.behind
     shop.visit(visit)
 
 

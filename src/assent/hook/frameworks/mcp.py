@@ -181,8 +181,8 @@ class ApprovalProxy:
         decided = standing.tool_feedbacks[0]
         said = refused(decided)
         if said is None:
-            await self._see_that_it_is_as_shown(gate, standing, decided, state)
-            answer = await self._run(params, gate, standing, call, decided, progress)
+            edition = await self._see_that_it_is_as_shown(gate, standing, decided, state)
+            answer = await self._run(params, gate, standing, call, decided, progress, edition)
         else:
             answer = wire.in_its_place(decided, said, tool)
         if not await wire.has_left(ctx):
@@ -268,20 +268,21 @@ class ApprovalProxy:
 
     async def _see_that_it_is_as_shown(
         self, gate: ApprovalGate, standing: InterruptionMetadata, decided: ToolFeedback, state: dict[str, Any]
-    ) -> None:
-        """Do not run what is another tool by now than the one that a person was shown.
+    ) -> int:
+        """Do not run what is another tool by now than the one that a person was shown: its edition is.
 
         The server is asked over a new connection if it died meanwhile: that must not cost the decision.
         """
-        tool, _ = await self._upstream.tool(decided.name)
+        tool, edition = await self._upstream.tool(decided.name)
         kept = await self._aside(self._saver.get, standing.thread_id)
         asked = None if kept is None or kept.checkpoint.started else kept.checkpoint.interruption
         if asked is None or asked.id != standing.id:
-            return
+            return edition
         [shown] = asked.tool_feedbacks
         if shown.name == decided.name and not is_as_shown(shown, self._hooks, {**state, TOOL: tool}):
             await self._aside(gate.release, standing.thread_id)
             raise HookError(CHANGED)
+        return edition
 
     async def _run(
         self,
@@ -291,31 +292,41 @@ class ApprovalProxy:
         asked: ToolCall,
         decided: ToolFeedback,
         progress: wire.Progress,
+        edition: int,
     ) -> CallToolResult:
         """Run it as it was decided, unless it ran before. Whether it began is known even if it breaks off."""
         ran, key = decided.call, standing.thread_id
         begun = await self._begin(gate, standing, asked.id)
         if not begun.run:
             return wire.revived(begun.result)
-        result = wire.broken_off()
+        keep = partial(self._keep, gate, key, asked, ran)
         try:
             async with self._alive(key):
                 result = await self._upstream.call(
-                    ran.name, ran.arguments, wire.meta_of(params), progress.of_tool
+                    ran.name, ran.arguments, wire.meta_of(params), progress.of_tool, edition=edition
                 )
-        except (MCPError, ValidationError, Unavailable) as error:
-            result = wire.failed(error)
-        finally:
-            shown = wire.announced(result, asked, ran, self._upstream.tools.get(asked.name))
+        except (ToolsChanged, Unavailable):  # it was not made, so the decision still counts
             with anyio.CancelScope(shield=True):
-                await self._keep(gate, key, asked.id, shown)
-        return shown
+                await self._aside(gate.set_aside, key, asked.id)
+            raise
+        except (MCPError, ValidationError) as error:
+            return await keep(wire.failed(error))
+        except BaseException:
+            await keep(wire.broken_off())
+            raise
+        return await keep(result)
 
-    async def _keep(self, gate: ApprovalGate, key: str, call_id: str, shown: CallToolResult) -> None:
+    async def _keep(
+        self, gate: ApprovalGate, key: str, asked: ToolCall, ran: ToolCall, result: CallToolResult
+    ) -> CallToolResult:
+        """What its client is told, kept for one who comes later."""
+        shown = wire.announced(result, asked, ran, self._upstream.tools.get(asked.name))
         try:
-            await self._aside(gate.finish, key, call_id, wire.preserved(shown))
+            with anyio.CancelScope(shield=True):
+                await self._aside(gate.finish, key, asked.id, wire.preserved(shown))
         except AssentError as error:  # it ran: its client must hear of it all the same
             logger.warning("The result of %s could not be kept.", key, exc_info=error)
+        return shown
 
     async def _begin(self, gate: ApprovalGate, decided: InterruptionMetadata, call_id: str) -> Begun:
         key, until = decided.thread_id, time.monotonic() + self._wait_for
