@@ -15,6 +15,7 @@ from assent.agent.flow import Notice
 from assent.agent.pending import PendingCase
 from assent.agent.reading import FollowedCase
 from assent.agent.switchboard import REPLIES, UNSURE
+from assent.errors import SettingsError
 from assent.testing.channel import RecordingChannel
 from tests.agent.test_flow import CASE
 from tests.cli.strange_service import Call, Reply, strange_service
@@ -62,7 +63,7 @@ async def switchboard(
     """A person was asked, and may press."""
     channel, cases = RecordingChannel(), PendingCases(folder / "agent.db")
     cases.add(PendingCase(case=asked(url)))
-    board = Switchboard(channel, cases, answerers=["7", "8"], **options)
+    board = Switchboard(channel, cases, **{"answerers": ["7", "8"], **options})
     await board.tell(Notice(name="told", case=asked(url)))
     yield board, channel
     async with asyncio.timeout(PATIENCE_S):
@@ -116,3 +117,24 @@ async def test_an_answer_that_was_not_taken_is_submitted_again_with_the_next_pre
             for _ in range(3):
                 await board.pressed(channel.press("confirm"))
     assert [text for _, text in channel.answers] == [UNSURE, UNSURE, REPLIES[200]]
+
+
+async def test_one_text_is_not_taken_for_a_list_of_those_who_may_answer(tmp_path: Path) -> None:
+    """Each of its signs would be an id, and Telegram's first people have such short ones."""
+    with pytest.raises(SettingsError, match="list of ids"):
+        Switchboard(RecordingChannel(), PendingCases(tmp_path / "agent.db"), answerers="4711")
+
+
+@pytest.mark.parametrize(("typed", "labels"), [("4711, 7 ", ["Confirm"]), ("", []), (" , ", [])])
+async def test_those_who_may_answer_are_read_as_people_type_them(
+    tmp_path: Path, typed: str, labels: list[str]
+) -> None:
+    with strange_service() as service:
+        service.replies["/submit"] = Reply()
+        url = f"{service.url}/submit"
+        async with switchboard(url, tmp_path, answerers=typed.split(",")) as (board, channel):
+            buttons = channel.sent[0].card.buttons
+            assert [button.label for button in buttons] == labels
+            for _ in buttons:
+                await board.pressed(channel.press("confirm"))
+    assert [text for _, text in channel.answers] == [REPLIES[200]] * len(labels)

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
 from assent.agent.pending import PendingCase, PendingCases, Pressable
 from assent.agent.reading import FollowedCase, read_moment
-from assent.errors import AssentError, NotKept, Unreachable
+from assent.errors import AssentError, NotKept, SettingsError, Unreachable
 from assent.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press, Ticket
 
 REFERENCE_BYTES = 16
@@ -32,6 +32,7 @@ ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
 SHORT_FACT = 120
 FACTS = 6
+ONLY_THERE = "Only on the page"
 SHORT_NAME, LONGEST_SOURCE = 40, 76
 LABELS = {
     "approve": "Approve",
@@ -83,7 +84,7 @@ class Switchboard:
     ) -> None:
         self._channel = channel
         self._cases = cases
-        self._answerers: Collection[str] = frozenset(answerers)
+        self._answerers = _named(answerers)
         self.nudge = nudge
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
         self._submit_within_s = submit_within_s
@@ -280,6 +281,13 @@ class Switchboard:
         self._replies[press_id] = reply
 
 
+def _named(answerers: Iterable[str]) -> frozenset[str]:
+    """The ids without what a list that was typed has around and between them."""
+    if isinstance(answerers, str):  # its letters would be taken for ids, and some are somebody's
+        raise SettingsError("Name those who may answer one by one: a list of ids, not one text.")
+    return frozenset(filter(None, (one.strip() for one in answerers)))
+
+
 def card_of(
     case: FollowedCase, references: dict[str, str], *, is_reminder: bool = False, round: int = 1
 ) -> Card:
@@ -297,7 +305,7 @@ def card_of(
         expires_at=case.expires_at,
         default_action=case.default_action,
         buttons=buttons,
-        facts=_facts(case.context),
+        facts=_facts(case.context, decides=bool(buttons)),
         is_reminder=is_reminder,
         round=round,
     )
@@ -315,14 +323,26 @@ def _label(action: str) -> str:
     return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
 
 
-def _facts(context: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The short, plain facts of a context; lists and objects are for the page."""
-    found = [
-        (name.replace("_", " ").capitalize(), str(value))
+def _facts(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
+    """The short, plain facts of a context; lists, objects and long texts are for the page.
+
+    Where a button `decides`, the first names what only the page shows: nobody should say yes to what they
+    have not seen without knowing that.
+    """
+    found = {
+        name: str(value)
         for name, value in context.items()
-        if isinstance(name, str) and isinstance(value, str | int | float) and not isinstance(value, bool)
-    ]
-    return tuple((name, value) for name, value in found if 0 < len(value) <= SHORT_FACT)[:FACTS]
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
+    short = [name for name, value in found.items() if 0 < len(value) <= SHORT_FACT][:FACTS]
+    unseen = [_named(name)[:SHORT_NAME] for name, value in context.items() if name not in short and value]
+    rest = f" and {len(unseen) - FACTS} more" if len(unseen) > FACTS else ""
+    warning = [(ONLY_THERE, ", ".join(unseen[:FACTS]) + rest)] if decides and unseen else []
+    return (*warning, *((_named(name), found[name]) for name in short))
+
+
+def _named(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def _ended(outcome: Outcome, now: datetime) -> Ended:
