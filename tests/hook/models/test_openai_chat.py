@@ -172,6 +172,49 @@ def test_a_key_is_not_sent_in_the_clear() -> None:
         OpenAIChat("any-model", base_url="http://models.example.com/v1", api_key="secret")
 
 
+def streamed(*lines: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + json.dumps(line).encode() + b"\n\n" for line in lines)
+
+
+class Cupboard:
+    """Has a tool that can do without arguments, and then does a lot."""
+
+    def __init__(self) -> None:
+        self.cleared: list[str] = []
+
+    def clear(self, shelf: str = "all of them") -> str:
+        """Clear a shelf."""
+        self.cleared.append(shelf)
+        return f"cleared {shelf}"
+
+
+NAMED = {"id": "c1", "index": 0, "type": "function", "function": {"name": "clear", "arguments": ""}}
+
+
+def test_a_streamed_reply_that_breaks_off_before_the_arguments_runs_nothing() -> None:
+    cupboard = Cupboard()
+    said = streamed({"choices": [{"index": 0, "delta": {"tool_calls": [NAMED]}}]})
+    with serving((200, said)) as endpoint:
+        chat = StreamingOpenAIChat("any-model", base_url=endpoint.url)
+        with pytest.raises(Unavailable, match="broke off"):
+            ReactAgent("clerk", chat, [cupboard.clear]).invoke("go")
+    assert cupboard.cleared == []
+
+
+@pytest.mark.parametrize("kind", [OpenAIChat, StreamingOpenAIChat])
+def test_a_call_of_which_only_the_name_fitted_into_the_reply_does_not_run(kind: Any) -> None:
+    cupboard = Cupboard()
+    asked = {"role": "assistant", "content": None, "tool_calls": [NAMED]}
+    choice = {"index": 0, "finish_reason": "length", "message": asked, "delta": asked}
+    whole = {"choices": [choice]}
+    said = streamed(whole) if kind is StreamingOpenAIChat else json.dumps(whole).encode()
+    with serving((200, said), {"content": "ok"}) as endpoint:
+        finished(ReactAgent("clerk", kind("any-model", base_url=endpoint.url), [cupboard.clear]).invoke("go"))
+        told = endpoint.requests[1]["messages"][-1]["content"]
+    assert "Nothing was run" in told
+    assert cupboard.cleared == []
+
+
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
 def test_streamed_calls_are_told_apart_although_the_endpoint_does_not_number_them(index: Any) -> None:
     def part(call_id: str, arguments: str) -> dict[str, Any]:
@@ -180,7 +223,7 @@ def test_streamed_calls_are_told_apart_although_the_endpoint_does_not_number_the
 
     parts = [part("a", '{"query":'), part("a", ' "1"}'), part("b", '{"query": "2"}')]
     lines = [{"choices": [{"index": 0, "delta": {"tool_calls": [each]}}]} for each in parts]
-    said = b"".join(b"data: " + json.dumps(line).encode() + b"\n\n" for line in lines)
+    said = streamed(*lines) + b"data: [DONE]\n\n"
     office = Office()
     with serving((200, said), {"content": "ok"}) as endpoint:
         chat = StreamingOpenAIChat("any-model", base_url=endpoint.url)

@@ -11,6 +11,9 @@ from assent.hook.checkpoint import Message
 from assent.protocol.addresses import is_secure_or_loopback
 
 Schema = dict[str, Any]
+CUT = "(cut off)"
+"""The arguments of a call of which only the name was written: they cannot be read, and nothing runs."""
+AT_THE_LIMIT = "length"
 
 
 class _Chat:
@@ -91,14 +94,18 @@ class _Whole:
         self._calls: list[dict[str, str]] = []
         self._open: dict[int | None, dict[str, str]] = {}
         """The call that the next part with this index goes on with."""
+        self._ended: str | None = None
+        """How the endpoint ended the reply; None while it goes on."""
 
     def take(self, line: str) -> Iterator[str]:
         data = line.removeprefix("data:").strip()
         if not line.startswith("data:") or data == "[DONE]":
+            self._ended = self._ended or (data if line.startswith("data:") else None)
             return
         try:
             choices = json.loads(data)["choices"]
             delta = choices[0]["delta"] if choices else {}
+            self._ended = (choices[0].get("finish_reason") if choices else None) or self._ended
             for part in delta.get("tool_calls") or ():
                 self._extend(part)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -108,7 +115,10 @@ class _Whole:
             yield text
 
     def message(self) -> Message:
-        return {"role": "assistant", "content": "".join(self._text), "tool_calls": self._calls}
+        if self._ended is None:  # what is missing may be the next call, or all arguments of this one
+            raise Unavailable("The model's endpoint broke off in the middle of its reply.")
+        calls = whole_calls(self._calls, self._ended)
+        return {"role": "assistant", "content": "".join(self._text), "tool_calls": calls}
 
     def _extend(self, part: dict[str, Any]) -> None:
         function = part.get("function") or {}
@@ -125,6 +135,13 @@ class _Whole:
             self._calls.append(call)
         call["id"] = call["id"] or call_id
         return call
+
+
+def whole_calls(calls: list[dict[str, Any]], ended: str | None) -> list[dict[str, Any]]:
+    """The calls of a reply; if it ended at its limit, the last one may be no more than a name."""
+    if ended != AT_THE_LIMIT or not calls or calls[-1]["arguments"]:
+        return calls
+    return [*calls[:-1], {**calls[-1], "arguments": CUT}]
 
 
 def outgoing(message: Message) -> dict[str, Any]:
@@ -152,7 +169,8 @@ def incoming(response: httpx.Response) -> Message:
     if response.status_code != httpx.codes.OK:
         raise Unavailable(f"The model's endpoint answered {response.status_code}.")
     try:
-        said = response.json()["choices"][0]["message"]
+        choice = response.json()["choices"][0]
+        said = choice["message"]
         calls = [
             {
                 "id": call.get("id"),
@@ -161,6 +179,7 @@ def incoming(response: httpx.Response) -> Message:
             }
             for call in said.get("tool_calls") or ()
         ]
+        calls = whole_calls(calls, choice.get("finish_reason"))
         return {"role": "assistant", "content": said.get("content") or "", "tool_calls": calls}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelMisbehaved("The endpoint's answer is not a chat completion.") from error
