@@ -83,3 +83,24 @@ def test_what_was_ticked_beside_a_call_that_is_rejected_allows_nothing(
     press(page, "Send my decisions")
     expect(page.get_by_role("heading", level=1)).to_have_text("Rejected")
     assert "grants" not in agent.get(hitl["poll_url"]).json()["result"]["data"]
+
+
+@BOTH
+def test_nothing_is_allowed_that_the_page_does_not_show(
+    server: RunningServer, agent: httpx.Client, page: Page, hitl: dict[str, Any]
+) -> None:
+    with server.page(hitl) as other:  # somebody else with the link filled this in, and decided nothing
+        typed = {"grant.1.on": "yes", "grant.1.like.1": "**", "grant.1.uses": "90", "grant.1.for": "7d"}
+        assert other.post("draft", typed).response.status_code == 200
+    page.goto(hitl["review_url"])
+    allow = page.get_by_label("Allow more calls like this one without asking me")
+    expect(allow).to_be_hidden()
+    press(page, "Approve all")
+    expect(page.get_by_role("alert").first).to_contain_text("Decide about this call")
+    assert agent.get(hitl["poll_url"]).json()["status"] != "completed"
+    page.get_by_role("radiogroup").first.get_by_label("Approve", exact=True).check()
+    expect(allow).to_be_checked()
+    allow.uncheck()
+    press(page, "Approve all")
+    expect(page.get_by_text("This question is answered", exact=True)).to_be_visible()
+    assert "grants" not in agent.get(hitl["poll_url"]).json()["result"]["data"]

@@ -103,6 +103,9 @@ def decided(entry: Entry, move: str) -> tuple[Verdict, dict[str, str]]:
             return {}, {entry.key: ELSE}
         if word is None and entry.typed:
             return {}, {entry.key: CHANGED}
+        if word is None and move == "approve" and entry.grant.get("on"):
+            # The page shows what would be allowed only once the call is decided by itself.
+            return {}, {entry.key: UNDECIDED}
         word = move
     if word not in entry.group.call.allowed_decisions:
         return {}, {entry.key: UNDECIDED}
