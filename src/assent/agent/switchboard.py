@@ -84,7 +84,7 @@ class Switchboard:
     ) -> None:
         self._channel = channel
         self._cases = cases
-        self._answerers = _named(answerers)
+        self._answerers = _ids_of(answerers)
         self.nudge = nudge
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
         self._submit_within_s = submit_within_s
@@ -281,7 +281,7 @@ class Switchboard:
         self._replies[press_id] = reply
 
 
-def _named(answerers: Iterable[str]) -> frozenset[str]:
+def _ids_of(answerers: Iterable[str]) -> frozenset[str]:
     """The ids without what a list that was typed has around and between them."""
     if isinstance(answerers, str):  # its letters would be taken for ids, and some are somebody's
         raise SettingsError("Name those who may answer one by one: a list of ids, not one text.")
