@@ -18,7 +18,8 @@ from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from assent.hook import FeedbackResult, InterruptionMetadata, ToolCall
 from assent.hook.answers import Feedback, accept
 from assent.hook.feedback import Verdict
-from assent.hook.frameworks.mcp import CALL, THREAD, ApprovalProxy
+from assent.hook.frameworks.mcp import ApprovalProxy
+from assent.hook.frameworks.mcp_names import CALL, THREAD
 from assent.hook.frameworks.mcp_upstream import Upstream
 from assent.hook.frameworks.mcp_wire import HELD, WAITING
 from assent.hook.savers.sqlite import SqliteSaver

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult
 from assent.hook import MemorySaver
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.frameworks import mcp_upstream
-from assent.hook.frameworks.mcp import CALL
+from assent.hook.frameworks.mcp_names import CALL
 from assent.hook.frameworks.mcp_policy import unless_read_only
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, Raw, waits

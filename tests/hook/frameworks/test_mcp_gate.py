@@ -12,7 +12,8 @@ from mcp.types import CallToolResult, PromptReference, ToolAnnotations
 
 from assent.errors import NothingToResume, SettingsError
 from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
-from assent.hook.frameworks.mcp import CALL, ApprovalProxy
+from assent.hook.frameworks.mcp import ApprovalProxy
+from assent.hook.frameworks.mcp_names import CALL
 from assent.hook.frameworks.mcp_policy import read_policy, unless_read_only
 from assent.hook.gate import ApprovalGate
 from assent.hook.holds import Begun

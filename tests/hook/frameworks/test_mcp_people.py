@@ -12,7 +12,8 @@ from mcp.types import ElicitResult
 from assent.client import ServerRefused
 from assent.errors import Unavailable
 from assent.hook import MemorySaver
-from assent.hook.frameworks.mcp import CALL, ApprovalProxy
+from assent.hook.frameworks.mcp import ApprovalProxy
+from assent.hook.frameworks.mcp_names import CALL
 from assent.hook.frameworks.mcp_wire import HELD
 from assent.hook.gate import ApprovalGate
 from assent.hook.grants import MemoryGrants
@@ -150,7 +151,8 @@ def test_a_key_that_is_not_taken_holds_every_call() -> None:
     async def visit(client: Client) -> None:
         board.fails = ServerRefused(401, {"error": "invalid_token", "message": "This key is unknown."})
         for _ in range(2):
-            assert "No page" in text_of(await client.call_tool("pay", ANN))
+            told = text_of(await client.call_tool("pay", ANN))
+            assert "No page to decide it on could be opened yet: This key is unknown. Then" in told
 
     board = Board()
     shop = Shop(reviews=board)

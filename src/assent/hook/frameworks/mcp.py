@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
@@ -39,8 +38,9 @@ from assent.hook.calls import ToolCall
 from assent.hook.feedback import ToolFeedback
 from assent.hook.frameworks import mcp_names as names
 from assent.hook.frameworks import mcp_wire as wire
+from assent.hook.frameworks.mcp_asking import Asking
 from assent.hook.frameworks.mcp_keeping import FORGETS_EVERY, KEPT_FOR, PREFIX, forget
-from assent.hook.frameworks.mcp_policy import TOOL, Unlisted, is_as_shown
+from assent.hook.frameworks.mcp_policy import CHANGED, TOOL, Unlisted, is_as_shown
 from assent.hook.frameworks.mcp_upstream import ToolsChanged, Upstream
 from assent.hook.frameworks.threads import refused
 from assent.hook.gate import LEASE, ApprovalGate
@@ -51,7 +51,6 @@ from assent.hook.interruption import InterruptionMetadata
 from assent.hook.policy import Hook
 from assent.hook.reviews import Reviews
 from assent.hook.savers.saver import Saver
-from assent.hook.texts import canonical
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -62,10 +61,7 @@ WAIT_FOR_S = 20.0
 LOOK_EVERY_S = 2.0
 CLIENTS_AT_MOST = 100
 JUDGED_AT_MOST = 5
-THREAD, CALL = "assent/thread", "assent/call"
-"""In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
 HANDED_OUT = "Another process has handed out what became of this call; it was not run again."
-CHANGED = "Its server describes the tool otherwise than a person was shown. Call again to ask anew."
 _GONE = frozenset({404, 410})
 
 
@@ -103,8 +99,15 @@ class ApprovalProxy:
         self._heartbeat = Heartbeat(lease_for)
         self._blocks = saver.blocking or reviews is not None or grants is not None
         self._hooks = (*hooks, Unlisted())
+        self._reviews = None if reviews is None else Asking(reviews)
         self._gate_for: Callable[[str], ApprovalGate] = lambda agent: ApprovalGate(
-            self._hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
+            self._hooks,
+            saver,
+            agent=agent,
+            reviews=self._reviews,
+            grants=grants,
+            lease_for=lease_for,
+            clock=clock,
         )
         self._gates: dict[str, ApprovalGate] = {}
         self._turns = itertools.count(1)
@@ -149,9 +152,8 @@ class ApprovalProxy:
     async def _call(self, ctx: Ctx, params: CallToolRequestParams) -> Answer:
         try:
             client = names.client_name(ctx)
-            call, key = self._named(client, params)
-            is_named = call.id == (params.meta or {}).get(CALL)
-            async with self._caring(key, is_named=is_named) as settle:
+            call, key = names.call_of(params, client, self._scope)
+            async with self._caring(key, is_named=names.is_named(params)) as settle:
                 for _ in range(JUDGED_AT_MOST):
                     with suppress(ToolsChanged):
                         return await self._judged(ctx, params, call, key, client, settle)
@@ -244,7 +246,9 @@ class ApprovalProxy:
             if not standing.undecided:
                 await link.is_over()
         open_still = standing.undecided or await wire.has_left(ctx)  # for whom would it run?
-        return standing, wire.waits(standing, params.name, with_link=with_link) if open_still else None
+        why = None if self._reviews is None else self._reviews.why_nobody(standing)
+        told = wire.waits(standing, params.name, with_link=with_link, why=why) if open_still else None
+        return standing, told
 
     async def _look(self, gate: ApprovalGate, standing: InterruptionMetadata) -> InterruptionMetadata:
         """Whether it has been decided; a server that is away decides nothing, and is asked again later."""
@@ -374,15 +378,6 @@ class ApprovalProxy:
             await self._aside(self._gate("").hand_out, key, interruption, HANDED_OUT)
         except AssentError as error:
             logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
-
-    def _named(self, client: str, params: CallToolRequestParams) -> tuple[ToolCall, str]:
-        meta: dict[str, Any] = dict(params.meta or {})
-        thread, named, arguments = meta.get(THREAD), meta.get(CALL), params.arguments or {}
-        identity = [self._scope, client, thread, named, params.name, arguments]
-        digest = sha256(canonical(identity)).hexdigest()[:32]
-        call_id = named if isinstance(named, str) and named else f"call-{digest[:12]}"
-        key = f"{PREFIX}{names.brief(client)}/{names.brief(params.name)}/{digest}"
-        return ToolCall(id=call_id, name=params.name, arguments=arguments), key
 
     def _gate(self, client: str) -> ApprovalGate:
         name = f"{self._agent or client or 'assistant'}{self._place}"

@@ -1,12 +1,18 @@
-"""Who calls a tool, and where it is, as people will read it. Each gives its own name, so none is trusted."""
+"""Who calls a tool, where it is, and which call that is. Each gives its own name, so none is trusted."""
 
 from hashlib import sha256
 from typing import Any
 
 from mcp.server import ServerRequestContext
-from mcp.types import Implementation
+from mcp.types import CallToolRequestParams, Implementation
+
+from assent.hook.calls import ToolCall
+from assent.hook.frameworks.mcp_keeping import PREFIX
+from assent.hook.texts import canonical
 
 LONGEST_NAME = 100
+THREAD, CALL = "assent/thread", "assent/call"
+"""In the `_meta` of a request: the thread it belongs to, and the model's own id of the call."""
 
 
 def client_name(ctx: ServerRequestContext[Any, Any]) -> str:
@@ -24,7 +30,24 @@ def place(server: Implementation | None, scope: str) -> str:
     return f" at {_readable(server) or 'a server'} ({mark})" if scope else ""
 
 
-def brief(text: str) -> str:
+def call_of(params: CallToolRequestParams, client: str, scope: str) -> tuple[ToolCall, str]:
+    """The call, and the key it is kept under: the same for the same client, server, tool and arguments."""
+    meta: dict[str, Any] = dict(params.meta or {})
+    arguments = params.arguments or {}
+    identity = [scope, client, meta.get(THREAD), meta.get(CALL), params.name, arguments]
+    digest = sha256(canonical(identity)).hexdigest()[:32]
+    call_id = meta[CALL] if is_named(params) else f"call-{digest[:12]}"
+    key = f"{PREFIX}{_brief(client)}/{_brief(params.name)}/{digest}"
+    return ToolCall(id=call_id, name=params.name, arguments=arguments), key
+
+
+def is_named(params: CallToolRequestParams) -> bool:
+    """Whether the client has a name for this very call."""
+    name = (params.meta or {}).get(CALL)
+    return isinstance(name, str) and name != ""
+
+
+def _brief(text: str) -> str:
     """A part of a key that people can read."""
     return "".join(one if one.isalnum() or one in "-_." else "-" for one in text[:40]) or "-"
 

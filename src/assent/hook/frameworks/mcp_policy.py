@@ -17,6 +17,7 @@ TOOL = "tool"
 """Where the state of a call has the tool as its server lists it."""
 Rules = Mapping[str, ToolConfig | str | bool]
 _MEMBERS = {"description", "decisions", "timeout", "default", "high_risk"}
+CHANGED = "Its server describes the tool otherwise than a person was shown. Call again to ask anew."
 _LONGEST_DESCRIPTION = 500
 _UNLISTED = Gate(
     description="The server does not list this tool, so nothing is known of it.", config=ToolConfig()

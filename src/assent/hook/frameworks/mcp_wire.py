@@ -285,14 +285,16 @@ def _message(waiting: InterruptionMetadata) -> str:
     return f"Your decision is needed: {', '.join(call.name for call in waiting.undecided)[:200]}"
 
 
-def waits(waiting: InterruptionMetadata, name: str, *, with_link: bool) -> CallToolResult:
-    """The call has not run, and how to go on."""
+def waits(
+    waiting: InterruptionMetadata, name: str, *, with_link: bool, why: str | None = None
+) -> CallToolResult:
+    """The call has not run, and how to go on; or `why` nobody could be asked."""
     link = link_of(waiting)
     case = waiting.case or {}
     until = case.get("expires_at")
     parts = [f"This call of {name} waits for a person. It has not run."]
     if waiting.case is None:
-        parts.append("No page to decide it on could be opened yet.")
+        parts.append(f"No page to decide it on could be opened yet{f': {why}' if why else '.'}")
     elif with_link:
         parts.append(
             f"Ask your user to decide it at {link} . Pass the link on unchanged, and do not open it yourself."
