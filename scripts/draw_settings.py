@@ -15,6 +15,7 @@ from assent.relay.settings import (
     CallerSettings,
     GroupSettings,
     GrpcSettings,
+    NoticeSettings,
     RelaySettings,
     TenantSettings,
 )
@@ -27,6 +28,7 @@ RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "relay.callers.NAME": CallerSettings,
     "relay.groups.NAME": GroupSettings,
     "relay.tenants.NAME": TenantSettings,
+    "relay.notices.TENANT": NoticeSettings,
     "relay.grpc": GrpcSettings,
 }
 TABLES = frozenset({"relay"})  # what a text in the environment cannot say

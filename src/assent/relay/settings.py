@@ -98,6 +98,15 @@ class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
+class NoticeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a tenant's holds are told of, `[relay.notices.TENANT]`."""
+
+    url: str
+    """The address that gets a callback for every message that is held."""
+    key: str
+    """The name of the API key whose callback address it is: that key reads its secret and its log."""
+
+
 class GrpcSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A door for callers that speak gRPC, `[relay.grpc]`; it needs the `grpc` extra."""
 
@@ -126,6 +135,8 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Who may see and decide what."""
     tenants: dict[str, TenantSettings] = field(default_factory=dict)
     """What is kept of each tenant's audit, and for how long."""
+    notices: dict[str, NoticeSettings] = field(default_factory=dict)
+    """Where each tenant's held messages are told of."""
     policies: str | None = None
     """A file of policies, as `assent policy test` reads it, for every message of the default tenant."""
     early_return: str = "25s"
@@ -169,6 +180,8 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
         check_group(name, group, place=f"relay.groups.{name[:80]}")
     for name, tenant in settings.tenants.items():
         check_kept(name, tenant, place=f"relay.tenants.{name[:80]}")
+    for name, notice in settings.notices.items():
+        check_notice(name, notice, allow_loopback=allow_loopback, place=f"relay.notices.{name[:80]}")
     _check_one_tenant(settings)
 
 
@@ -269,6 +282,16 @@ def check_kept(name: str, tenant: TenantSettings, *, place: str) -> None:
         check_keeping(tenant.keeping, events="keep_events_for", payloads="keep_payloads_for")
     except ValidationFailed as error:
         raise SettingsError(f"{place}: {error.message}") from error
+
+
+def check_notice(name: str, notice: NoticeSettings, *, allow_loopback: bool, place: str) -> None:
+    """Raise SettingsError for a receiver that may not be called."""
+    _check_tenant(name, place)
+    _check_principal(notice.key, place)
+    try:
+        check_url(notice.url, allow_loopback=allow_loopback)
+    except AddressRefused as refusal:
+        raise SettingsError(f"{place}: {refusal.message}") from refusal
 
 
 def _check_tenant(tenant: str, place: str) -> None:

@@ -37,6 +37,7 @@ from assent.relay.audit.trail import Trail
 from assent.relay.detectors.registry import Detectors, installed
 from assent.relay.holds.holding import Holding
 from assent.relay.holds.holds import Holds, owner_of
+from assent.relay.holds.notices import HoldNotices
 from assent.relay.holds.strays import Strays
 from assent.relay.judging.inspection import Inspector, PassEverything
 from assent.relay.judging.judge import Judge
@@ -120,7 +121,7 @@ class Relay:
 
     def _holds(self) -> Holds:
         world = self.world
-        return Holds(
+        found = Holds(
             store=world.store,
             desk=world.desk,
             book=self.book,
@@ -130,6 +131,14 @@ class Relay:
             timeout=world.settings.hold_timeout,
             max_pending=world.settings.max_pending_holds,
         )
+        found.notices = HoldNotices(
+            world.store,
+            world.settings.notices,
+            public_url=world.public_url,
+            now=world.now,
+            wake=world.owe,
+        )
+        return found
 
     def _app(self) -> RelayApp:
         world = self.world

@@ -34,6 +34,7 @@ from assent.relay.holds.asking import (
 from assent.relay.holds.backlog import Backlog, BacklogFull
 from assent.relay.holds.body import DetectionSource
 from assent.relay.holds.envelope import freeze_call, freeze_reply
+from assent.relay.holds.notices import HoldNotices
 from assent.relay.holds.places import Places, task_of, waits_or_ended
 from assent.relay.holds.taking import ATTEMPTS, Taking
 from assent.relay.judging.inspection import Answered, Exchange, Refused
@@ -70,6 +71,8 @@ class Holds:
         self.book = book
         self.trail = trail
         self.now = now
+        self.notices: HoldNotices | None = None
+        """Tells whoever wants to know of every hold."""
         self.places = Places(book, access)
         self._access = access
         self._timeout = _bounded(timeout, desk.limits.max_timeout_for)
@@ -265,6 +268,8 @@ class Holds:
         await self.book.flush()  # or an earlier entry of these names would come after this
         await self.store.add_hold(hold, tasks=tasks, events=taking.events(self.trail, hold))
         self.book.adopt(tasks)
+        if self.notices is not None:
+            await self.notices.tell(hold)
         return masked
 
     async def _asked(self, draft: CaseDraft, tenant: str, secret: str, hold_id: str) -> str:

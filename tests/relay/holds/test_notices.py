@@ -1,0 +1,94 @@
+"""Somebody is told that a message waits: by a signed callback that shows nothing of the message."""
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from assent.errors import SettingsError
+from assent.protocol.callback import verify_callback
+from assent.relay.settings import NoticeSettings, RelaySettings, check_relay
+from tests.relay.a2a.sdk_agent import SdkAgent
+from tests.relay.holds.holding import DONE, decide, done, errand, holding_server, pending, reason, settled
+from tests.relay.push.receiver import Receiver, receiving
+from tests.server.running import RunningServer
+from tests.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(
+    agent: SdkAgent, receiver: Receiver, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    notices = {"default": NoticeSettings(url=f"{receiver.url}/holds", key="acme")}
+    folder = tmp_path_factory.mktemp("relay")
+    with holding_server(folder, {"errands": agent.url}, notices=notices) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("text", "hidden"), [("echo tulip", "echo tulip"), ("ask", "which one")])
+def test_every_hold_is_told_once_and_signed(
+    server: RunningServer, receiver: Receiver, text: str, hidden: str
+) -> None:
+    async def run() -> None:
+        receiver.told.clear()
+        async with errand(server) as made:
+            [sent] = await made.send(text)
+            assert reason(sent.task)
+            hold = pending(server, sent.task.id)
+            told = await asyncio.to_thread(eventually, lambda: next(iter(receiver.at("/holds")), None))
+            assert told.body["type"] == "relay.held"
+            assert (told.body["approvalId"], told.body["caseId"]) == (hold.id, hold.case_id)
+            assert (told.body["source"], told.body["sinkAgentId"]) == ("acme", "errands")
+            assert told.body["policyName"] == hold.policy_name
+            assert told.body["inboxUrl"] == f"{server.url}/inbox"
+            assert hidden not in repr(told.body)
+            endpoint = await asyncio.to_thread(
+                server.run, server.parts.store.endpoint("acme", f"{receiver.url}/holds")
+            )
+            assert endpoint is not None
+            verify_callback(
+                msgspec.json.encode(told.body),
+                told.headers,
+                secrets=[endpoint.secret],
+                now=server.parts.desk.now(),
+            )
+            settled(server, decide(server, sent.task.id))
+            assert (await done(made, sent.task.id)).status.state == DONE
+            assert len(receiver.at("/holds")) == 1
+
+    asyncio.run(run())
+
+
+def test_a_receiver_that_is_away_holds_up_nothing(server: RunningServer, receiver: Receiver) -> None:
+    async def run() -> None:
+        receiver.statuses.append(503)
+        async with errand(server) as made:
+            [sent] = await made.send("echo tulip again")
+            settled(server, decide(server, sent.task.id))
+            assert (await done(made, sent.task.id)).status.state == DONE
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("tenant", "url", "key", "words"),
+    [
+        ("default", "http://hooks.example/holds", "ops", "https"),
+        ("default", "https://169.254.169.254/holds", "ops", "relay.notices.default"),
+        ("No Tenant", "https://hooks.example/holds", "ops", "a tenant is named"),
+        ("default", "https://hooks.example/holds", " ", "no name of an API key"),
+    ],
+)
+def test_a_receiver_that_may_not_be_called_is_refused_at_the_start(
+    tenant: str, url: str, key: str, words: str
+) -> None:
+    settings = RelaySettings(notices={tenant: NoticeSettings(url=url, key=key)})
+    with pytest.raises(SettingsError, match=words):
+        check_relay(settings, allow_loopback=False)
