@@ -215,6 +215,23 @@ def test_half_made_decisions_wait_for_the_person(
 
 
 @BOTH
+def test_a_reason_that_one_press_would_send_is_in_sight(
+    server: RunningServer, agent: httpx.Client, page: Page, ask: Ask
+) -> None:
+    hitl = ask()
+    with server.page(hitl) as other:  # somebody else with the link wrote it, and decided nothing
+        assert other.post("draft", {"reason.2": "Ask Eve instead"}).response.status_code == 200
+    page.goto(hitl["review_url"])
+    expect(call_of(page, 2).get_by_label("Why not")).to_be_visible()
+    expect(call_of(page, 1).get_by_label("Why not")).to_be_hidden()
+    call_of(page, 2).get_by_label("Why not").fill("")
+    press(page, "Reject all")
+    expect(page.get_by_text("This question is answered", exact=True)).to_be_visible()
+    decisions = agent.get(hitl["poll_url"]).json()["result"]["data"]["decisions"].values()
+    assert all(one == {"decision": "reject"} for one in decisions)
+
+
+@BOTH
 def test_only_what_is_allowed_is_offered(agent: httpx.Client, page: Page, ask: Ask) -> None:
     hitl = ask(
         {"id": "a", "name": "ask_expert", "arguments": {}, "allowed_decisions": ["respond", "reject"]},
