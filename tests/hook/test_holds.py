@@ -1,6 +1,7 @@
 """One at a time works on a turn: nobody is refused by one who is dead, and two never refuse each other."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -133,3 +134,43 @@ def test_of_more_turns_than_are_remembered_each_is_still_begun_once(
         assert gate.begin_all(key, {"c0": False})["c0"] == gate.begin_all(key, {"c1": False})["c1"]
     again = [gate.begin_all(key, {"c0": True})["c0"] for key in keys]
     assert all(isinstance(found, Exception) for found in again)
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_whoever_has_a_clock_that_is_fast_takes_nobody_for_dead(
+    processes: Processes, repeatable: bool
+) -> None:
+    first = processes.new()
+    assert began(first, "c0", repeatable=repeatable) == "runs"
+    fast = ApprovalGate(
+        [], processes.saver, lease_for=LEASE, clock=lambda: processes.clock() + timedelta(hours=1)
+    )
+    assert [began(fast, "c0", repeatable=repeatable), began(fast, "c1")] == ["busy", "busy"]
+    assert began(first, "c1") == "runs"
+    assert first.finish("k", "c0", "paid") == "paid"
+
+
+def test_of_two_who_take_a_call_up_at_once_one_runs_it(processes: Processes) -> None:
+    assert began(processes.new(), "c0", repeatable=True) == "runs"
+    processes.clock.advance(LEASE)
+    faster, told = processes.new(), list[str]()
+
+    class Overtaken(MemorySaver):
+        """Everything as in the other; just before the first write somebody else writes."""
+
+        def claim(self, *args: Any, **named: Any) -> None:
+            if not told:
+                told.append(began(faster, "c0", repeatable=True))
+            processes.saver.claim(*args, **named)
+
+        def put(self, *args: Any, **named: Any) -> None:
+            if not told:
+                told.append(began(faster, "c0", repeatable=True))
+            processes.saver.put(*args, **named)
+
+        def get(self, thread_id: str) -> Any:
+            return processes.saver.get(thread_id)
+
+    slower = ApprovalGate([], Overtaken(), lease_for=LEASE, clock=processes.clock)
+    assert began(slower, "c0", repeatable=True) == "busy"
+    assert told == ["runs"]

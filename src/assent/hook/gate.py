@@ -201,28 +201,34 @@ class ApprovalGate:
 
         One `owner` at a time works on a turn; by default all who share this gate are one.
         """
+        busy = False
         while True:
             checkpoint = self._seen.last(key)
             if interruption is not None and _interruption(checkpoint).id != interruption:
                 raise NothingToResume
-            leased = False
+            leased = busy
             if self._holds.needs_lease(checkpoint, calls, owner):
                 kept = self._seen.kept(key)
                 if kept.checkpoint.rev != checkpoint.rev:
                     continue
-                leased = kept.leased_until is not None and kept.leased_until > self._clock()
+                leased = busy or (kept.leased_until is not None and kept.leased_until > self._clock())
             beginning = self._holds.beginning(checkpoint, calls, owner, leased=leased)
             if not beginning.runs and not beginning.lost:
                 return beginning.found
             new = self._holds.take(key, owner, beginning)
             lease_for = self._lease_for if self._holds.of(key, owner).calls else None
             try:
-                self._seen.put(beginning.after(checkpoint), lease_for=lease_for, soon=not beginning.runs)
+                if beginning.abandoned:
+                    self._seen.claim(beginning.after(checkpoint), lease_for=lease_for)
+                else:
+                    self._seen.put(beginning.after(checkpoint), lease_for=lease_for, soon=not beginning.runs)
             except BaseException as error:
                 self._holds.not_begun(key, new)
-                if isinstance(error, CheckpointConflict):
-                    continue
-                raise
+                busy = isinstance(error, ThreadBusy)
+                if not isinstance(error, CheckpointConflict | ThreadBusy):
+                    raise
+                continue
+            self._holds.took_over(key, beginning.abandoned)
             self._holds.ended(key, beginning.lost)
             return beginning.told()
 

@@ -112,8 +112,13 @@ class Holds:
                 held = self._held[key] = Hold(owner)
             new = set(beginning.runs) - held.calls
             held.calls |= new
-            held.lost |= beginning.abandoned
             return new
+
+    def took_over(self, key: str, abandoned: Collection[str]) -> None:
+        """What another had begun, who is dead, is nobody's any more."""
+        with self._lock:
+            if (held := self._held.get(key)) is not None:
+                held.lost |= set(abandoned)
 
     def not_begun(self, key: str, calls: Collection[str]) -> None:
         """Another was faster."""

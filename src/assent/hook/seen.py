@@ -24,6 +24,12 @@ class Seen:
         (self.saver.soon if soon else self.saver).put(checkpoint, lease_for=lease_for)
         self._note(checkpoint)
 
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        """As `put`; raises ThreadBusy if a lease is running, by the clock of whoever keeps the thread."""
+        self._newest.pop(checkpoint.thread_id, None)
+        self.saver.claim(checkpoint, lease_for=timedelta() if lease_for is None else lease_for)
+        self._note(checkpoint)
+
     def last(self, key: str) -> Checkpoint:
         """The thread as it was seen last: enough to mark calls, since an outdated put is refused."""
         seen = self._newest.get(key)
