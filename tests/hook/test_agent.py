@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -266,6 +267,31 @@ def test_calls_that_no_tool_could_take_bother_nobody() -> None:
     assert finished(agent(model, office).invoke("go", thread_id="t")).text == "sorry"
     assert office.ran == []
     assert all("othing was run" in result for result in model.results())
+
+
+def count(to: int) -> Iterator[str]:
+    """Count."""
+    yield from map(str, range(to))
+
+
+async def acount(to: int) -> AsyncIterator[str]:
+    """Count."""
+    for number in range(to):
+        yield str(number)
+
+
+def measure(times: int) -> Iterator[int]:
+    """Measure."""
+    yield from range(times)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_tool_that_answers_piece_by_piece_runs_to_its_end(is_async: bool) -> None:
+    asked = [call("1", "count", to=3), call("2", "acount", to=2), call("3", "measure", times=2)]
+    model = Scripted(asked, "done")
+    agent = ReactAgent("a", model, [count, acount, measure])
+    finished(asyncio.run(agent.ainvoke("go")) if is_async else agent.invoke("go"))
+    assert model.results() == ["012", "01", "[0, 1]"]
 
 
 def test_calls_without_ids_or_with_the_same_id_are_told_apart() -> None:

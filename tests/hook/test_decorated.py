@@ -4,7 +4,7 @@ import asyncio
 import io
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
@@ -96,6 +96,56 @@ def test_a_person_who_has_nothing_more_to_say_does_not_hang_the_event_loop() -> 
                 await delete()
 
     asyncio.run(played())
+
+
+def test_an_async_generator_waits_for_its_person_and_holds_up_nobody() -> None:
+    decide, told = threading.Event(), list[str]()
+
+    def person(waiting: InterruptionMetadata) -> InterruptionMetadata:
+        assert decide.wait(60), "the event loop stood still while the person was asked"
+        return waiting.approve_all()
+
+    @requires_approval(ask=person)
+    async def read(book: str) -> AsyncIterator[str]:
+        told.append(book)
+        yield f"{book}, page 1"
+        yield f"{book}, page 2"
+
+    async def played() -> list[str]:
+        pages = read("Emma")
+        asyncio.get_running_loop().call_later(0, decide.set)
+        return [page async for page in pages]
+
+    assert asyncio.run(played()) == ["Emma, page 1", "Emma, page 2"]
+    assert told == ["Emma"]
+
+
+def test_an_async_generator_that_was_rejected_or_answered_yields_nothing_of_its_own() -> None:
+    person = Person({"decision": "reject", "reason": "Not now."}, {"decision": "respond", "answer": "Later."})
+
+    @requires_approval(ask=person, allowed_decisions=("reject", "respond"))
+    async def read(book: str) -> AsyncIterator[str]:
+        raise AssertionError
+        yield
+
+    async def played() -> list[str]:
+        with pytest.raises(CallRejected, match="Not now"):
+            [page async for page in read("Emma")]
+        return [page async for page in read("Emma")]
+
+    assert asyncio.run(played()) == ["Later."]
+
+
+def test_what_yields_takes_no_key() -> None:
+    def pages(book: str) -> Iterator[str]:
+        yield book
+
+    async def apages(book: str) -> AsyncIterator[str]:
+        yield book
+
+    for function in (pages, apages):
+        with pytest.raises(ValueError, match="yields"):
+            requires_approval(key=lambda call: "k")(function)
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])

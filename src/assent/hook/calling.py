@@ -67,6 +67,10 @@ def call_tool(job: Job) -> Any:
     answer = job.tool.function(**job.tool.prepared(job.call.arguments, job.key))
     if type(answer) is str:
         return answer
+    if inspect.isgenerator(answer):
+        return _joined([*answer])
+    if inspect.isasyncgen(answer):
+        return _joined(_waited(_collected(answer)))
     return _waited(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
 
@@ -76,7 +80,16 @@ async def acall_tool(job: Job, workers: Workers) -> Any:
     if inspect.iscoroutinefunction(job.tool.function):
         return await job.tool.function(**arguments)
     answer = await workers.run(partial(job.tool.function, **arguments))
+    if inspect.isgenerator(answer):
+        return _joined(await workers.run(partial(list, answer)))
+    if inspect.isasyncgen(answer):
+        return _joined([piece async for piece in answer])
     return await answer if inspect.isawaitable(answer) else answer
+
+
+def _joined(pieces: list[Any]) -> Any:
+    """What a tool answered piece by piece."""
+    return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
 def _waited(work: Coroutine[Any, Any, Any]) -> Any:

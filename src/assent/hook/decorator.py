@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from datetime import timedelta
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -65,7 +65,8 @@ def requires_approval(
     which names a call for good, it does not wait: it raises ApprovalPending, and the same call made again,
     in any process that has the `saver`, runs once it is approved, once; later ones get its result, which
     must be JSON. While it runs, the same call raises ThreadBusy, until its process has been silent for
-    `lease_for`. Raises CallRejected; an answer given in the function's place is returned.
+    `lease_for`. Raises CallRejected; an answer given in the function's place is returned. An async generator
+    waits before its first piece; what yields takes no `key`.
     """
     config = ToolConfig(
         description=description,
@@ -78,7 +79,25 @@ def requires_approval(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         kept_in = MemorySaver() if saver is None else saver
-        gated = _Gated(function, config, kept_in, reviews, ask, key, look_every, lease_for)
+        yields = inspect.isasyncgenfunction(function)
+        if key is not None and (yields or inspect.isgeneratorfunction(function)):
+            raise ValueError(f"{function.__name__} yields: it has no result that could be kept for a key.")
+        begun = _as_coroutine(function) if yields else function
+        gated = _Gated(begun, config, kept_in, reviews, ask, key, look_every, lease_for)
+        if yields:
+
+            @wraps(function)
+            async def tells(*args: P.args, **named: P.kwargs) -> Any:
+                pieces = await gated.acall(args, named)
+                if isinstance(pieces, str):  # an answer that was given in its place
+                    yield pieces
+                    return
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        yield piece
+
+            return tells
+
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
@@ -94,6 +113,16 @@ def requires_approval(
         return blocks
 
     return decorate
+
+
+def _as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What begins an async generator, without running any of it."""
+
+    @wraps(function)
+    async def begins(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return begins
 
 
 class _Gated:
