@@ -167,6 +167,24 @@ def test_a_book_that_does_not_say_yes_has_nothing_run(book: Any, caplog: pytest.
     assert ("a person is asked about execute_sql" in caplog.text) is failed
 
 
+class Gone(Silent):
+    """A book that cannot be reached, and counts who tried."""
+
+    asked = 0
+
+    def holds(self, grant_id: str) -> bool:
+        self.asked += 1
+        raise Unavailable()
+
+
+def test_a_book_that_is_gone_is_tried_once_however_many_calls_waited() -> None:
+    book = Gone()
+    kept = {name: {"grant": "grant_1", "call": {"name": SQL.name}} for name in "abc"}
+    assert holding(book, kept) == set()
+    assert asyncio.run(aholding(book, kept)) == set()
+    assert book.asked == 2
+
+
 class Awaited(Silent):
     async def holds(self, grant_id: str) -> bool:
         return True

@@ -137,6 +137,8 @@ def holding(book: GrantBook | None, granted: Granted) -> set[str]:
                 raise TypeError("These grants can be asked on an event loop only.")
         except Exception as error:
             _report_lapsed(kept, error)
+            if isinstance(error, Unavailable):
+                break  # as in `covered`
         else:
             found |= {call_id} if holds is True else set()
     return found
@@ -154,6 +156,8 @@ async def aholding(book: GrantBook | None, granted: Granted) -> set[str]:
             holds = await holds if inspect.isawaitable(holds) else holds
         except Exception as error:
             _report_lapsed(kept, error)
+            if isinstance(error, Unavailable):
+                break  # as in `covered`
         else:
             found |= {call_id} if holds is True else set()
     return found
