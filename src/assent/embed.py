@@ -27,6 +27,7 @@ from assent.errors import (
 from assent.ports.identity import Principal
 from assent.ports.store import Store
 from assent.ports.verifier import EvidenceVerifier
+from assent.protocol.characters import is_one_line, is_storable
 from assent.protocol.poll import PollResponse, RespondedBy
 from assent.server.wire import Receive, Scope, Send, describe_error
 from assent.settings import settings_from
@@ -230,7 +231,7 @@ class Assent:
 
     async def _identify(self, request: Request) -> RespondedBy | None:
         found = self._identifier(request) if self._identifier else None
-        return await found if inspect.isawaitable(found) else found
+        return _person(await found if inspect.isawaitable(found) else found)
 
     async def _own_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -253,6 +254,19 @@ def _principal(found: object) -> Principal:
     if found is not None and not isinstance(found, str):
         raise SettingsError("authenticate returns a name, a Principal, or None for nobody.")
     return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
+
+
+def _person(found: object) -> RespondedBy | None:
+    """What identify returned; raises SettingsError for what no answer can be kept with."""
+    if found is None:
+        return None
+    said: list[object] = [found.name, found.email] if isinstance(found, RespondedBy) else [found]
+    texts = [text for text in said if isinstance(text, str)]
+    if not isinstance(found, RespondedBy) or len(texts) < len([one for one in said if one is not None]):
+        raise SettingsError("identify returns RespondedBy(name=…, email=…) of texts, or None for nobody.")
+    if not all(is_storable(text) and is_one_line(text) for text in texts):
+        raise SettingsError("identify returned a name or an email with control characters or line ends.")
+    return found
 
 
 def _name_of(found: str | Principal) -> str:

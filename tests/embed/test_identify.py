@@ -1,6 +1,7 @@
 """An app that knows its people can say who answered; nobody else can."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from starlette.requests import Request
@@ -38,6 +39,28 @@ def test_whoever_the_app_knows_is_named_in_the_answer(tmp_path: Path, identify) 
             headers = {"X-Person": person} if person else {}
             assert agent.post(link, json={"action": "approve"}, headers=headers).status_code == 200
             assert agent.get(hitl["poll_url"]).json().get("responded_by") == expected
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["Ada", {"name": "Ada"}, RespondedBy(**cast(Any, {"name": 7})), RespondedBy(name="Ada\x1b")],
+    ids=repr,
+)
+def test_an_answer_is_not_recorded_with_what_names_nobody(tmp_path: Path, returned: Any) -> None:
+    def app(url: str) -> Assent:
+        return Assent(
+            base_url=url,
+            db=str(tmp_path / "cases.db"),
+            authenticate=lambda request: "agent",
+            identify=lambda request: returned,
+        )
+
+    with hosting(app) as hosted, hosted.caller() as agent:
+        hitl = agent.post("/v1/cases", json=DRAFT).json()["hitl"]
+        link = hitl["review_url"].replace("?token", "/respond?token")
+        assert agent.post(link, json={"action": "approve"}).status_code == 500
+        found = agent.get(hitl["poll_url"])
+        assert (found.status_code, found.json()["status"]) == (200, "pending")
 
 
 def test_a_form_on_another_site_answers_in_nobodys_name(tmp_path: Path) -> None:
