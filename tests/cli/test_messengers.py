@@ -168,3 +168,10 @@ def test_whoever_closes_the_keyboard_is_told_that_the_link_is_left(desk: Desk) -
         shown.type("\x04")
         shown.wait_for("What is typed here is heard no more: open the link.")
         assert shown.process.poll() is None
+
+
+def test_a_number_beside_what_is_not_all_shown_says_what_only_the_page_has(desk: Desk) -> None:
+    question = ("ask", "confirmation", "Delete these?", "--item", "a=Autumn 2019", "--irreversible")
+    with terminal(desk, 80, *question, "--via", "terminal") as shown:
+        shown.wait_for("Only on the page: Items, Irreversible\r\n")
+        shown.wait_for("Confirm\r\n")

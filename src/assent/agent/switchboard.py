@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 from msgspec.structs import replace
 
+from assent.agent.card_facts import facts_of
 from assent.agent.drive import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
 from assent.agent.flow import Notice
 from assent.agent.outcomes import Cancelled, Decided, Outcome
@@ -30,9 +31,6 @@ REFERENCE_BYTES = 16
 REMEMBERED = 10_000
 ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 SETTLE_BREAKS_S = (1.0, 4.0)
-SHORT_FACT = 120
-FACTS = 6
-ONLY_THERE = "Only on the page"
 SHORT_NAME, LONGEST_SOURCE = 40, 76
 LABELS = {
     "approve": "Approve",
@@ -305,7 +303,7 @@ def card_of(
         expires_at=case.expires_at,
         default_action=case.default_action,
         buttons=buttons,
-        facts=_facts(case.context, decides=bool(buttons)),
+        facts=facts_of(case.context, decides=bool(buttons)),
         is_reminder=is_reminder,
         round=round,
     )
@@ -321,28 +319,6 @@ def _source(case: FollowedCase) -> str:
 
 def _label(action: str) -> str:
     return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
-
-
-def _facts(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
-    """The short, plain facts of a context; lists, objects and long texts are for the page.
-
-    Where a button `decides`, the first names what only the page shows: nobody should say yes to what they
-    have not seen without knowing that.
-    """
-    found = {
-        name: str(value)
-        for name, value in context.items()
-        if isinstance(value, str | int | float) and not isinstance(value, bool)
-    }
-    short = [name for name, value in found.items() if 0 < len(value) <= SHORT_FACT][:FACTS]
-    unseen = [_named(name)[:SHORT_NAME] for name, value in context.items() if name not in short and value]
-    rest = f" and {len(unseen) - FACTS} more" if len(unseen) > FACTS else ""
-    warning = [(ONLY_THERE, ", ".join(unseen[:FACTS]) + rest)] if decides and unseen else []
-    return (*warning, *((_named(name), found[name]) for name in short))
-
-
-def _named(name: str) -> str:
-    return name.replace("_", " ").capitalize()
 
 
 def _ended(outcome: Outcome, now: datetime) -> Ended:

@@ -1,0 +1,36 @@
+"""What stands beside a question in a messenger, and what is said of the rest."""
+
+from typing import Any
+
+import pytest
+
+from assent.agent.card_facts import FACTS, ONLY_THERE, facts_of
+
+
+def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:
+    context = {"price_per_day": 12, "who": "Ada", "none": None, "empty": [], "no": False, "void": ""}
+    assert facts_of(context, decides=True) == (("Price per day", "12"), ("Who", "Ada"))
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        {"artifact": "x" * 200},
+        {"artifact": {"to": "Jo"}},
+        {"items": [{"id": "a", "label": "Autumn 2019"}]},
+        {"irreversible": True},
+    ],
+)
+def test_a_button_beside_what_only_the_page_shows_says_so(unseen: dict[str, Any]) -> None:
+    [name] = unseen
+    assert facts_of({"who": "Ada", **unseen}, decides=True) == (
+        (ONLY_THERE, name.capitalize()),
+        ("Who", "Ada"),
+    )
+    assert facts_of({"who": "Ada", **unseen}, decides=False) == (("Who", "Ada"),)
+
+
+def test_of_many_facts_those_that_are_left_out_are_named_and_counted() -> None:
+    facts = facts_of({f"fact_{number}": number + 1 for number in range(20)}, decides=True)
+    assert len(facts) == FACTS + 1
+    assert facts[0] == (ONLY_THERE, "Fact 6, Fact 7, Fact 8, Fact 9, Fact 10, Fact 11 and 8 more")
