@@ -138,3 +138,14 @@ async def test_those_who_may_answer_are_read_as_people_type_them(
             for _ in buttons:
                 await board.pressed(channel.press("confirm"))
     assert [text for _, text in channel.answers] == [REPLIES[200]] * len(labels)
+
+
+async def test_a_press_that_another_program_hears_sends_the_person_to_the_link(tmp_path: Path) -> None:
+    """Telegram and Slack hand each press to one of all who listen, whoever asked."""
+    other = tmp_path / "other"
+    async with switchboard("https://ci.example/submit", tmp_path) as (_, channel):
+        press = channel.press("confirm")
+    async with switchboard("https://ci.example/submit", other) as (board, elsewhere):
+        await board.pressed(press)
+    ((_, text),) = elsewhere.answers
+    assert text == "This question is closed. If its link says otherwise, answer there."

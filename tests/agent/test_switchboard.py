@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from assent.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from assent.agent.switchboard import Switchboard, card_of
+from assent.agent.switchboard import GONE, Switchboard, card_of
 from assent.errors import ChannelRefused, SettingsError, SignatureInvalid
 from assent.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
 from tests.agent.clocks import ticking
@@ -263,7 +263,7 @@ def test_who_comes_second_hears_that_it_is_closed(server: RunningServer, scene: 
     scene.play(play)
     assert scene.messenger.answers[0][1] in (
         "This question is closed already. Your answer was not recorded.",
-        "This question is closed.",
+        GONE,
     )
 
 
@@ -325,7 +325,7 @@ def test_a_button_of_an_ended_case_says_that_it_is_closed(scene: Scene) -> None:
         await scene.board.pressed(late)
 
     scene.play(play)
-    assert scene.messenger.answers[-1] == ("late", "This question is closed.")
+    assert scene.messenger.answers[-1] == ("late", GONE)
 
 
 def test_a_press_that_comes_again_while_the_service_is_slow_is_submitted_once(

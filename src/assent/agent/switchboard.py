@@ -54,7 +54,7 @@ REPLIES = {
 NOT_RECORDED = "The service did not take this answer. Open the link to answer."
 UNSURE = "Your answer may not have been recorded. Press again; it cannot be counted twice."
 STRANGER = "You are not among those who may answer this here."
-GONE = "This question is closed."
+GONE = "This question is closed. If its link says otherwise, answer there."  # another agent may ask it
 
 T = TypeVar("T")
 

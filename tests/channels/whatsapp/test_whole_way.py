@@ -75,7 +75,7 @@ async def test_a_press_that_is_delivered_for_days_counts_once(scene: WhatsAppSce
     assert told[:3] == ["Your answer was recorded."] * 3
     assert told[3] in (
         "This question is closed already. Your answer was not recorded.",
-        "This question is closed.",
+        "This question is closed. If its link says otherwise, answer there.",
     )
 
 
