@@ -1,13 +1,18 @@
 """Questions outlive calls, clients and processes; what became of them is told once it is asked for."""
 
 import asyncio
+from contextlib import closing
 from typing import Any
 
 import pytest
 from mcp import MCPError
 from mcp.types import ElicitResult, InputRequiredResult, InputResponses
 
+from assent.agent import PendingCases
+from assent.mcp.questions import Questions
+from assent.mcp.server import build_server
 from tests.mcp.assistant import ERA, Person, Setting, answer, refusal, run, structured, until
+from tests.mcp.leaving import served
 
 GO = {"prompt": "Go?", "wait_seconds": 0}
 
@@ -30,6 +35,29 @@ def test_a_call_that_is_broken_off_leaves_the_question_open(setting: Setting) ->
             check = {"case_id": question["case_id"], "wait_seconds": 30}
             assert structured(await client.call_tool("check_question", check))["action"] == "confirm"
             assert await listed() == []
+
+    run(main())
+
+
+def test_an_answer_that_comes_after_the_client_left_is_kept_for_its_return(setting: Setting) -> None:
+    async def main() -> None:
+        with closing(PendingCases(setting.folder / "agent.db")) as cases:
+            asking = Questions(server=setting.url, key=setting.key, cases=cases)
+            async with asking as questions, served(build_server(questions, key=setting.key)) as caller:
+                call = asyncio.create_task(
+                    caller.call("ask_confirmation", {"prompt": "Go?", "wait_seconds": 60})
+                )
+                await until(lambda: questions._followed)
+                await caller.leave(call)
+                (kept,) = cases.all()
+                await asyncio.to_thread(answer, kept.case.review_url, "confirm")
+                await until(lambda: all(each.task.done() for each in questions._followed.values()))
+                await caller.call("list_questions", {})  # by now the call is over
+        async with setting.in_process() as client:
+            (found,) = structured(await client.call_tool("list_questions"))["questions"]
+            assert (found["case_id"], found["status"]) == (kept.case.case_id, "completed")
+            check = {"case_id": found["case_id"], "wait_seconds": 30}
+            assert structured(await client.call_tool("check_question", check))["action"] == "confirm"
 
     run(main())
 

@@ -35,6 +35,7 @@ HEARTBEAT_S = 10.0
 RECENT = 5
 
 OnNotice = Callable[[Notice | None], Awaitable[None]]
+IsRead = Callable[[], Awaitable[bool]]
 
 
 class Followed:
@@ -188,14 +189,17 @@ class Questions:
             self._followed[case_id] = Followed(task)
         return self._followed[case_id]
 
-    async def wait(self, pending: PendingCase, seconds: float, on_notice: OnNotice) -> Outcome | None:
+    async def wait(
+        self, pending: PendingCase, seconds: float, on_notice: OnNotice, is_read: IsRead | None = None
+    ) -> Outcome | None:
         """How the question ended, or None if it has not by then; an end is handed out once, and forgotten.
 
+        If `is_read` says that nobody reads it any more, it is not: it stays for one who comes later.
         `on_notice` gets what happens meanwhile, and None at once, and now and then while nothing does.
         """
         followed = self.follow(pending)
         await self._watch(followed, seconds, on_notice)
-        if not followed.task.done():
+        if not followed.task.done() or (is_read is not None and not await is_read()):
             return None
         self._followed.pop(pending.case.case_id, None)
         try:

@@ -14,6 +14,7 @@ from assent.agent import Notice, PendingCase
 from assent.channels.texts import cut, one_line
 from assent.client import TERMINAL, ServerRefused
 from assent.errors import AssentError
+from assent.hook.frameworks.mcp_names import has_left
 from assent.mcp import answers, drafts, showing
 from assent.mcp import arguments as say
 from assent.mcp.answers import Question, QuestionList
@@ -230,7 +231,11 @@ class Tools:
         if with_link or shown == "accept":
             await self._questions.mark_told(pending)
         seconds = 0 if shown in ("decline", "cancel") else wait_seconds
-        outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx))
+
+        async def is_read() -> bool:
+            return not await has_left(ctx.request_context)
+
+        outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx), is_read)
         if outcome is not None:
             return answers.result(answers.ended(pending, outcome))
         heard = self._questions.follow(pending).status

@@ -187,7 +187,7 @@ class ApprovalProxy:
             answer = await self._run(params, gate, standing, call, decided, progress, edition)
         else:
             answer = wire.in_its_place(decided, said, tool)
-        if not await wire.has_left(ctx):
+        if not await names.has_left(ctx):
             settle(standing.id)
         return answer
 
@@ -239,13 +239,13 @@ class ApprovalProxy:
             until = time.monotonic() + patience
             while standing.undecided and (left := until - time.monotonic()) > 0:
                 await progress.wait()
-                if not await link.pause(min(self._look_every, left)) or await wire.has_left(ctx):
+                if not await link.pause(min(self._look_every, left)) or await names.has_left(ctx):
                     break
                 standing = await self._look(gate, standing)
             with_link = with_link or link.failed
             if not standing.undecided:
                 await link.is_over()
-        open_still = standing.undecided or await wire.has_left(ctx)  # for whom would it run?
+        open_still = standing.undecided or await names.has_left(ctx)  # for whom would it run?
         why = None if self._reviews is None else self._reviews.why_nobody(standing)
         told = wire.waits(standing, params.name, with_link=with_link, why=why) if open_still else None
         return standing, told

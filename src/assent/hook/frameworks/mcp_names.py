@@ -5,6 +5,7 @@ from typing import Any
 
 from mcp.server import ServerRequestContext
 from mcp.types import CallToolRequestParams, Implementation
+from starlette.requests import Request
 
 from assent.hook.calls import ToolCall
 from assent.hook.frameworks.mcp_keeping import PREFIX
@@ -28,6 +29,15 @@ def place(server: Implementation | None, scope: str) -> str:
     """
     mark = sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f" at {_readable(server) or 'a server'} ({mark})" if scope else ""
+
+
+async def has_left(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether nobody will read the answer, for the HTTP connection that it was asked over is gone.
+
+    Requests of newer clients are cancelled then. Those of the handshake's days go on.
+    """
+    request = ctx.request if ctx.close_sse_stream is None else None
+    return isinstance(request, Request) and await request.is_disconnected()
 
 
 def call_of(params: CallToolRequestParams, client: str, scope: str) -> tuple[ToolCall, str]:

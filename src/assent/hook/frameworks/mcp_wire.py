@@ -42,7 +42,6 @@ from mcp.types import (
 )
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
 
 from assent.errors import AssentError, NothingToResume, ThreadBusy
 from assent.hook.calls import ToolCall
@@ -270,15 +269,6 @@ async def showing(ctx: Ctx, waiting: InterruptionMetadata, way: Way) -> AsyncIte
         yield link
     finally:
         link.take_back()
-
-
-async def has_left(ctx: Ctx) -> bool:
-    """Whether nobody will read the answer, for the HTTP connection that it was asked over is gone.
-
-    Requests of newer clients are cancelled then. Those of the handshake's days go on.
-    """
-    request = ctx.request if ctx.close_sse_stream is None else None
-    return isinstance(request, Request) and await request.is_disconnected()
 
 
 def _message(waiting: InterruptionMetadata) -> str:
