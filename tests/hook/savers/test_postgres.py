@@ -121,6 +121,22 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
         PostgresSaver("host=127.0.0.1 port=1 dbname=nowhere", patience=timedelta(milliseconds=200))
 
 
+def test_what_is_wrong_with_a_database_is_said_when_it_is_opened(
+    server: PostgresServer, database: psycopg.Connection
+) -> None:
+    database.execute("DROP ROLE IF EXISTS reader")
+    database.execute("CREATE ROLE reader LOGIN")
+    uri = server.get_uri()
+    for conninfo, told, patience_s in (
+        (uri.replace("/postgres?", "/nowhere?"), "nowhere", 1),
+        (uri.replace("postgres:@", "reader:@"), "permission denied", 30),
+        ("host=127.0.0.1 secret-word", "cannot be understood", 1),
+    ):
+        with pytest.raises(Unavailable, match=told) as refused:
+            PostgresSaver(conninfo, patience=timedelta(seconds=patience_s))
+        assert "secret-word" not in refused.value.message
+
+
 def test_what_was_kept_survives_a_restart_of_the_server(
     open_saver: OpenSaver, server: PostgresServer, database: psycopg.Connection
 ) -> None:

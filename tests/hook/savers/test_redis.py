@@ -155,3 +155,17 @@ def test_a_server_that_only_reads_since_a_failover_is_left_for_the_one_that_writ
     saver.put(checkpoint.next())
     assert theirs.isdisjoint(one["id"] for one in client.client_list())
     saver.close()
+
+
+def test_a_wrong_password_is_not_taken_for_a_server_that_is_gone(
+    server: RedisProcess, client: redis.Redis
+) -> None:
+    saver = RedisSaver(server.url.replace("redis://", "redis://:wrong-word@"))
+    client.config_set("requirepass", "right-word")
+    try:
+        with pytest.raises(Unavailable, match="does not let us in") as refused:
+            saver.get("thread")
+    finally:
+        client.config_set("requirepass", "")
+    assert "-word" not in refused.value.message
+    saver.close()

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 import psycopg
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from assent.errors import CheckpointConflict, ThreadBusy, Unavailable
 from assent.hook.checkpoint import Checkpoint, Stage
@@ -125,9 +125,10 @@ class PostgresSaver(Saver):
         )
         try:
             self._make_tables()
-        except Unavailable:
+        except Unavailable as error:
             self._pool.close()
-            raise
+            reason = _reason(conninfo, error.__cause__)
+            raise Unavailable(f"PostgreSQL cannot be used: {reason}") from error
 
     def get(self, thread_id: str) -> Kept | None:
         for row in self._rows(SELECT_NEWEST, (_key(thread_id),)):
@@ -233,6 +234,18 @@ class _Patient(psycopg.Connection[Any]):
 def _configure(connection: _Patient, patience: timedelta) -> None:
     connection.patience_s = patience.total_seconds()
     connection.execute(STAY_DURABLE)
+
+
+def _reason(conninfo: str, error: BaseException | None) -> str:
+    """Why it cannot be used, in the server's words; a pool says only that it has no connection."""
+    if isinstance(error, PoolTimeout):
+        try:
+            psycopg.connect(conninfo, connect_timeout=2).close()
+        except psycopg.OperationalError as refused:
+            error = refused
+        except psycopg.Error:  # which would quote it, with the password
+            return "the connection string cannot be understood."
+    return str(error).partition("\n")[0]
 
 
 def _key(thread_id: str) -> bytes:

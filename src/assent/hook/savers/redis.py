@@ -8,7 +8,14 @@ from typing import Any, get_args
 
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, ReadOnlyError, RedisError, TimeoutError
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ConnectionError,
+    ReadOnlyError,
+    RedisError,
+    TimeoutError,
+)
 from redis.retry import Retry
 
 from assent.errors import CheckpointConflict, HookError, ThreadBusy, Unavailable
@@ -178,6 +185,8 @@ class RedisSaver(Saver):
             raise Unavailable("The saver is closed.")
         try:
             yield
+        except (AuthenticationError, AuthorizationError) as error:
+            raise Unavailable(f"Redis does not let us in: {error}") from error
         except (ConnectionError, TimeoutError) as error:
             raise Unavailable(UNSURE) from error
         except RedisError as error:
