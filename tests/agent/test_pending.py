@@ -56,11 +56,17 @@ def test_a_button_of_an_earlier_version_still_stands_for_its_case(path: Path) ->
     first.add(PENDING)
     first.close()
     with sqlite3.connect(path) as earlier:
-        earlier.execute("ALTER TABLE button DROP COLUMN sealed")
+        earlier.execute("ALTER TABLE button DROP COLUMN pressable")
+        earlier.execute("ALTER TABLE pending DROP COLUMN reminded_up_to")
         earlier.execute("INSERT INTO button SELECT 'ref-1', id, 'approve' FROM pending")
     found = PendingCases(path).button("ref-1")
     assert found == KeptButton(pending=PENDING, action="approve")
     assert found.is_for("telegram", "7")
+    with sqlite3.connect(path) as earlier:  # which may still run, and reads the file in its own way
+        asked = (
+            "SELECT id, told, sealed, action FROM button JOIN pending USING (id) WHERE reference = 'ref-1'"
+        )
+        assert earlier.execute(asked).fetchone()[3] == "approve"
 
 
 def test_a_reminder_is_for_one_of_all_who_follow_the_case(path: Path) -> None:

@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS button (
     reference TEXT PRIMARY KEY,
     id TEXT NOT NULL REFERENCES pending (id) ON DELETE CASCADE,
     action TEXT NOT NULL,
-    sealed BLOB
+    pressable BLOB
 ) STRICT;
 CREATE INDEX IF NOT EXISTS button_of_case ON button (id);
 CREATE TABLE IF NOT EXISTS ticket (
@@ -158,7 +158,7 @@ class PendingCases:
         sealed = self._seal(row_id, msgspec.msgpack.encode(pressable))
         with self._writing() as connection:
             connection.executemany(
-                "INSERT INTO button (reference, id, action, sealed) VALUES (?, ?, ?, ?)",
+                "INSERT INTO button (reference, id, action, pressable) VALUES (?, ?, ?, ?)",
                 [(reference, row_id, action, sealed) for reference, action in actions.items()],
             )
 
@@ -166,7 +166,7 @@ class PendingCases:
         """What a button stands for, while its case is pending."""
         with self._lock:
             row = self._connection.execute(
-                "SELECT id, told, pending.sealed, reminded_up_to, action, button.sealed"
+                "SELECT id, told, sealed, reminded_up_to, action, pressable"
                 " FROM button JOIN pending USING (id) WHERE reference = ?",
                 (reference,),
             ).fetchone()
@@ -286,10 +286,18 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 def _widen(connection: sqlite3.Connection) -> None:
     """Give a file of an earlier time the columns that came later; of two who do it at once, one has."""
-    for table, column, kind in (("button", "sealed", "BLOB"), ("pending", "reminded_up_to", "REAL")):
-        if not any(one[1] == column for one in connection.execute(f"PRAGMA table_info ({table})")):
-            with suppress(sqlite3.OperationalError), connection:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    for table, column, kind in (("button", "pressable", "BLOB"), ("pending", "reminded_up_to", "REAL")):
+        if _has(connection, table, column):
+            continue
+        try:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+        except sqlite3.OperationalError:
+            if not _has(connection, table, column):
+                raise
+
+
+def _has(connection: sqlite3.Connection, table: str, column: str) -> bool:
+    return any(one[1] == column for one in connection.execute(f"PRAGMA table_info ({table})"))
 
 
 def _keep_log(connection: sqlite3.Connection) -> None:
