@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assent.channels import texts
-from assent.ports.channel import Card, Ended
+from assent.ports.channel import Button, Card, Ended
 
 AT = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 SIZES = [len, texts.utf16_units, texts.utf8_bytes]
@@ -75,6 +75,15 @@ def test_a_line_is_one_line(text):
 
 def test_many_empty_lines_become_one():
     assert texts.paragraphs("\n\na\n\n\n \n\nb\n") == "a\n\nb"
+
+
+def test_facts_that_a_platform_has_no_room_for_are_named_beside_buttons():
+    facts = tuple((f"Fact {number}", "yes") for number in range(6))
+    button = Button(action="approve", label="Approve", reference="r")
+    shown = texts.lines_of(card(facts=facts, buttons=(button,)), texts.Room(facts=4)).facts
+    assert shown == (*facts[:3], ("Only on the page", "Fact 3, Fact 4, Fact 5"))
+    assert texts.lines_of(card(facts=facts), texts.Room(facts=4)).facts == facts[:4]
+    assert texts.lines_of(card(facts=facts, buttons=(button,)), texts.Room(facts=6)).facts == facts
 
 
 def test_a_card_says_who_asks_until_when_and_what_silence_means():

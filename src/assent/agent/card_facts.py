@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from assent.ports.channel import ONLY_THERE
+
 SHORT_FACT = 120
 FACTS = 6
 SHORT_NAME = 40
-ONLY_THERE = "Only on the page"
 
 
 def facts_of(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from assent.ports.channel import Button, Card, Ended
+from assent.ports.channel import ONLY_THERE, Button, Card, Ended
 
 Size = Callable[[str], int]
 
@@ -226,7 +226,7 @@ def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
     message = cut(paragraphs(card.message), room.message, size=size)
     facts = tuple(
         (cut(one_line(name), room.fact_name, size=size), cut(one_line(value), room.fact_value, size=size))
-        for name, value in card.facts[: room.facts]
+        for name, value in _facts_within(card, room.facts)
         if name.strip() and value.strip()
     )
     return Lines(
@@ -238,6 +238,13 @@ def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
         silence=silence(card),
         link_label=link_label(card),
     )
+
+
+def _facts_within(card: Card, most: int) -> tuple[tuple[str, str], ...]:
+    """So many facts; beside buttons the last names those that there is no room for."""
+    if len(card.facts) <= most or not card.buttons or most == 0:
+        return card.facts[:most]
+    return (*card.facts[: most - 1], (ONLY_THERE, ", ".join(name for name, _ in card.facts[most - 1 :])))
 
 
 def heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str:

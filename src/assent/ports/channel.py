@@ -12,6 +12,9 @@ from msgspec import Struct
 
 Ending = Literal["decided", "expired", "withdrawn"]
 
+ONLY_THERE = "Only on the page"
+"""The name of a fact that lists what a message beside buttons does not show."""
+
 
 class Button(Struct, frozen=True, kw_only=True):
     """One answer that a press can give whole; `reference` stands for the case and the action."""
