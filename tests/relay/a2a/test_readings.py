@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assent.ports.detector import Match, Scannable
-from assent.relay.a2a.readings import ORDINARY, readings, reads_one_way, told_of_source
+from assent.relay.a2a.readings import ORDINARY, beside, instead, readings, reads_one_way, told_of_source
 
 NUMBER = "536-22-8764"
 WRITTEN = {
@@ -54,7 +54,7 @@ def test_it_is_found_in_its_true_place(written: str) -> None:
         (place, one.text.index(NUMBER)) for place, one in enumerate(others) if NUMBER in one.text
     )
     found = Match(rule=0, piece=1 + place, start=start, end=start + len(NUMBER), entity="N")
-    [told] = told_of_source([found], [piece], others)
+    [told] = told_of_source([found], [piece], beside([piece], others))
     assert told.piece == 0
     assert piece.text[told.start : told.end].rstrip("\u200b") == written.rstrip("\u200b")
 
@@ -89,15 +89,30 @@ def test_letters_with_marks_apart_are_read_as_one() -> None:
     assert read("Mu\u0308ller") == ["Müller"]
 
 
-def test_the_same_found_twice_is_told_once_and_what_is_nowhere_is_left() -> None:
+def test_the_same_found_twice_is_told_once_and_what_is_nowhere_is_no_place() -> None:
     piece = Scannable("text", "ａ secret")
-    others = readings([piece])
+    scanned = beside([piece], readings([piece]))
     twice = [Match(rule=0, piece=number, start=2, end=8, entity="N", score=number / 2) for number in (0, 1)]
-    assert told_of_source(twice, [piece], others) == [
+    assert told_of_source(twice, [piece], scanned) == [
         Match(rule=0, piece=0, start=2, end=8, entity="N", score=0.5)
     ]
     nowhere = Match(rule=0, piece=1, start=2, end=80, entity="N")
-    assert told_of_source([nowhere], [piece], others) == [nowhere]
+    assert [one.piece for one in told_of_source([nowhere], [piece], scanned)] == [-1]
+
+
+def test_slow_detectors_get_each_text_once() -> None:
+    pieces = [Scannable("a", "plain"), Scannable("b", "５ \\u0036"), Scannable("c", "%37")]
+    scanned = instead(pieces, readings(pieces))
+    assert [(one.path, one.text) for one in scanned.texts] == [
+        *(("a", "plain"), ("b", "5 \\u0036"), ("c", "%37")),
+        *(("b", "5 6"), ("c", "7")),
+    ]
+    found = [Match(rule=0, piece=number, start=0, end=1, entity="N") for number in (1, 3, 4)]
+    assert [(one.piece, one.start, one.end) for one in told_of_source(found, pieces, scanned)] == [
+        *((1, 0, 1), (2, 0, 3)),
+    ]
+    beyond = Match(rule=0, piece=1, start=0, end=99, entity="N")
+    assert [one.piece for one in told_of_source([beyond], pieces, scanned)] == [-1]
 
 
 @given(st.text(max_size=60))

@@ -60,6 +60,23 @@ class TestPresidio(DetectorContract):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("written", ["５３６-２２-８７６４", "536\u201322\u20138764", "53\u200b6-22-8764"])
+async def test_a_number_is_found_however_it_is_written(shared: PresidioDetector, written: str) -> None:
+    found = inspector([policy(entity_draft("US_SSN"))], shared)
+    text = f"my SSN is {written}, thanks"
+    evaluation = await look(found, text)
+    assert evaluation.outcome is Outcome.HOLD
+    [finding] = evaluation.findings
+    assert text[finding.start : finding.end] == finding.text == written
+
+
+@pytest.mark.anyio
+async def test_a_long_text_with_dashes_of_a_typesetter_is_looked_at_once(shared: PresidioDetector) -> None:
+    found = inspector([policy(entity_draft("US_SSN"))], shared)
+    assert (await look(found, "so – far – so – good. " * 6_000)).outcome is Outcome.PASS
+
+
+@pytest.mark.anyio
 async def test_the_words_around_a_number_raise_its_score(shared: PresidioDetector):
     rule = Rule(what="US_SSN")
     scores = [

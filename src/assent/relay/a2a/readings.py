@@ -8,10 +8,11 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import re2
+from msgspec.structs import replace
 
 from assent.ports.detector import Match, Scannable
 
@@ -47,6 +48,7 @@ _TAGS = range(0xE0020, 0xE007F)
 """Invisible twins of ASCII, which language models read."""
 
 Span = tuple[int, int]
+NOWHERE = -1
 
 
 def _fast(pattern: str) -> Any:
@@ -102,33 +104,59 @@ def readings(pieces: Sequence[Scannable]) -> list[Reading]:
     return found
 
 
-def told_of_source(
-    matches: Sequence[Match], pieces: Sequence[Scannable], others: Sequence[Reading]
-) -> list[Match]:
-    """What was found in the texts and in their other readings, which come after them, in the texts alone.
+class Scanned(NamedTuple):
+    """What a detector looks at: texts, and by their number those that are another's reading."""
 
-    A place that does not exist is left as it is: who reads this knows that it is none.
+    texts: Sequence[Scannable]
+    others: Mapping[int, Reading]
+
+
+def beside(pieces: Sequence[Scannable], found: Sequence[Reading]) -> Scanned:
+    """The texts, and after them their other readings."""
+    more = [Scannable(pieces[one.piece].path, one.text) for one in found]
+    return Scanned([*pieces, *more], dict(enumerate(found, len(pieces))))
+
+
+def instead(pieces: Sequence[Scannable], found: Sequence[Reading]) -> Scanned:
+    """The texts in plain characters, and after them those with codes resolved: nothing is there twice.
+
+    For detectors that take long, and look for nothing that is unseen.
+    """
+    plain = {one.piece: one for one in found if one.decoded == pieces[one.piece].text}
+    texts = [
+        Scannable(piece.path, plain[number].text if number in plain else piece.text)
+        for number, piece in enumerate(pieces)
+    ]
+    resolved = beside(texts, [one for one in found if plain.get(one.piece) is not one])
+    return Scanned(resolved.texts, {**plain, **resolved.others})
+
+
+def told_of_source(matches: Sequence[Match], pieces: Sequence[Scannable], scanned: Scanned) -> list[Match]:
+    """What was found in the texts and in their other readings, in the texts alone.
+
+    A place that does not exist is one that no text has: who reads this knows that it is none.
     """
     told: dict[tuple[int, int, int, int, str], Match] = {}
     spans: dict[int, list[Span]] = {}
     for found in matches:
-        match, number = found, found.piece - len(pieces)
-        if 0 <= number < len(others) and 0 <= match.start <= match.end <= len(others[number].text):
-            other = others[number]
-            if number not in spans:
-                spans[number] = other.spans(pieces[other.piece].text)
-            match = _moved(match, other.piece, spans[number])
+        match, other = found, scanned.others.get(found.piece)
+        if other is not None:
+            if found.piece not in spans:
+                spans[found.piece] = other.spans(pieces[other.piece].text)
+            match = _moved(found, other, spans[found.piece])
         key = (match.rule, match.piece, match.start, match.end, match.entity)
         if key not in told or told[key].score < match.score:
             told[key] = match
     return list(told.values())
 
 
-def _moved(match: Match, piece: int, spans: Sequence[Span]) -> Match:
+def _moved(match: Match, other: Reading, spans: Sequence[Span]) -> Match:
+    if not 0 <= match.start <= match.end <= len(spans):
+        return replace(match, piece=NOWHERE)
     start, end = 0, 0  # somewhere in all of it
     if match.start < match.end:
         start, end = spans[match.start][0], spans[match.end - 1][1]
-    return Match(rule=match.rule, piece=piece, start=start, end=end, entity=match.entity, score=match.score)
+    return replace(match, piece=other.piece, start=start, end=end)
 
 
 # Characters

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from assent.ports.detector import CLEAN, Detector, PreparedRules, Scan, Scannable
-from assent.relay.a2a.readings import Reading, readings, told_of_source
+from assent.relay.a2a.readings import Reading, beside, instead, readings, told_of_source
 from assent.relay.detectors.regex_detector import INLINE_CHARACTERS, PreparedPatterns
 from assent.relay.detectors.registry import Detectors
 from assent.relay.judging.inspection import Glance
@@ -21,6 +21,8 @@ from assent.relay.policies.policy import Action, Leg, Policy, rule_of
 from assent.relay.wordless import whereabouts
 
 logger = logging.getLogger(__name__)
+SLOW = frozenset({"PRESIDIO_DETECTION", "COMPREHEND_DETECTION"})
+"""They take long or cost something, and would find nothing in what people do not see."""
 MAX_VIEWS = 10_000
 """For so many pairs of source and sink it is remembered what applies to them."""
 
@@ -88,11 +90,8 @@ class Inspector:
         scans: list[tuple[_Step, Scan]] = []
         notable = False
         others = await _other_readings(pieces) if view.steps else []
-        every = [*pieces, *(Scannable(pieces[one.piece].path, one.text) for one in others)]
         for step in view.steps:
-            scan = _scan_now(step, every) or await _scan(step, every)
-            if others and scan.matches:
-                scan = await _of_source(scan, pieces, others)
+            scan = await _scan_all(step, pieces, others)
             scans.append((step, scan))
             if scan is not CLEAN and (scan.matches or scan.unchecked):
                 notable = True
@@ -169,11 +168,17 @@ async def _other_readings(pieces: Sequence[Scannable]) -> list[Reading]:
     return await asyncio.to_thread(readings, pieces)
 
 
-async def _of_source(scan: Scan, pieces: Sequence[Scannable], others: Sequence[Reading]) -> Scan:
-    """What was found in other readings of the texts, in the places of the texts themselves."""
-    if sum(len(one.text) for one in others) <= INLINE_CHARACTERS:
-        return replace(scan, matches=told_of_source(scan.matches, pieces, others))
-    return replace(scan, matches=await asyncio.to_thread(told_of_source, scan.matches, pieces, others))
+async def _scan_all(step: _Step, pieces: Sequence[Scannable], others: Sequence[Reading]) -> Scan:
+    """What the detector says of the texts, in whichever way they are read."""
+    if not others:
+        return _scan_now(step, pieces) or await _scan(step, pieces)
+    scanned = (instead if step.bundle.kind in SLOW else beside)(pieces, others)
+    scan = _scan_now(step, scanned.texts) or await _scan(step, scanned.texts)
+    if not scan.matches:
+        return scan
+    if sum(len(one.text) for one in scanned.texts) <= INLINE_CHARACTERS:
+        return replace(scan, matches=told_of_source(scan.matches, pieces, scanned))
+    return replace(scan, matches=await asyncio.to_thread(told_of_source, scan.matches, pieces, scanned))
 
 
 def _stage(step: _Step, scan: Scan) -> Stage:
