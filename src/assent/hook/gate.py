@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from assent.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
-from assent.hook.alone import alone
 from assent.hook.answers import Feedback, accept, by_default
+from assent.hook.aside import Aside
 from assent.hook.calls import ToolCall
 from assent.hook.checkpoint import Checkpoint
 from assent.hook.feedback import ToolFeedback, Verdict
@@ -30,7 +30,6 @@ from assent.hook.savers.saver import Saver
 from assent.hook.seen import Seen
 from assent.hook.turn import Schemas, ask_of_lapsed, freeze, freeze_grants, gate_edits, gates_of
 from assent.hook.values import replace
-from assent.hook.workers import Workers
 
 if TYPE_CHECKING:
     from assent.hook.reviews import Reviews
@@ -41,7 +40,7 @@ LEASE = timedelta(minutes=5)
 """How long a call may run before another process may take its thread for dead."""
 
 
-class ApprovalGate:
+class ApprovalGate(Aside):
     """Judges turns, keeps what people answered, and lets every call run at most once."""
 
     def __init__(
@@ -56,7 +55,7 @@ class ApprovalGate:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._hooks = tuple(hooks)
-        self._blocking = saver.blocking
+        super().__init__(waits=saver.blocking or reviews is not None or grants is not None)
         self._seen = Seen(saver)
         self._agent = agent
         self._people = People(reviews, agent)
@@ -64,7 +63,6 @@ class ApprovalGate:
         self._since = once()
         self._lease_for = lease_for
         self._clock = clock
-        self._workers = Workers()
         self._holds = Holds(lease_for, clock)
         self._heartbeat = Heartbeat(lease_for)
 
@@ -169,6 +167,24 @@ class ApprovalGate:
             if feedback is not None and (complete or again is not interruption):
                 self._people.no_longer(checkpoint, ELSEWHERE)
             return again.with_verdicts(verdicts) if complete else self._asked(following)
+
+    def cancel(self, key: str, reason: str) -> InterruptionMetadata:
+        """Let none of the turn run, however late it is and whatever was allowed: its calls are rejected.
+
+        Those that needed nobody answer with the `reason`. A turn that is complete goes on as it was decided.
+        """
+        while True:
+            checkpoint = self._seen.kept(key).checkpoint
+            interruption = _interruption(checkpoint)
+            if checkpoint.stage != "paused":
+                return interruption.with_verdicts(checkpoint.verdicts)
+            verdicts = by_default(interruption, {}, reason=reason)
+            results = {call.id: reason for call in interruption.tools_automatically_approved}
+            over = checkpoint.next(stage="running", verdicts=verdicts, results=results, tools={}, granted={})
+            with suppress(CheckpointConflict):
+                self._seen.put(over)
+                self._people.no_longer(checkpoint, ELSEWHERE)
+                return interruption.with_verdicts(verdicts)
 
     def decided(self, key: str, call_id: str) -> ToolFeedback | None:
         """The call with its decision; None if it was never stopped. An edit's call is the one to run."""
@@ -328,22 +344,6 @@ class ApprovalGate:
             raise
         return await self.aside(self.finish, key, call_id, result)
 
-    async def aside(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Call one of this gate's methods without holding up others on the event loop."""
-        if self.in_place():
-            return method(*args, **named)
-        result: T = await self._workers.run(partial(method, *args, **named))
-        return result
-
-    async def aside_undoing(
-        self, undo: Callable[[T], object], method: Callable[P, T], *args: P.args, **named: P.kwargs
-    ) -> T:
-        """As `aside`; what comes of it is undone if the caller is cancelled meanwhile."""
-        if self.in_place():
-            return method(*args, **named)
-        result: T = await self._workers.run(partial(method, *args, **named), undo=undo)
-        return result
-
     async def abegin(self, key: str, call_id: str, *, repeatable: bool = False) -> Begun:
         """As `begin`, on an event loop; a call that is cancelled while it begins has not begun."""
 
@@ -352,10 +352,6 @@ class ApprovalGate:
                 self.set_aside(key, call_id)
 
         return await self.aside_undoing(give_back, self.begin, key, call_id, repeatable=repeatable)
-
-    def in_place(self) -> bool:
-        """Whether its methods may be called on the running loop: they never wait, or nobody else is there."""
-        return (not self._blocking and not self._people.are_there and self._grants is None) or alone()
 
     def _covered(
         self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int

@@ -23,11 +23,6 @@ class People:
         self._reviews = reviews
         self._agent = agent
 
-    @property
-    def are_there(self) -> bool:
-        """Whether anybody is asked."""
-        return self._reviews is not None
-
     def said(self, checkpoint: Checkpoint) -> Ruling | None:
         """How the thread's case ended; None while it waits, or if it has none."""
         if checkpoint.case is None or self._reviews is None:

@@ -257,7 +257,7 @@ class Threads:
         if way == "queue":
             self._saver.put(queued)
             return _shown(waiting, standing)
-        decided = self.gate.answer(turn, waiting.reject_all(CANCELLED))
+        decided = self.gate.cancel(turn, CANCELLED)
         return Held(
             checkpoint=self._claim(standing), interruption=decided, messages=(*standing.queued, message)
         )
