@@ -13,6 +13,7 @@ import pytest
 
 from assent.agent import Agent, AsyncAgent, Notice
 from assent.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
+from assent.agent.following_sync import STUCK_AT_MOST
 from assent.agent.pace import retry_after
 from assent.errors import StillWaiting
 from assent.testing.clock import FakeClock
@@ -73,6 +74,28 @@ def blocking(url: str, within_s: float) -> Any:
 def test_headers_that_never_end_are_not_waited_for(get: Any, dripping: str) -> None:
     with pytest.raises(httpx.ReadTimeout, match="does not end"):
         get(dripping, SHORT_S)
+
+
+def test_a_service_that_never_ends_takes_no_connections_from_the_others(service: StrangeService) -> None:
+    """A poll that blocks cannot be ended from here: each is a thread and a connection of its own."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(LONG_S)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/poll"
+    service.replies["/poll"] = Reply(body=b"{}")
+    with Agent(tell=lambda notice: None) as agent:
+        for _ in range(STUCK_AT_MOST + 2):
+            with pytest.raises(httpx.ReadTimeout, match="does not end"):
+                agent._get(url, {}, within_s=SHORT_S)
+        assert agent._get(f"{service.url}/poll", {}, within_s=LONG_S)[0] == 200
+        stuck = [thread for threads in agent._stuck.values() for thread in threads]
+        assert len(stuck) == STUCK_AT_MOST
+        held = [listener.accept()[0] for _ in stuck]
+        for one in (*held, listener):
+            one.close()
+        for thread in stuck:
+            thread.join(LONG_S)
+        with pytest.raises(httpx.ConnectError):  # it is asked again once the others have ended
+            agent._get(url, {}, within_s=LONG_S)
 
 
 @pytest.mark.parametrize("get", [awaited, blocking])

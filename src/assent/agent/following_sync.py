@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -31,17 +32,23 @@ from assent.agent.outcomes import Outcome
 from assent.agent.pending import KeptCase, PendingCase
 from assent.agent.reading import FollowedCase, read_case
 from assent.agent.sse import EventReader
-from assent.agent.trust import Trust
+from assent.agent.trust import Origin, Trust, origin
 from assent.errors import AssentError, CaseLost
 
 Tell = Callable[[Notice], None]
 T = TypeVar("T")
+STUCK_AT_MOST = 3
 
 
 class Agent(BaseAgent[Tell, httpx.Client]):
     """An agent's way with people, as `AsyncAgent` but for programs that block."""
 
     _client = httpx.Client
+
+    @cached_property
+    def _stuck(self) -> dict[Origin, list[threading.Thread]]:
+        """The polls that were left behind, by service."""
+        return {}
 
     def request(
         self, method: str, url: str, *, reference: str | None = None, **options: Any
@@ -172,13 +179,19 @@ class Agent(BaseAgent[Tell, httpx.Client]):
     ) -> tuple[int, httpx.Headers, bytes]:
         """One answer, in time and no larger than we read; redirects are answers, and lead nowhere."""
         answer: Future[tuple[int, httpx.Headers, bytes]] = Future()
+        stuck = self._stuck.setdefault(origin(url), [])
+        stuck[:] = [thread for thread in stuck if thread.is_alive()]
+        if len(stuck) >= STUCK_AT_MOST:  # each holds a connection, which other services' cases may need
+            raise too_slow()
         # Only a thread can be left behind by a service whose headers never end.
-        threading.Thread(
+        thread = threading.Thread(
             target=fulfil, args=(answer, self._got, url, headers), name="assent-poll", daemon=True
-        ).start()
+        )
+        thread.start()
         try:
             return answer.result(within_s)
         except FutureTimeout:
+            stuck.append(thread)
             raise too_slow() from None
 
     def _got(self, url: str, headers: dict[str, str]) -> tuple[int, httpx.Headers, bytes]:
