@@ -51,6 +51,7 @@ class Strays:
                 if await self._store.hold_of_case(case.id) is None:
                     await self._withdraw(tenant, case)
                     withdrawn += 1
+                await asyncio.sleep(0)  # a hold brings its message along; others come first
             self._looked_until[tenant] = until
         return withdrawn
 
@@ -68,7 +69,6 @@ class Strays:
                 if len(found) < BATCH or (since is not None and found[-1].created_at <= since):
                     break
                 before = found[-1].id
-                await asyncio.sleep(0)  # others come first
 
     async def _withdraw(self, tenant: str, case: Case) -> None:
         log.warning("the case %s is withdrawn: its message was never kept", case.id)
