@@ -10,7 +10,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult
 
 from assent.client import ServerRefused
-from assent.errors import Unavailable
+from assent.errors import NobodyAsked, Unavailable
 from assent.hook import MemorySaver
 from assent.hook.frameworks.mcp import ApprovalProxy
 from assent.hook.frameworks.mcp_names import CALL
@@ -156,6 +156,23 @@ def test_a_key_that_is_not_taken_holds_every_call() -> None:
 
     board = Board()
     shop = Shop(reviews=board)
+    shop.visit(visit)
+    assert shop.did == []
+
+
+def test_a_call_that_nobody_can_ever_be_asked_about_says_so_and_is_forgotten_in_time() -> None:
+    async def visit(client: Client) -> None:
+        board.fails = NobodyAsked("No case can be opened.")
+        board.fails.__cause__ = ServerRefused(400, {"error": "x", "message": "context is too large."})
+        result = await client.call_tool("pay", ANN)
+        assert (result.meta or {})[HELD] == "nobody_asked"
+        assert "does not run: context is too large. The same call again changes nothing" in text_of(result)
+        clock.advance(timedelta(days=8))
+        shop.proxy.forget()
+        assert shop.proxy.waiting() == ()
+
+    board, clock = Board(), FakeClock()
+    shop = Shop(reviews=board, saver=MemorySaver(clock=clock), clock=clock)
     shop.visit(visit)
     assert shop.did == []
 

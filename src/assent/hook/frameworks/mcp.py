@@ -138,7 +138,7 @@ class ApprovalProxy:
 
     def forget(self, older_than: timedelta = KEPT_FOR) -> None:
         """Forget calls that are over, decisions and outcomes that nobody came for."""
-        forget(self._saver, self._clock() - older_than)
+        forget(self._saver, self._clock() - older_than, by_case=self._reviews is not None)
 
     async def keep_forgetting(self, every: timedelta = FORGETS_EVERY) -> None:
         """Forget now and then, as long as it is not cancelled."""

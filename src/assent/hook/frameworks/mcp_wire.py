@@ -43,7 +43,7 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from assent.errors import AssentError, NothingToResume, ThreadBusy
+from assent.errors import AssentError, NobodyAsked, NothingToResume, ThreadBusy
 from assent.hook.calls import ToolCall
 from assent.hook.feedback import FeedbackResult, ToolFeedback
 from assent.hook.frameworks.mcp_upstream import Upstream
@@ -298,6 +298,12 @@ def waits(
 
 def held(error: AssentError) -> CallToolResult:
     """Something went wrong, and no error lets a call through."""
+    if isinstance(error, NobodyAsked):
+        why = getattr(error.__cause__, "message", error.message)
+        same = "The same call again changes nothing: make it otherwise."
+        return _error(
+            f"Nobody can be asked about this call, so it does not run: {why} {same}", _meta={HELD: error.code}
+        )
     told_already = isinstance(error, ThreadBusy | NothingToResume)
     text = error.message if told_already else f"This call is held and has not run: {error.message}"
     return _error(text, _meta={HELD: error.code})
