@@ -44,6 +44,11 @@ def test_a_decision_comes_back_as_an_ordinary_response(
         assert client.get("/healthz").status_code == 200
 
 
+@pytest.mark.parametrize("action", ["reject", "cancel", "abort", "edit"])
+def test_whoever_did_not_say_yes_is_not_taken_for_it(action: str) -> None:
+    assert as_response(Decided(case_id="case-1", action=action)).status_code == 409
+
+
 def test_an_expired_question_is_no_success(server: RunningServer) -> None:
     async def tell(notice: Notice) -> None:
         if notice.name == "told":

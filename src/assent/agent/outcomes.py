@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-AGAINST = frozenset({"reject", "cancel", "abort"})
+# Whoever asks for changes has not said yes: what was asked about must not happen as it stands.
+AGAINST = frozenset({"reject", "cancel", "abort", "edit"})
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -26,7 +27,7 @@ class Decided(Struct, frozen=True, kw_only=True):
 
     @property
     def against(self) -> bool:
-        """Whether the person said no: reject, cancel or abort."""
+        """Whether the person said no, or not so: reject, cancel, abort, or edit, which asks for changes."""
         return self.action in AGAINST
 
 

@@ -75,7 +75,8 @@ def request(method: str, url: str, data: bytes | None, headers: Headers, how: Ho
     """Call a service; where it needs a person, tell them, wait, and print what they decided.
 
     Exit codes: 0 decided, or no person was needed and the response's body is printed; 10 decided against
-    (reject, cancel, abort); 11 expired; 12 cancelled; 1 error; 2 wrong call, and nothing was sent.
+    (reject, cancel, abort, or edit, which asks for changes); 11 expired; 12 cancelled; 1 error; 2 wrong call,
+    and nothing was sent.
     """
     call = _call(method, url, data, headers)
 
