@@ -132,6 +132,13 @@ def test_whoever_starts_a_server_for_assistants_by_hand_is_not_left_in_silence(d
         shown.wait_for("This speaks MCP with the assistant that starts it; Ctrl-C ends it.")
 
 
+@pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=str)
+def test_the_demo_prints_letters_alone_where_styles_are_not_wanted(desk: Desk, plain: dict[str, str]) -> None:
+    with terminal(desk, 80, "demo", "--port", "0", **plain) as shown:
+        shown.wait_for("Ctrl+C stops")
+        assert "\x1b" not in shown.seen
+
+
 # The words and the drawing
 
 

@@ -1,6 +1,7 @@
 """What `assent demo` prints: the links to click, and then what happens to them."""
 
 import asyncio
+import os
 import sys
 from collections import defaultdict
 from datetime import timedelta
@@ -59,7 +60,7 @@ class DemoTour:
         base = self._parts.settings.public_url
         click.echo(f"\n  Assent is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for door in self._demo.doors:
-            click.echo(f"  {click.style(_named(door.type), bold=True)}: {door.prompt}\n    {door.url}\n")
+            click.echo(f"  {_bold(_named(door.type))}: {door.prompt}\n    {door.url}\n")
         click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
@@ -102,6 +103,12 @@ class DemoTour:
 def _command() -> str:
     """What to type: in a checkout, `assent` is on nobody's path."""
     return "assent" if which("assent") else sys.argv[0]
+
+
+def _bold(text: str) -> str:
+    """Bold, except where that would be shown as letters."""
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") in ("", "dumb")
+    return text if plain else click.style(text, bold=True)
 
 
 def _named(sort: str) -> str:
