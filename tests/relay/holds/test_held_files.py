@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from assent.relay.holds.body import body_of
 from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import answering, raw_agent
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
@@ -127,6 +128,23 @@ def test_text_in_an_address_within_a_text_is_read(agent: SdkAgent, server: Runni
     harmless = base64.b64encode(b"good morning to all of you").decode()
     task = send(server, "harmless", {"text": f"echo [note](data:text/plain;base64,{harmless})"})
     assert "relay_reason" not in task.get("metadata", {})
+
+
+@pytest.mark.parametrize(
+    "written", [base64.b64encode(b"my number is 536-22-8764").decode(), "53\u200b6-22-8764"]
+)
+def test_a_reviewer_sees_how_it_reads_what_was_found(server: RunningServer, written: str) -> None:
+    task = send(server, f"reads {len(written)}", {"text": f"echo {written}"})
+    hold = pending(server, task["id"])
+    found = server.run(server.parts.store.case_and_offer(hold.case_id))
+    assert found is not None
+    [text] = found[1].context["held_message"]["texts"]
+    [mark] = text["excerpts"][0]["marks"]
+    assert mark["entity"].startswith("REGEX → ")
+    assert mark["entity"].endswith("536-22-8764")
+    matched = body_of(hold).matched
+    assert matched is not None
+    assert matched.endswith("536-22-8764")
 
 
 def test_an_agent_that_works_with_pictures_may_get_them_unread(

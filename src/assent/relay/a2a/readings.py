@@ -104,6 +104,12 @@ def readings(pieces: Sequence[Scannable]) -> list[Reading]:
     return found
 
 
+def read_out(text: str) -> str | None:
+    """How a text reads whose signs do not show it; None if it reads as it stands there."""
+    found = readings([Scannable("", text)])
+    return found[-1].text if found else None
+
+
 class Scanned(NamedTuple):
     """What a detector looks at: texts, and by their number those that are another's reading."""
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from assent.desk.draft import CaseDraft
 from assent.ports.detector import Scannable
+from assent.relay.a2a.readings import read_out
 from assent.relay.a2a.reply import A2AReply
 from assent.relay.a2a.translation import parts_of
 from assent.relay.holds.body import HeldBy
@@ -59,8 +60,13 @@ class Matched(Struct, frozen=True, kw_only=True):
         if self.policy is None:
             return None
         held = [one.text for one in self.findings if one.action is Action.HUMAN_REVIEW_REQUIRED]
-        found = "\n".join(dict.fromkeys(held or [one.text for one in self.findings]))
+        found = "\n".join(map(_as_read, dict.fromkeys(held or [one.text for one in self.findings])))
         return visible(found)[:LONGEST_MATCHED] or None
+
+
+def _as_read(text: str) -> str:
+    reading = read_out(text)
+    return text if reading is None else f"{text} → {reading}"
 
 
 AGENT_ASKS = Matched(reason="The agent asks for input.")

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from assent.ports.detector import Scannable
+from assent.relay.a2a.readings import read_out
 from assent.relay.a2a.texts import Piece
 from assent.relay.policies.finding import Finding
 
@@ -127,6 +128,12 @@ def _entry(piece: Scannable, marks: Sequence[Mark], room: int) -> dict[str, Any]
     }
 
 
+def _entity(finding: Finding) -> str:
+    """What was found, and how it reads if nobody could tell from what stands there."""
+    reading = read_out(finding.text)
+    return finding.entity if reading is None else f"{finding.entity} → {reading}"
+
+
 def _windows(length: int, marks: Sequence[Mark], room: int) -> list[tuple[int, int]]:
     """What is shown of a long text: its beginning, and what surrounds a finding, as far as there is room."""
     wanted = [(0, min(length, LONGEST_BEGINNING, max(room // 8, 100)))]
@@ -151,7 +158,7 @@ def _excerpt(text: str, start: int, end: int, marks: Sequence[Mark]) -> dict[str
         {
             "start": max(first, start) - start,
             "end": min(last, end) - start,
-            "entity": label(finding.entity),
+            "entity": label(_entity(finding)),
             "policy": label(finding.policy_name),
             "action": str(finding.action),
         }
