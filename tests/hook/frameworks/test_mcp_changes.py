@@ -15,8 +15,9 @@ from assent.hook.checkpoint import Checkpoint
 from assent.hook.frameworks import mcp_upstream
 from assent.hook.frameworks.mcp_names import CALL
 from assent.hook.frameworks.mcp_policy import unless_read_only
+from assent.hook.grants import MemoryGrants
 from tests.hook.frameworks.mcp_harness import text_of
-from tests.hook.frameworks.mcp_shop import ANN, Raw, waits
+from tests.hook.frameworks.mcp_shop import ANN, Board, Raw, waits
 from tests.mcp.assistant import until
 
 READ_ONLY: dict[str, Any] = {"annotations": {"readOnlyHint": True}}
@@ -65,6 +66,24 @@ def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
 
     shop = Raw(tmp_path, hook=unless_read_only())
     shop.says(echo=WORDS)
+    shop.visit(visit)
+
+
+def test_a_grant_counts_for_the_tool_that_was_shown_and_for_no_other(tmp_path: Path) -> None:
+    async def visit(client: Client) -> None:
+        assert waits(await client.call_tool("echo", ANN))
+        agent, lasts = board.asked[0].rpartition(": ")[0], timedelta(hours=1)
+        grants.add(shop.waiting().undecided[0].call, agent=agent, uses=9, lasts_for=lasts, granted_by="b")
+        board.approve()
+        for _ in range(2):
+            assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
+        board.ruling = None
+        shop.says(echo=WORDS)
+        assert waits(await client.call_tool("echo", ANN))
+        assert shop.runs("echo") == 2
+
+    board, grants = Board(), MemoryGrants()
+    shop = Raw(tmp_path, hook=unless_read_only(), scope="raw", reviews=board, grants=grants)
     shop.visit(visit)
 
 

@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
+from mcp.types import CallToolRequestParams, CallToolResult, Implementation, InputRequiredResult, Tool
 from pydantic import ValidationError
 
 from assent.client import ServerRefused
@@ -92,7 +92,7 @@ class ApprovalProxy:
         self._saver = saver
         self._scope = scope
         self._agent = agent
-        self._place = ""
+        self._behind: Implementation | None = None
         self._wait_for = wait_for
         self._look_every = look_every
         self._clock = clock
@@ -117,7 +117,7 @@ class ApprovalProxy:
     async def server(self) -> Server[Any]:
         """The server that clients meet: what the one behind it offers, under its name."""
         client = await self._upstream.client()
-        self._place = names.place(client.server_info, self._scope)
+        self._behind = client.server_info
         return wire.mirror(client, self._upstream, self._call)
 
     def waiting(self) -> tuple[InterruptionMetadata, ...]:
@@ -171,7 +171,7 @@ class ApprovalProxy:
         settle: Callable[[str], None],
     ) -> Answer:
         tool, edition = await self._upstream.tool(call.name)
-        gate, state = self._gate(client), {TOOL: tool, "client": client}
+        gate, state = self._gate(client, tool), {TOOL: tool, "client": client}
         schemas = {} if tool is None else {call.name: tool.input_schema}
         stopped = await self._stop(gate, key, call, state, schemas)
         if stopped is None:
@@ -379,8 +379,9 @@ class ApprovalProxy:
         except AssentError as error:
             logger.warning("The outcome of a call could not be forgotten.", exc_info=error)
 
-    def _gate(self, client: str) -> ApprovalGate:
-        name = f"{self._agent or client or 'assistant'}{self._place}"
+    def _gate(self, client: str, tool: Tool | None = None) -> ApprovalGate:
+        place = names.place(self._behind, self._scope, tool)
+        name = f"{self._agent or client or 'assistant'}{place}"
         while name not in self._gates and len(self._gates) >= CLIENTS_AT_MOST:
             self._gates.pop(next(iter(self._gates)))
         return self._gates.setdefault(name, self._gate_for(name))

@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Any
 
 from mcp.server import ServerRequestContext
-from mcp.types import CallToolRequestParams, Implementation
+from mcp.types import CallToolRequestParams, Implementation, Tool
 from starlette.requests import Request
 
 from assent.hook.calls import ToolCall
@@ -22,13 +22,17 @@ def client_name(ctx: ServerRequestContext[Any, Any]) -> str:
     return _readable(params.client_info if params is not None else None)
 
 
-def place(server: Implementation | None, scope: str) -> str:
-    """Where a call goes: the server's own name, and what tells it from its namesakes.
+def place(server: Implementation | None, scope: str, tool: Tool | None) -> str:
+    """Where a call goes: the server's own name, and a mark of the very server and its tool as described.
 
-    Grants are for an agent at its place: what was allowed at one server is not allowed at another.
+    Grants are for an agent at its place: what was allowed at one server is not allowed at another, nor is it
+    once the server has made another tool of it.
     """
-    mark = sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f" at {_readable(server) or 'a server'} ({mark})" if scope else ""
+    if not scope:
+        return ""
+    described = [] if tool is None else [tool.description, tool.input_schema]
+    mark = sha256(canonical([scope, *described])).hexdigest()[:8]
+    return f" at {_readable(server) or 'a server'} ({mark})"
 
 
 async def has_left(ctx: ServerRequestContext[Any, Any]) -> bool:
