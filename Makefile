@@ -20,7 +20,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 demo: setup-base ## Run the service with a case waiting for your answer
-	$(BIN)/assent demo
+	$(BIN)/placet demo
 
 # Types are checked on one core: the tests need not wait for it.
 test: ## Run every check; PYTHON=python3.12 picks the interpreter

@@ -1,1 +1,1 @@
-"""How fast Assent is against a bare app on the same server, and how that changes as cases pile up."""
+"""How fast Placet is against a bare app on the same server, and how that changes as cases pile up."""

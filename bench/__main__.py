@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from assent.desk import clock
 from bench import plot, table
 from bench.figures import Cycle, Figure, Report
 from bench.load import CONNECTIONS
@@ -19,6 +18,7 @@ from bench.relay.measure import relay_figures
 from bench.rows import GROUPS, HOOK_ROWS, RELAY_ROWS, ROWS
 from bench.session import Pace, Session
 from bench.target import raise_file_limit
+from placet.desk import clock
 from scripts import wrk
 
 RESULTS = Path(__file__).parent / "results"
@@ -46,7 +46,7 @@ def main() -> None:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a run."""
-    parser = argparse.ArgumentParser(prog="bench", description="Measure Assent against a bare ASGI app.")
+    parser = argparse.ArgumentParser(prog="bench", description="Measure Placet against a bare ASGI app.")
     parser.add_argument("--quick", action="store_true", help="short slices, and 50,000 cases for many")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"which of {','.join([*ROWS, *GROUPS])}")
     parser.add_argument("--seconds", type=int, default=1, help="length of a slice; default 1")

@@ -1,11 +1,11 @@
-"""The yardstick: an app that does next to nothing, served by the same process and uvicorn as Assent."""
+"""The yardstick: an app that does next to nothing, served by the same process and uvicorn as Placet."""
 
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from assent.server.wire import Receive, Scope, Send
+from placet.server.wire import Receive, Scope, Send
 
 PREFIX = "/bare"
 BODY = b'{"answer":"%b"}' % (b"x" * 187)  # 200 bytes

@@ -46,7 +46,7 @@ class Server:
         """How often each route has answered with each status, by the server's own count."""
         found = {}
         for line in self._http.get("/metrics").text.splitlines():
-            if line.startswith("assent_http_requests_total{"):
+            if line.startswith("placet_http_requests_total{"):
                 labels, _, count = line.partition("{")[2].partition("} ")
                 route, status = (part.split("=")[1].strip('"') for part in labels.split(","))
                 found[route, status] = int(float(count))

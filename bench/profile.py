@@ -56,13 +56,13 @@ BUILT_IN = (
 PLACES = (
     ("/uvicorn/", HTTP),
     ("/bench/", HTTP),
-    ("/assent/server/serving", HTTP),
-    ("/assent/server/flat_http", HTTP),
-    ("/assent/server/", SERVER),
-    ("/assent/signing/", SIGNATURE),
-    ("/assent/protocol/signed_result", SIGNATURE),
-    ("/assent/stores/", STORE),
-    ("/assent/", RULES),
+    ("/placet/server/serving", HTTP),
+    ("/placet/server/flat_http", HTTP),
+    ("/placet/server/", SERVER),
+    ("/placet/signing/", SIGNATURE),
+    ("/placet/protocol/signed_result", SIGNATURE),
+    ("/placet/stores/", STORE),
+    ("/placet/", RULES),
 )
 
 
@@ -221,7 +221,7 @@ def main() -> None:
     for operation in options.operations:
         if operation not in OPERATIONS:
             parser.error(f"{operation!r} is none of {', '.join(OPERATIONS)}")
-        folder = Path(tempfile.mkdtemp(prefix="assent-profile-"))
+        folder = Path(tempfile.mkdtemp(prefix="placet-profile-"))
         try:
             print(show(operation, measure(operation, seconds=options.seconds, folder=folder)))
         finally:

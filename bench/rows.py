@@ -180,7 +180,7 @@ ROWS = {
         ),
         Row(
             name="hook_import",
-            title="import of assent.hook, processor's time",
+            title="import of placet.hook, processor's time",
             unit="ms",
             at_most=100.0,
             limit="the standard library, inspect and dataclasses first, then making classes of our own",

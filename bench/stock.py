@@ -15,21 +15,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from assent.bootstrap import Parts, build
-from assent.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
-from assent.cases.commands import Respond
-from assent.cases.deadlines import due_at
-from assent.cases.events import Event
-from assent.cases.machine import apply, begin
-from assent.cases.tokens import token_digest
-from assent.desk import clock, minting
-from assent.desk.api_keys import create_key
-from assent.desk.draft import draft_from
-from assent.ports.identity import Principal
-from assent.ports.store import Filing
-from assent.protocol.inline_submit import SubmitRequest
-from assent.settings import Settings
 from bench.drafts import ANSWER, DRAFT
+from placet.bootstrap import Parts, build
+from placet.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
+from placet.cases.commands import Respond
+from placet.cases.deadlines import due_at
+from placet.cases.events import Event
+from placet.cases.machine import apply, begin
+from placet.cases.tokens import token_digest
+from placet.desk import clock, minting
+from placet.desk.api_keys import create_key
+from placet.desk.draft import draft_from
+from placet.ports.identity import Principal
+from placet.ports.store import Filing
+from placet.protocol.inline_submit import SubmitRequest
+from placet.settings import Settings
 
 OWNER = "bench"
 CHUNK = 2_000

@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.types import ASGIApp
 
-from assent.bootstrap import build
-from assent.server.app import AssentApp, Found
-from assent.server.logs import configure_logs
-from assent.server.serving import bind, run
-from assent.server.wire import Receive, Scope, Send, json_reply, send_reply
-from assent.settings import Settings
 from bench import bare, heavy
+from placet.bootstrap import build
+from placet.server.app import Found, PlacetApp
+from placet.server.logs import configure_logs
+from placet.server.serving import bind, run
+from placet.server.wire import Receive, Scope, Send, json_reply, send_reply
+from placet.settings import Settings
 
 WINDOW = "/bench/"
 
@@ -74,9 +74,9 @@ class Window:
 
 
 class Beside:
-    """Assent with other apps beside it, by the beginning of their paths: the yardstick, and the window."""
+    """Placet with other apps beside it, by the beginning of their paths: the yardstick, and the window."""
 
-    def __init__(self, app: AssentApp, beside: Mapping[str, ASGIApp]) -> None:
+    def __init__(self, app: PlacetApp, beside: Mapping[str, ASGIApp]) -> None:
         self.streams = app.streams
         self.reply = app.reply
         self._app = app
@@ -124,11 +124,11 @@ def main() -> None:
         db=options.db, port=port, polls_per_minute=0, signing="ES256", max_context_bytes=heavy.ROOM
     )
 
-    async def make_app() -> AssentApp:
+    async def make_app() -> PlacetApp:
         parts = await build(settings)
         print(port, flush=True)
         beside: dict[str, ASGIApp] = {bare.PREFIX: bare.bare, WINDOW: Window(options.profile_to)}
-        return cast(AssentApp, Beside(cast(AssentApp, parts.app), beside))
+        return cast(PlacetApp, Beside(cast(PlacetApp, parts.app), beside))
 
     run(listener, make_app)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from assent import AssentClient, verify_callback
-from assent.errors import SignatureInvalid
-from examples.stage import answer, assent_server, wait_until
+from examples.stage import answer, placet_server, wait_until
+from placet import PlacetClient, verify_callback
+from placet.errors import SignatureInvalid
 
 SECRETS: list[str] = []
 SEEN: dict[str, dict[str, Any]] = {}
@@ -43,14 +43,14 @@ def main() -> None:
     receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     Thread(target=receiver.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{receiver.server_port}/outcomes"
-    with assent_server() as (url, key), AssentClient(url, key) as assent:
+    with placet_server() as (url, key), PlacetClient(url, key) as placet:
         owner = {"Authorization": f"Bearer {key}"}
         registered = httpx.post(f"{url}/v1/callbacks", json={"url": address}, headers=owner)
         SECRETS.extend(registered.json()["secrets"])
 
         assert httpx.post(address, json={"event": "review.completed"}).status_code == 401
 
-        hitl = assent.open("confirmation", "Restart the mail server?", callback_url=address)["hitl"]
+        hitl = placet.open("confirmation", "Restart the mail server?", callback_url=address)["hitl"]
         answer(hitl["review_url"], "confirm")
         wait_until(lambda: bool(SEEN))
 

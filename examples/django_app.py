@@ -1,4 +1,4 @@
-"""A Django project in one file with Assent beside it: it asks which flight to book, and books that one.
+"""A Django project in one file with Placet beside it: it asks which flight to book, and books that one.
 
 python -m examples.django_app
 """
@@ -14,16 +14,16 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
-from assent import AssentClient
-from examples.stage import answer, assent_server
+from examples.stage import answer, placet_server
+from placet import PlacetClient
 
 settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="only-for-this-example", ALLOWED_HOSTS=["*"])
 django.setup()
 
 
-def assent() -> AssentClient:
+def placet() -> PlacetClient:
     """One client for each process, made from your settings."""
-    client: AssentClient = settings.ASSENT_CLIENT
+    client: PlacetClient = settings.PLACET_CLIENT
     return client
 
 
@@ -31,7 +31,7 @@ def assent() -> AssentClient:
 @require_POST
 def find_flights(request: HttpRequest) -> JsonResponse:
     flights = json.loads(request.body)["flights"]
-    asked = assent().open(
+    asked = placet().open(
         "selection",
         "Which flight shall be booked?",
         context={"options": flights, "multiple": False},
@@ -42,7 +42,7 @@ def find_flights(request: HttpRequest) -> JsonResponse:
 
 @require_GET
 def booking(request: HttpRequest, case_id: str) -> JsonResponse:
-    poll = assent().status(case_id)
+    poll = placet().status(case_id)
     chosen = poll["result"]["data"]["selected"] if poll["status"] == "completed" else []
     return JsonResponse({"booked": chosen})
 
@@ -57,8 +57,8 @@ FLIGHTS = [
 
 def main() -> None:
     agent: Any = Client()
-    with assent_server() as (url, key), AssentClient(url, key) as client:
-        settings.ASSENT_CLIENT = client
+    with placet_server() as (url, key), PlacetClient(url, key) as client:
+        settings.PLACET_CLIENT = client
         asked = agent.post("/flights", json.dumps({"flights": FLIGHTS}), content_type="application/json")
         assert asked.status_code == 202
         hitl = asked.json()["hitl"]

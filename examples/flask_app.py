@@ -1,4 +1,4 @@
-"""A Flask app with Assent beside it: it opens a case, hands the 202 on, and acts on the answer.
+"""A Flask app with Placet beside it: it opens a case, hands the 202 on, and acts on the answer.
 
 python -m examples.flask_app
 """
@@ -7,15 +7,15 @@ from typing import Any
 
 from flask import Flask, current_app, request
 
-from assent import AssentClient, ServerRefused
-from examples.stage import answer, assent_server
+from examples.stage import answer, placet_server
+from placet import PlacetClient, ServerRefused
 
 app = Flask(__name__)
 
 
-def assent() -> AssentClient:
+def placet() -> PlacetClient:
     """One client for the whole app; it keeps its connections."""
-    client: AssentClient = current_app.extensions["assent"]
+    client: PlacetClient = current_app.extensions["placet"]
     return client
 
 
@@ -27,7 +27,7 @@ def refused(error: ServerRefused) -> Any:
 @app.post("/backups/deletion")
 def delete_backups() -> Any:
     names = request.get_json()["names"]
-    return assent().open(
+    return placet().open(
         "confirmation",
         f"Delete {len(names)} backups?",
         context={"items": [{"id": name, "title": name} for name in names], "irreversible": True},
@@ -37,14 +37,14 @@ def delete_backups() -> Any:
 
 @app.get("/backups/deletion/<case_id>")
 def deletion(case_id: str) -> Any:
-    poll = assent().status(case_id)
+    poll = placet().status(case_id)
     confirmed = poll["status"] == "completed" and poll["result"]["action"] == "confirm"
     return {"deleted": poll["result"]["data"]["confirmed_items"] if confirmed else []}
 
 
 def main() -> None:
-    with assent_server() as (url, key), AssentClient(url, key) as client:
-        app.extensions["assent"] = client
+    with placet_server() as (url, key), PlacetClient(url, key) as client:
+        app.extensions["placet"] = client
         agent = app.test_client()
         asked = agent.post("/backups/deletion", json={"names": ["2019", "2020"]})
         assert asked.status_code == 202

@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 from fastapi import FastAPI, Request
 
-from assent import Assent, SignatureInvalid, verify_result
-from assent.agent import Agent, Decided, Expired, Notice, Outcome
-from assent.stores.memory import MemoryStore
 from examples.play.person import Fields, Person
 from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
+from placet import Placet, SignatureInvalid, verify_result
+from placet.agent import Agent, Decided, Expired, Notice, Outcome
+from placet.stores.memory import MemoryStore
 
 PORT = free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -46,21 +46,21 @@ class Production:
 production = Production()
 
 # The service: a release desk that asks for approval, and does nothing by itself when nobody answers.
-assent = Assent(
-    base_url=f"{URL}/assent",
+placet = Placet(
+    base_url=f"{URL}/placet",
     store=MemoryStore(),
     service_name="Release Desk",
     authenticate=lambda request: request.headers.get("x-agent"),
 )
-app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
-app.mount("/assent", assent)
+app = FastAPI(lifespan=placet.lifespan, exception_handlers=placet.exception_handlers)
+app.mount("/placet", placet)
 
 
 @app.post("/releases")
 async def release(request: Request, build: dict[str, Any], patience: str = "4h") -> Any:
     """A build is approved before it goes anywhere."""
     question = f"{build['version']} is ready for production. Deploy it?"
-    asked = await assent.approval(
+    asked = await placet.approval(
         question, artifact=build, request=request, timeout=patience, default_action="abort"
     )
     production.asked[json.loads(bytes(asked.body))["hitl"]["case_id"]] = build["version"]
@@ -95,7 +95,7 @@ def main() -> None:
     http = httpx.Client(base_url=URL, headers={"X-Agent": "build-agent"})
     agent = Agent(tell=tell, http=http, max_wait=timedelta(seconds=PATIENCE_S))
     with serving(app, PORT), http, ada:
-        production.keys = http.get("/assent/.well-known/jwks.json").json()
+        production.keys = http.get("/placet/.well-known/jwks.json").json()
 
         yes = asked("2.1.0", failed=0)
         assert isinstance(yes, Decided)

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 from fastapi import FastAPI, HTTPException, Request
 
-from assent import Assent
-from assent.agent import Agent, Decided, Notice
-from assent.stores.memory import MemoryStore
 from examples.play.person import Fields, Person
 from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
+from placet import Placet
+from placet.agent import Agent, Decided, Notice
+from placet.stores.memory import MemoryStore
 
 PORT = free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -23,20 +23,20 @@ DRAFTS: dict[str, dict[str, str]] = {}
 PUBLISHED: list[dict[str, str]] = []
 
 # The service: a blog whose posts are read by a person first, in as many rounds as it takes.
-assent = Assent(
-    base_url=f"{URL}/assent",
+placet = Placet(
+    base_url=f"{URL}/placet",
     store=MemoryStore(),
     service_name="Company Blog",
     authenticate=lambda request: request.headers.get("x-agent"),
 )
-app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
-app.mount("/assent", assent)
+app = FastAPI(lifespan=placet.lifespan, exception_handlers=placet.exception_handlers)
+app.mount("/placet", placet)
 
 
 @app.post("/posts")
 async def submit(request: Request, post: dict[str, str], previous_case_id: str | None = None) -> Any:
     """A draft, or the next draft of one that came back with changes."""
-    asked = await assent.approval(
+    asked = await placet.approval(
         "May this post be published?", artifact=post, previous_case_id=previous_case_id, request=request
     )
     DRAFTS[json.loads(bytes(asked.body))["hitl"]["case_id"]] = post
@@ -46,7 +46,7 @@ async def submit(request: Request, post: dict[str, str], previous_case_id: str |
 @app.post("/posts/{case_id}/publish")
 async def publish(request: Request, case_id: str) -> dict[str, str]:
     """The very draft that was approved."""
-    found = await assent.status(case_id, request=request)
+    found = await placet.status(case_id, request=request)
     if found.result is None or found.result.action != "approve":
         raise HTTPException(409, "Nobody has approved this draft.")
     PUBLISHED.append(DRAFTS[case_id])
@@ -90,7 +90,7 @@ def main() -> None:
         assert http.post(f"/posts/{yes.case_id}/publish").json() == second
         say("blog", f"published “{PUBLISHED[0]['title']}”")
 
-        listed = http.get("/assent/v1/reviews", params={"chain": yes.case_id}).json()["cases"]
+        listed = http.get("/placet/v1/reviews", params={"chain": yes.case_id}).json()["cases"]
         rounds = [one["poll"] for one in listed]
         assert [one["case_id"] for one in rounds] == [changes.case_id, yes.case_id]
         assert rounds[0]["next_case_id"] == yes.case_id

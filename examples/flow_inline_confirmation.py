@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 from fastapi import FastAPI, HTTPException, Request
 
-from assent import Assent
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
-from assent.channels.telegram import TelegramChannel
-from assent.stores.memory import MemoryStore
 from examples.play.telegram import CHAT, Telegram
 from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
+from placet import Placet
+from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.channels.telegram import TelegramChannel
+from placet.stores.memory import MemoryStore
 
 PORT, TELEGRAM_PORT = free_port(), free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -29,20 +29,20 @@ EMAILS = [{"id": "lumen", "label": "To Lumen"}, {"id": "harbour", "label": "To H
 SENT: list[str] = []
 
 # The service: sends mail that cannot be called back, so a person confirms it, by a button if they like.
-assent = Assent(
-    base_url=f"{URL}/assent",
+placet = Placet(
+    base_url=f"{URL}/placet",
     store=MemoryStore(),
     service_name="Mail Room",
     authenticate=lambda request: request.headers.get("x-agent"),
 )
-app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
-app.mount("/assent", assent)
+app = FastAPI(lifespan=placet.lifespan, exception_handlers=placet.exception_handlers)
+app.mount("/placet", placet)
 
 
 @app.post("/emails")
 async def prepare(request: Request) -> Any:
     """Ready to go, but for a person's word."""
-    return await assent.confirmation(
+    return await placet.confirmation(
         QUESTION,
         items=EMAILS,
         inline_actions=["confirm", "cancel"],
@@ -53,7 +53,7 @@ async def prepare(request: Request) -> Any:
 @app.post("/emails/{case_id}/send")
 async def send(request: Request, case_id: str) -> dict[str, list[str]]:
     """What was confirmed, and only then."""
-    found = await assent.status(case_id, request=request)
+    found = await placet.status(case_id, request=request)
     if found.result is None or found.result.action != "confirm":
         raise HTTPException(409, "Nobody has confirmed this.")
     SENT.extend(found.result.data["confirmed_items"])

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 from fastapi import FastAPI, HTTPException, Request
 
-from assent import Assent
-from assent.agent import Agent, Decided, Notice
-from assent.stores.memory import MemoryStore
 from examples.play.person import Fields, Person
 from examples.play.transcript import say
 from examples.stage import PATIENCE_S, free_port, serving
+from placet import Placet
+from placet.agent import Agent, Decided, Notice
+from placet.stores.memory import MemoryStore
 
 PORT = free_port()
 URL = f"http://127.0.0.1:{PORT}"
@@ -26,21 +26,21 @@ JOBS = [
 APPLIED: list[str] = []
 
 # The service: a job board that lets nobody be applied for without their word.
-assent = Assent(
-    base_url=f"{URL}/assent",
+placet = Placet(
+    base_url=f"{URL}/placet",
     store=MemoryStore(),
     service_name="Job Board",
     authenticate=lambda request: request.headers.get("x-agent"),
 )
-app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
-app.mount("/assent", assent)
+app = FastAPI(lifespan=placet.lifespan, exception_handlers=placet.exception_handlers)
+app.mount("/placet", placet)
 
 
 @app.post("/search")
 async def search(request: Request) -> Any:
     """Found jobs are the person's to choose from."""
     question = f"{len(JOBS)} jobs found. Which ones do you want to apply for?"
-    return await assent.selection(question, options=JOBS, request=request, timeout="24h")
+    return await placet.selection(question, options=JOBS, request=request, timeout="24h")
 
 
 @app.post("/applications")
@@ -48,7 +48,7 @@ async def prepare(request: Request, search_id: str) -> Any:
     """Applications for what the person chose, and nothing else; each is confirmed before it leaves."""
     chosen = await decided(request, search_id, "select")
     items = [job for job in JOBS if job["id"] in chosen["selected"]]
-    return await assent.confirmation("Send these applications?", items=items, request=request)
+    return await placet.confirmation("Send these applications?", items=items, request=request)
 
 
 @app.post("/applications/{case_id}/send")
@@ -61,7 +61,7 @@ async def send(request: Request, case_id: str) -> dict[str, list[str]]:
 
 async def decided(request: Request, case_id: str, action: str) -> dict[str, Any]:
     """What a person said in this case; silence and every other answer stop here."""
-    found = await assent.status(case_id, request=request)
+    found = await placet.status(case_id, request=request)
     if found.result is None or found.result.action != action:
         raise HTTPException(409, "Nobody has decided this.")
     return found.result.data

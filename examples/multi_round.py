@@ -5,22 +5,22 @@ python -m examples.multi_round
 
 import httpx
 
-from assent import AssentClient
-from examples.stage import answer, assent_server
+from examples.stage import answer, placet_server
+from placet import PlacetClient
 
 DRAFT = {"headline": "We are open", "body": "Come in on Sunday."}
 
 
 def main() -> None:
-    with assent_server() as (url, key), AssentClient(url, key) as assent:
-        first = assent.open("approval", "May this notice go up?", context={"artifact": DRAFT})["hitl"]
+    with placet_server() as (url, key), PlacetClient(url, key) as placet:
+        first = placet.open("approval", "May this notice go up?", context={"artifact": DRAFT})["hitl"]
         answer(first["review_url"], "edit", {"edit.body": "Come in on Saturday."})
 
-        asked_for = assent.status(first["case_id"])["result"]
+        asked_for = placet.status(first["case_id"])["result"]
         assert asked_for["action"] == "edit"
         revised = {**DRAFT, **asked_for["data"]["edits"]}
 
-        second = assent.open(
+        second = placet.open(
             "approval",
             "May this notice go up as you changed it?",
             context={"artifact": revised},
@@ -28,8 +28,8 @@ def main() -> None:
         )["hitl"]
         answer(second["review_url"], "approve")
 
-        assert assent.status(second["case_id"])["result"]["action"] == "approve"
-        assert assent.status(first["case_id"])["next_case_id"] == second["case_id"]
+        assert placet.status(second["case_id"])["result"]["action"] == "approve"
+        assert placet.status(first["case_id"])["next_case_id"] == second["case_id"]
         chain = httpx.get(
             f"{url}/v1/reviews",
             params={"chain": first["case_id"]},

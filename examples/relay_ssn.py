@@ -88,15 +88,15 @@ def clerk_app(url: str, clerk: Clerk) -> Starlette:
 @contextmanager
 def relay(agent_url: str) -> Iterator[tuple[str, str, str]]:
     """A server with the relay before one agent: its address, the operator's key and the app's."""
-    assent = str(Path(sys.executable).with_name("assent"))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    placet = str(Path(sys.executable).with_name("placet"))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "assent.toml").write_text(
-            f'allow_loopback = true\ndb = "assent.db"\n[relay.agents.clerk]\nurl = "{agent_url}"\n'
+        Path(folder, "placet.toml").write_text(
+            f'allow_loopback = true\ndb = "placet.db"\n[relay.agents.clerk]\nurl = "{agent_url}"\n'
             '[relay.callers.app]\nagents = ["clerk"]\n'
         )
         server = subprocess.Popen(
-            [assent, "serve", "--port", "0", "--config", "assent.toml"],
+            [placet, "serve", "--port", "0", "--config", "placet.toml"],
             cwd=folder,
             env=environ,
             text=True,
@@ -105,7 +105,7 @@ def relay(agent_url: str) -> Iterator[tuple[str, str, str]]:
         )
         try:
             url, operator = first_words(server)
-            command = [assent, "key", "create", "app", "--config", "assent.toml"]
+            command = [placet, "key", "create", "app", "--config", "placet.toml"]
             made = subprocess.run(
                 command, check=True, cwd=folder, env=environ, text=True, capture_output=True
             )

@@ -10,8 +10,8 @@ import httpx
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 
-from assent import Assent, RequestError
 from examples.stage import answer, free_port, serving
+from placet import Placet, RequestError
 
 PORT = free_port()
 AGENTS = {"Bearer agent-password": "mail-agent"}
@@ -23,26 +23,26 @@ def who(request: Request) -> str | None:
     return AGENTS.get(request.headers.get("authorization", ""))
 
 
-assent = Assent(
-    base_url=f"http://127.0.0.1:{PORT}/assent",
-    db=f"{tempfile.mkdtemp()}/assent.db",
+placet = Placet(
+    base_url=f"http://127.0.0.1:{PORT}/placet",
+    db=f"{tempfile.mkdtemp()}/placet.db",
     service_name="Mail Room",
     authenticate=who,
 )
-app = FastAPI(lifespan=assent.lifespan)
-app.mount("/assent", assent)
+app = FastAPI(lifespan=placet.lifespan)
+app.mount("/placet", placet)
 
 
 @app.exception_handler(RequestError)
 async def refuse(request: Request, error: RequestError) -> JSONResponse:
-    """What Assent refuses in your handlers, said as Assent says it."""
+    """What Placet refuses in your handlers, said as Placet says it."""
     return JSONResponse(error.body(), error.status)
 
 
 @app.post("/emails")
 async def draft_email(request: Request, email: dict[str, str]) -> Any:
     """Nothing is sent yet: a person reads it first."""
-    return await assent.approval("May this email go out?", artifact=email, request=request, timeout="4h")
+    return await placet.approval("May this email go out?", artifact=email, request=request, timeout="4h")
 
 
 @app.post("/emails/{case_id}/send")
@@ -51,7 +51,7 @@ async def send_email(request: Request, case_id: str) -> dict[str, str]:
     agent = who(request)
     if agent is None:
         raise HTTPException(401)
-    found = await assent.status(case_id, owner=agent)
+    found = await placet.status(case_id, owner=agent)
     if found.result is None or found.result.action != "approve":
         raise HTTPException(409, "Nobody has approved this email.")
     SENT[case_id] = found.result

@@ -21,18 +21,18 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def assent_server() -> Iterator[tuple[str, str]]:
-    """The address and a key of the server that ASSENT_SERVER and ASSENT_KEY name, or of a new one."""
-    if "ASSENT_SERVER" in os.environ:
-        yield os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]
+def placet_server() -> Iterator[tuple[str, str]]:
+    """The address and a key of the server that PLACET_SERVER and PLACET_KEY name, or of a new one."""
+    if "PLACET_SERVER" in os.environ:
+        yield os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"]
         return
-    command = [str(Path(sys.executable).with_name("assent")), "serve", "--port", "0"]
+    command = [str(Path(sys.executable).with_name("placet")), "serve", "--port", "0"]
     with tempfile.TemporaryDirectory() as folder:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
         server = subprocess.Popen(
             command,
             cwd=folder,
-            env={**inherited, "ASSENT_ALLOW_LOOPBACK": "true"},
+            env={**inherited, "PLACET_ALLOW_LOOPBACK": "true"},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -3,7 +3,7 @@
 python -m examples.tool_approval
 """
 
-from assent.hook import (
+from placet.hook import (
     AgentResult,
     HumanInTheLoopHook,
     InterruptionMetadata,

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from assent.pages.api_docs import ApiDocs, Model, Operation, Row, read_api
-from assent.server.openapi import openapi_document
-from assent.server.openapi.route import Route
-from assent.server.openapi.routes import ROUTES, TAGS
+from placet.pages.api_docs import ApiDocs, Model, Operation, Row, read_api
+from placet.server.openapi import openapi_document
+from placet.server.openapi.route import Route
+from placet.server.openapi.routes import ROUTES, TAGS
 from scripts.drawing import code, table
 
 CREDENTIALS = {
@@ -33,7 +33,7 @@ def draw_shapes() -> str:
 
 @cache
 def _api() -> ApiDocs:
-    return read_api(openapi_document("https://assent.example"))
+    return read_api(openapi_document("https://placet.example"))
 
 
 def _operation(route: Route, api: ApiDocs) -> Operation:

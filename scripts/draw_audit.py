@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import msgspec
 
-from assent.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Payload
+from placet.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Payload
 from scripts.drawing import code, table
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from assent.cli.main import cli
+from placet.cli.main import cli
 from scripts.drawing import code, table
 
 
@@ -14,7 +14,7 @@ def draw() -> str:
     return "\n\n".join(_section(path, command) for path, command in commands())
 
 
-def commands(group: click.Group = cli, path: str = "assent") -> Iterator[tuple[str, click.Command]]:
+def commands(group: click.Group = cli, path: str = "placet") -> Iterator[tuple[str, click.Command]]:
     """Every command with the words that call it, in the order of their names."""
     context = click.Context(group)
     for name in sorted(group.list_commands(context)):

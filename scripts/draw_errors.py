@@ -1,7 +1,7 @@
 """Draws the tables of errors: those that travel, by status and code, and those that stay in Python."""
 
-from assent.errors import AssentError
-from assent.server.openapi.models import wire_errors
+from placet.errors import PlacetError
+from placet.server.openapi.models import wire_errors
 from scripts.drawing import code, table
 
 
@@ -14,14 +14,14 @@ def draw_wire() -> str:
 
 def draw_local() -> str:
     """What only a program that uses the package can meet."""
-    rows = [(code(error.__name__), _sentence(error)) for error in _family(AssentError) if error.status == 500]
+    rows = [(code(error.__name__), _sentence(error)) for error in _family(PlacetError) if error.status == 500]
     return table(("In Python", "Meaning"), rows)
 
 
-def _family(error: type[AssentError]) -> list[type[AssentError]]:
-    own = [kind for kind in error.__subclasses__() if kind.__module__ == AssentError.__module__]
+def _family(error: type[PlacetError]) -> list[type[PlacetError]]:
+    own = [kind for kind in error.__subclasses__() if kind.__module__ == PlacetError.__module__]
     return [error, *(member for kind in own for member in _family(kind))]
 
 
-def _sentence(error: type[AssentError]) -> str:
+def _sentence(error: type[PlacetError]) -> str:
     return (error.__doc__ or "").strip().splitlines()[0]

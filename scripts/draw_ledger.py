@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 INTRODUCTION = """\
 # What the specification asks, and what shows that we keep it
 
-Assent speaks the HITL Protocol, versions 0.5 to 0.9. Listed here is what the protocol asks in its sections
+Placet speaks the HITL Protocol, versions 0.5 to 0.9. Listed here is what the protocol asks in its sections
 6 to 13 and in what later versions added, in our own words. Each line names the tests that show it, says whose
 duty it is if not ours, or says what we do instead. *Stated* marks what the protocol says as a fact, without
 a keyword. Drawn from `tests/spec` by `python -m scripts.draw_ledger`; do not edit it here.

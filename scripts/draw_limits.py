@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import msgspec
 
-from assent.cases import grant, grant_terms
-from assent.cases.tokens import TOKEN_LENGTH
-from assent.cli.serve import serve
-from assent.desk.draft import CaseDraft
-from assent.desk.limits import Limits
-from assent.desk.remarks import LONGEST_REMARK
-from assent.desk.replays import MAX_KEY_LENGTH
-from assent.desk.review_desk import MAX_LINKS
-from assent.protocol import (
+from placet.cases import grant, grant_terms
+from placet.cases.tokens import TOKEN_LENGTH
+from placet.cli.serve import serve
+from placet.desk.draft import CaseDraft
+from placet.desk.limits import Limits
+from placet.desk.remarks import LONGEST_REMARK
+from placet.desk.replays import MAX_KEY_LENGTH
+from placet.desk.review_desk import MAX_LINKS
+from placet.protocol import (
     argument_patterns,
     callback,
     duration,
@@ -24,17 +24,17 @@ from assent.protocol import (
     improvement,
     patterns,
 )
-from assent.protocol.addresses import LONGEST_URL
-from assent.reviews import limits as answers
-from assent.reviews.confirmation.kind import LONGEST_WORD
-from assent.reviews.input.kind import MAX_ANSWERS
-from assent.reviews.listed import LONGEST_ID
-from assent.server import polling, prefill, sessions, streams
-from assent.server.case_api import MAX_PAGE
-from assent.server.flat_http import MAX_HEAD_BYTES
-from assent.server.keyring import TRUST_FOR
-from assent.server.serving import STOP_WITHIN_S
-from assent.settings import Settings
+from placet.protocol.addresses import LONGEST_URL
+from placet.reviews import limits as answers
+from placet.reviews.confirmation.kind import LONGEST_WORD
+from placet.reviews.input.kind import MAX_ANSWERS
+from placet.reviews.listed import LONGEST_ID
+from placet.server import polling, prefill, sessions, streams
+from placet.server.case_api import MAX_PAGE
+from placet.server.flat_http import MAX_HEAD_BYTES
+from placet.server.keyring import TRUST_FOR
+from placet.server.serving import STOP_WITHIN_S
+from placet.settings import Settings
 from scripts.drawing import code, table
 
 Row = tuple[str, object, str]

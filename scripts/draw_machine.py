@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from assent.cases.commands import COMMANDS, Command
-from assent.cases.machine import TRANSITIONS, Refuse, Rule, Stay
-from assent.protocol.poll import Status
+from placet.cases.commands import COMMANDS, Command
+from placet.cases.machine import TRANSITIONS, Refuse, Rule, Stay
+from placet.protocol.poll import Status
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "state-machine.md"
 

@@ -1,9 +1,9 @@
 """Draws tables of the protocol: version windows, the schedule of callbacks, the problems of form fields."""
 
-from assent.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE
-from assent.protocol.duration import format_duration
-from assent.protocol.problems import CATALOGUE
-from assent.protocol.versions import (
+from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE
+from placet.protocol.duration import format_duration
+from placet.protocol.problems import CATALOGUE
+from placet.protocol.versions import (
     DEFAULT_VERSION,
     HITL_SINCE,
     NESTED_DISCOVERY_SINCE,

@@ -3,25 +3,25 @@
 import inspect
 from typing import Any
 
-import assent
-from assent import agent
+import placet
+from placet import agent
 from scripts.drawing import table
 
-METHODS_OF = ("Assent", "AssentClient")
+METHODS_OF = ("Placet", "PlacetClient")
 AGENT_METHODS_OF = ("AsyncAgent", "Switchboard", "Callbacks", "PendingCases")
 
 
 def draw() -> str:
-    """Every name of `assent.__all__`, and the methods of the classes that one works with."""
-    names = [name for name in assent.__all__ if name != "__version__"]
-    rows = [(f"`{name}`", f"`{_module(name)}`", _sentence(getattr(assent, name))) for name in names]
+    """Every name of `placet.__all__`, and the methods of the classes that one works with."""
+    names = [name for name in placet.__all__ if name != "__version__"]
+    rows = [(f"`{name}`", f"`{_module(name)}`", _sentence(getattr(placet, name))) for name in names]
     parts = [table(("Name", "Defined in", "What it is"), rows)]
-    parts += [_methods(name, getattr(assent, name)) for name in METHODS_OF]
+    parts += [_methods(name, getattr(placet, name)) for name in METHODS_OF]
     return "\n\n".join(parts)
 
 
 def draw_agent() -> str:
-    """Every name of `assent.agent.__all__`, and the methods of the classes that one works with."""
+    """Every name of `placet.agent.__all__`, and the methods of the classes that one works with."""
     rows = [(f"`{name}`", _sentence(getattr(agent, name))) for name in agent.__all__ if name != "Outcome"]
     parts = [table(("Name", "What it is"), rows)]
     parts += [_methods(name, getattr(agent, name)) for name in AGENT_METHODS_OF]
@@ -29,7 +29,7 @@ def draw_agent() -> str:
 
 
 def _module(name: str) -> str:
-    return assent._EXPORTS[name]
+    return placet._EXPORTS[name]
 
 
 def _methods(name: str, kind: type) -> str:

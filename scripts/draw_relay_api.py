@@ -4,17 +4,17 @@ import asyncio
 from functools import cache
 from typing import Any
 
-from assent.bootstrap import build
-from assent.pages.api_docs import ApiDocs, read_api
-from assent.relay.settings import RelaySettings
-from assent.server.openapi import openapi_document
-from assent.server.openapi.route import Route
-from assent.server.openapi.with_relay import RELAY_TAGS, relay_routes
-from assent.settings import Settings
-from assent.stores.memory import MemoryStore
+from placet.bootstrap import build
+from placet.pages.api_docs import ApiDocs, read_api
+from placet.relay.settings import RelaySettings
+from placet.server.openapi import openapi_document
+from placet.server.openapi.route import Route
+from placet.server.openapi.with_relay import RELAY_TAGS, relay_routes
+from placet.settings import Settings
+from placet.stores.memory import MemoryStore
 from scripts.draw_api import draw_route, draw_shape
 
-URL = "https://assent.example"
+URL = "https://placet.example"
 
 
 def draw_routes() -> str:

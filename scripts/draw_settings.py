@@ -9,8 +9,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from assent.cli.serve import serve
-from assent.relay.settings import (
+from placet.cli.serve import serve
+from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,
@@ -19,7 +19,7 @@ from assent.relay.settings import (
     RelaySettings,
     TenantSettings,
 )
-from assent.settings import PREFIX, Settings
+from placet.settings import PREFIX, Settings
 from scripts.drawing import code, table
 
 RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {

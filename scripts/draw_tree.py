@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scripts.drawing import ROOT
 
-PACKAGE = ROOT / "src" / "assent"
+PACKAGE = ROOT / "src" / "placet"
 DECISIONS = ROOT / "docs" / "decisions"
 
 
@@ -17,7 +17,7 @@ def draw_tree() -> str:
     names = [(path.name + "/" if path.is_dir() else path.name, path) for path in entries]
     width = max(len(name) for name, _ in names)
     lines = [f"  {name.ljust(width)}  {_says(path)}" for name, path in names]
-    return "\n".join(["```text", "src/assent/", *lines, "```"])
+    return "\n".join(["```text", "src/placet/", *lines, "```"])
 
 
 def draw_layers() -> str:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from playwright.async_api import Browser, async_playwright
 
-from assent.pages.languages import LANGUAGES, languages
+from placet.pages.languages import LANGUAGES, languages
 from scripts import browser as chromium
 from tests.conftest import BROWSER_FLAGS
 from tests.pages.gallery import every_page, heavy_pages, offer_of, rendered, review_view

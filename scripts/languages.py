@@ -17,10 +17,10 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from assent.pages.catalog import fits_count, parts_of
-from assent.pages.languages import FOLDER, LANGUAGES
+from placet.pages.catalog import fits_count, parts_of
+from placet.pages.languages import FOLDER, LANGUAGES
 
-SOURCE = Path("src/assent")
+SOURCE = Path("src/placet")
 SHORTEST = 10  # times shorter than English, and something is missing
 TRANSLATED = tuple(code for code in LANGUAGES if code != "en")
 # The API's own page is for programmers and stays English.
@@ -47,7 +47,7 @@ Translations = dict[str, str] | dict[str, list[str]]
 
 def extracted(root: Path = SOURCE) -> Catalog:
     """Every text that a page may say, in English."""
-    found = Catalog(project="Assent", fuzzy=False)
+    found = Catalog(project="Placet", fuzzy=False)
     options = {"**.html": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}}
     for file, line, text, comments, _context in extract_from_dir(
         root, METHODS, options, KEYWORDS, comment_tags=("For translators:",), strip_comment_tags=True
@@ -81,7 +81,7 @@ def read(code: str, folder: Path = FOLDER) -> Catalog:
     """The catalog of one language, empty where there is none yet."""
     file = folder / f"{code}.po"
     if not file.exists():
-        return Catalog(locale=code, project="Assent", fuzzy=False)
+        return Catalog(locale=code, project="Placet", fuzzy=False)
     with file.open("rb") as source:
         return read_po(source, locale=code)
 

@@ -10,8 +10,8 @@ import httpx
 import msgspec
 import pytest
 
-from assent import AssentClient, AssentError, ServerRefused
-from assent.errors import Unavailable
+from placet import PlacetClient, PlacetError, ServerRefused
+from placet.errors import Unavailable
 from tests.server.running import RunningServer, running
 
 
@@ -22,12 +22,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def client(server: RunningServer) -> Iterator[AssentClient]:
-    with AssentClient(server.url, server.api_key) as client:
+def client(server: RunningServer) -> Iterator[PlacetClient]:
+    with PlacetClient(server.url, server.api_key) as client:
         yield client
 
 
-def test_it_opens_follows_and_withdraws(client: AssentClient) -> None:
+def test_it_opens_follows_and_withdraws(client: PlacetClient) -> None:
     opened = client.open("confirmation", "Go?", timeout="2h", context={"why": "a test"})
     assert opened["status"] == "human_input_required"
     case_id = opened["hitl"]["case_id"]
@@ -36,26 +36,26 @@ def test_it_opens_follows_and_withdraws(client: AssentClient) -> None:
     assert client.status(case_id)["status"] == "cancelled"
 
 
-def test_the_same_idempotency_key_opens_one_case(client: AssentClient) -> None:
+def test_the_same_idempotency_key_opens_one_case(client: PlacetClient) -> None:
     first = client.open("confirmation", "Go?", idempotency_key="order 7")
     assert client.open("confirmation", "Go?", idempotency_key="order 7") == first
 
 
 @pytest.mark.parametrize("key", ["Bestellung für Zoë", "order\n7", "\ud800"], ids=ascii)
 def test_an_idempotency_key_that_cannot_travel_is_refused_in_our_words(
-    client: AssentClient, key: str
+    client: PlacetClient, key: str
 ) -> None:
-    with pytest.raises(AssentError, match="printable ASCII"):
+    with pytest.raises(PlacetError, match="printable ASCII"):
         client.open("confirmation", "Go?", idempotency_key=key)
 
 
-@pytest.mark.parametrize("key", ["Schlüssel", "assent_x\r\nHost: other"], ids=ascii)
+@pytest.mark.parametrize("key", ["Schlüssel", "placet_x\r\nHost: other"], ids=ascii)
 def test_what_is_no_api_key_is_refused_in_our_words(server: RunningServer, key: str) -> None:
-    with pytest.raises(AssentError, match="no API key"):
-        AssentClient(server.url, key)
+    with pytest.raises(PlacetError, match="no API key"):
+        PlacetClient(server.url, key)
 
 
-def test_a_refusal_carries_the_servers_own_code_status_and_details(client: AssentClient) -> None:
+def test_a_refusal_carries_the_servers_own_code_status_and_details(client: PlacetClient) -> None:
     with pytest.raises(ServerRefused) as refused:
         client.open("selection", "Which?", context={"options": []})
     assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
@@ -65,7 +65,7 @@ def test_a_refusal_carries_the_servers_own_code_status_and_details(client: Assen
 
 
 def test_a_wrong_key_is_refused(server: RunningServer) -> None:
-    with AssentClient(server.url, "assent_wrong") as stranger, pytest.raises(ServerRefused) as refused:
+    with PlacetClient(server.url, "placet_wrong") as stranger, pytest.raises(ServerRefused) as refused:
         stranger.open("confirmation", "Go?")
     assert (refused.value.status, refused.value.code) == (401, "invalid_token")
 
@@ -73,14 +73,14 @@ def test_a_wrong_key_is_refused(server: RunningServer) -> None:
 @pytest.mark.parametrize(
     "case_id", ["review_nothing", "../../healthz", "a/b", "a?b=c", "a#b", "", "é", "a%2Fb"]
 )
-def test_an_id_stays_an_id_whatever_it_holds(client: AssentClient, case_id: str) -> None:
+def test_an_id_stays_an_id_whatever_it_holds(client: PlacetClient, case_id: str) -> None:
     for ask in (client.status, client.cancel):
         with pytest.raises(ServerRefused) as refused:
             ask(case_id)
         assert refused.value.code == "not_found"
 
 
-def test_it_waits_until_the_case_is_closed(server: RunningServer, client: AssentClient) -> None:
+def test_it_waits_until_the_case_is_closed(server: RunningServer, client: PlacetClient) -> None:
     hitl = client.open("confirmation", "Go?", inline_actions=["confirm"])["hitl"]
     pauses: list[float] = []
 
@@ -93,7 +93,7 @@ def test_it_waits_until_the_case_is_closed(server: RunningServer, client: Assent
     assert pauses == [5, 5, 5]
 
 
-def test_it_gives_up_waiting_when_told_and_says_how_things_stand(client: AssentClient) -> None:
+def test_it_gives_up_waiting_when_told_and_says_how_things_stand(client: PlacetClient) -> None:
     case_id = client.open("confirmation", "Go?")["hitl"]["case_id"]
     pauses: list[float] = []
     assert client.wait(case_id, interval=2, at_most=5, sleep=pauses.append)["status"] == "pending"
@@ -101,7 +101,7 @@ def test_it_gives_up_waiting_when_told_and_says_how_things_stand(client: AssentC
     assert client.wait(case_id, at_most=0, sleep=pauses.append)["status"] == "pending"
 
 
-def test_told_to_slow_down_it_does(server: RunningServer, client: AssentClient) -> None:
+def test_told_to_slow_down_it_does(server: RunningServer, client: PlacetClient) -> None:
     hitl = client.open("confirmation", "Go?", inline_actions=["confirm"])["hitl"]
     pauses: list[float] = []
 
@@ -119,17 +119,17 @@ def test_told_to_slow_down_it_does(server: RunningServer, client: AssentClient) 
 @pytest.mark.parametrize(
     "address",
     [
-        "http://assent.example",
-        "ftp://assent.example",
-        "assent.example",
+        "http://placet.example",
+        "ftp://placet.example",
+        "placet.example",
         "",
         "http://10.0.0.1",
         "http://localhost.evil.example",
     ],
 )
 def test_a_key_travels_only_under_cover(address: str) -> None:
-    with pytest.raises(AssentError, match="https"):
-        AssentClient(address, "key")
+    with pytest.raises(PlacetError, match="https"):
+        PlacetClient(address, "key")
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
 def test_an_answer_that_is_none_of_ours_is_an_error(status: int, body: bytes, error: type[Exception]) -> None:
     with (
         answering(status, body, Location="https://elsewhere.example") as url,
-        AssentClient(url, "k") as client,
+        PlacetClient(url, "k") as client,
         pytest.raises(error),
     ):
         client.status("review_a")
@@ -185,18 +185,18 @@ def test_an_answer_that_is_none_of_ours_is_an_error(status: int, body: bytes, er
 def test_a_server_that_is_not_there_is_unavailable() -> None:
     with answering(200, b"{}") as url:
         pass
-    with AssentClient(url, "key", timeout=2) as client, pytest.raises(Unavailable, match="cannot be reached"):
+    with PlacetClient(url, "key", timeout=2) as client, pytest.raises(Unavailable, match="cannot be reached"):
         client.status("review_a")
 
 
-def test_what_json_cannot_say_is_the_callers_mistake(client: AssentClient) -> None:
+def test_what_json_cannot_say_is_the_callers_mistake(client: PlacetClient) -> None:
     with pytest.raises(ValueError, match="JSON"):
         client.open("confirmation", "Go?", context={"number": float("nan")})
     with pytest.raises(TypeError):
         client.open("confirmation", "Go?", context={"thing": object()})
 
 
-def test_the_body_may_be_handed_on_as_it_is(client: AssentClient) -> None:
+def test_the_body_may_be_handed_on_as_it_is(client: PlacetClient) -> None:
     opened = client.open("confirmation", "Go?")
     assert msgspec.json.decode(msgspec.json.encode(opened)) == opened
     assert httpx.Response(202, json=opened).json()["hitl"]["poll_url"].startswith("http://127.0.0.1")

@@ -5,13 +5,13 @@ import re
 import msgspec
 import pytest
 
-from assent import errors
-from assent.errors import AssentError
+from placet import errors
+from placet.errors import PlacetError
 
 LINE = re.compile(r"(?P<indent>[ │├└─]*)(?P<name>[A-Z]\w+)(?:\s+(?P<status>[0-9]{3})\s+(?P<code>\w+))?")
 
 
-def all_errors(root: type[AssentError] = AssentError) -> list[type[AssentError]]:
+def all_errors(root: type[PlacetError] = PlacetError) -> list[type[PlacetError]]:
     own = [child for child in root.__subclasses__() if child.__module__ == errors.__name__]
     return [root, *(found for child in own for found in all_errors(child))]
 
@@ -46,7 +46,7 @@ def test_each_error_has_the_status_and_code_the_tree_shows() -> None:
 
 
 @pytest.mark.parametrize("error", all_errors(), ids=lambda error: error.__name__)
-def test_an_error_travels_as_a_flat_object_with_words_for_a_person(error: type[AssentError]) -> None:
+def test_an_error_travels_as_a_flat_object_with_words_for_a_person(error: type[PlacetError]) -> None:
     body = error(case_id="review_1").body()
     assert list(body) == ["error", "message", "case_id"]
     assert body["message"].endswith(".")

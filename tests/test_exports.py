@@ -1,4 +1,4 @@
-"""What `import assent` promises."""
+"""What `import placet` promises."""
 
 import ast
 import subprocess
@@ -8,36 +8,36 @@ from pathlib import Path
 
 import pytest
 
-import assent
+import placet
 
 
 def test_every_public_name_loads_and_says_what_it_is() -> None:
-    for name, module in assent._EXPORTS.items():
-        value = getattr(assent, name)
+    for name, module in placet._EXPORTS.items():
+        value = getattr(placet, name)
         assert value is getattr(import_module(module), name), name
         assert value.__doc__, name
 
 
 def test_the_list_of_names_is_the_table() -> None:
-    assert set(assent.__all__) == {"__version__", *assent._EXPORTS}
-    assert dir(assent) == sorted(assent.__all__)
+    assert set(placet.__all__) == {"__version__", *placet._EXPORTS}
+    assert dir(placet) == sorted(placet.__all__)
 
 
 def test_type_checkers_see_the_same_names() -> None:
-    tree = ast.parse(Path(assent.__file__).read_text())
+    tree = ast.parse(Path(placet.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in ast.walk(block) if isinstance(node, ast.ImportFrom)]
     seen = {alias.asname: node.module for node in imports for alias in node.names}
-    assert seen == assent._EXPORTS
+    assert seen == placet._EXPORTS
 
 
 def test_an_unknown_name_is_refused_by_name() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        getattr(assent, "Nonsense")  # noqa: B009 - a type checker refuses the plain spelling, as it should
+        getattr(placet, "Nonsense")  # noqa: B009 - a type checker refuses the plain spelling, as it should
 
 
-def test_importing_assent_loads_nothing_else() -> None:
-    loaded = "import assent, sys; print(*(m for m in sys.modules if m.startswith('assent.')))"
+def test_importing_placet_loads_nothing_else() -> None:
+    loaded = "import placet, sys; print(*(m for m in sys.modules if m.startswith('placet.')))"
     outcome = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, check=True, text=True, timeout=60
     )

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import SettingsError
-from assent.settings import Settings, load, settings_from
+from placet.errors import SettingsError
+from placet.settings import Settings, load, settings_from
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here reads an assent.toml that happens to lie about."""
+    """Nothing here reads a placet.toml that happens to lie about."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -32,21 +32,21 @@ def test_without_anything_said_the_defaults_hold() -> None:
 
 
 def test_later_sources_win_and_each_is_named() -> None:
-    write("assent.toml", 'db = "file.db"\nport = 1\nretention = "1d"\n')
-    found = load(environ={"ASSENT_PORT": "2", "ASSENT_DB": "environment.db"}, flags={"port": 3, "host": None})
+    write("placet.toml", 'db = "file.db"\nport = 1\nretention = "1d"\n')
+    found = load(environ={"PLACET_PORT": "2", "PLACET_DB": "environment.db"}, flags={"port": 3, "host": None})
     assert (found.settings.db, found.settings.port, found.settings.retention) == ("environment.db", 3, "1d")
-    assert found.origins["db"] == "environment ASSENT_DB"
+    assert found.origins["db"] == "environment PLACET_DB"
     assert found.origins["port"] == "flag"
-    assert found.origins["retention"] == "file assent.toml"
+    assert found.origins["retention"] == "file placet.toml"
     assert found.origins["host"] == "default"
 
 
 def test_a_file_is_found_where_it_lies_or_where_it_is_named() -> None:
-    write("assent.toml", "port = 1")
+    write("placet.toml", "port = 1")
     write("other.toml", "port = 2")
     assert load(environ={}).settings.port == 1
-    assert load(environ={"ASSENT_CONFIG": "other.toml"}).settings.port == 2
-    assert load(environ={"ASSENT_CONFIG": "assent.toml"}, file=Path("other.toml")).settings.port == 2
+    assert load(environ={"PLACET_CONFIG": "other.toml"}).settings.port == 2
+    assert load(environ={"PLACET_CONFIG": "placet.toml"}, file=Path("other.toml")).settings.port == 2
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_a_file_is_found_where_it_lies_or_where_it_is_named() -> None:
     ],
 )
 def test_the_environment_speaks_in_text(name: str, text: str, value: object) -> None:
-    assert getattr(load(environ={f"ASSENT_{name}": text}).settings, name.lower()) == value
+    assert getattr(load(environ={f"PLACET_{name}": text}).settings, name.lower()) == value
 
 
 def test_what_the_environment_says_of_others_is_none_of_ours() -> None:
-    assert load(environ={"ASSENT_SERVICE_HOST": "10.0.0.1", "PORT": "1"}).settings == Settings()
+    assert load(environ={"PLACET_SERVICE_HOST": "10.0.0.1", "PORT": "1"}).settings == Settings()
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_what_the_environment_says_of_others_is_none_of_ours() -> None:
         {"db": None},
         {"service_name": 7},
         {"allow_loopback": "perhaps"},
-        {"base_url": "http://assent.example"},
+        {"base_url": "http://placet.example"},
         {"base_url": "https://"},
-        {"base_url": "https://assent.example/#here"},
-        {"base_url": "https://assent.example?x=1"},
-        {"base_url": "https://user:word@assent.example"},
-        {"base_url": "ftp://assent.example"},
-        {"base_url": "https://assent.example\n"},
+        {"base_url": "https://placet.example/#here"},
+        {"base_url": "https://placet.example?x=1"},
+        {"base_url": "https://user:word@placet.example"},
+        {"base_url": "ftp://placet.example"},
+        {"base_url": "https://placet.example\n"},
         {"look": "no/such/folder"},
         {"look": __file__},
         {"look": "x" * 300},
         {"host": "0.0.0.0"},
         {"host": "::"},
-        {"host": "assent.example"},
+        {"host": "placet.example"},
     ],
     ids=repr,
 )
@@ -118,9 +118,9 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any]) -> None:
         ({"host": "localhost", "port": 1}, "http://localhost:1"),
         ({"host": "::1", "port": 1}, "http://[::1]:1"),
         ({"base_url": "http://localhost:9/hitl/"}, "http://localhost:9/hitl"),
-        ({"base_url": "https://assent.example"}, "https://assent.example"),
-        ({"base_url": "https://assent.example", "host": "0.0.0.0"}, "https://assent.example"),
-        ({"base_url": "HTTPS://Assent.Example:443/Fragen"}, "https://assent.example/Fragen"),
+        ({"base_url": "https://placet.example"}, "https://placet.example"),
+        ({"base_url": "https://placet.example", "host": "0.0.0.0"}, "https://placet.example"),
+        ({"base_url": "HTTPS://Placet.Example:443/Fragen"}, "https://placet.example/Fragen"),
         ({"base_url": "https://bücher.example/übergabe/"}, "https://xn--bcher-kva.example/%C3%BCbergabe"),
     ],
 )
@@ -140,13 +140,13 @@ def test_limits_are_settings() -> None:
     [
         ("port = 1\nport = 2", "not valid TOML"),
         ("[server]\nport = 1", "there is no setting 'server'"),
-        ("prot = 1", "file assent.toml: there is no setting 'prot'."),
-        ("port = 'x'", "port does not fit: Expected `int`, got `str` (from file assent.toml)."),
+        ("prot = 1", "file placet.toml: there is no setting 'prot'."),
+        ("port = 'x'", "port does not fit: Expected `int`, got `str` (from file placet.toml)."),
         ("\x00", "not valid TOML"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_by_its_name(text: str, complaint: str) -> None:
-    write("assent.toml", text)
+    write("placet.toml", text)
     with pytest.raises(SettingsError) as refused:
         load(environ={})
     assert complaint in refused.value.message

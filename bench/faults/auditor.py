@@ -8,13 +8,13 @@ from pathlib import Path
 import apsw
 from msgspec import Struct
 
-from assent.desk import clock
-from assent.ports.store import Store
-from assent.protocol.poll import Status
-from assent.stores.sqlite.store import SqliteStore
 from bench.faults.checks import STUCK_AFTER, Found, broken_promises, half_written, lateness, stuck
 from bench.faults.ledger import Ledger, Promise
 from bench.faults.victim import Victim
+from placet.desk import clock
+from placet.ports.store import Store
+from placet.protocol.poll import Status
+from placet.stores.sqlite.store import SqliteStore
 
 PAGE = 200
 OLDER = 100  # cases of earlier lives that are looked at again after each start

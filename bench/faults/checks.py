@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from assent.cases.case import Case, Offer, offer_digest
-from assent.cases.events import CREATED, Event, broken_link
-from assent.protocol.poll import Status
-from assent.protocol.stream import COMPLETED, FINAL
 from bench.faults.ledger import Answered, Promise
+from placet.cases.case import Case, Offer, offer_digest
+from placet.cases.events import CREATED, Event, broken_link
+from placet.protocol.poll import Status
+from placet.protocol.stream import COMPLETED, FINAL
 
 STUCK_AFTER = timedelta(seconds=3)
 

@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 from msgspec import Struct
 
-from assent.desk import clock, minting
 from bench.drafts import ANSWER, DRAFT
 from bench.faults.ledger import Answered, Ledger, Promise
+from placet.desk import clock, minting
 
 CLIENTS = 16
 TIMEOUTS = ("1s", "2s", "4s", "1h", "1h", "1h", "1h", "1h", "1h", "1h")

@@ -8,11 +8,11 @@ from datetime import timedelta
 import aiohttp
 from msgspec import Struct
 
-from assent.desk import clock
 from bench.faults.auditor import Auditor, Findings, is_sound
 from bench.faults.clients import Crowd
 from bench.faults.ledger import Ledger, Promise
 from bench.faults.victim import Victim
+from placet.desk import clock
 
 LIFE_WITHIN_S = 60.0
 POLLED = 20

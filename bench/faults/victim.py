@@ -1,4 +1,4 @@
-"""The real `assent serve` on one file and one port: started, killed without warning, started again."""
+"""The real `placet serve` on one file and one port: started, killed without warning, started again."""
 
 import asyncio
 import signal
@@ -10,12 +10,12 @@ from pathlib import Path
 import aiohttp
 from msgspec.structs import replace
 
-from assent.desk import clock
 from bench.faults.checks import Life
+from placet.desk import clock
 
 READY_WITHIN_S = 30.0
 STOP_WITHIN_S = 30.0
-ASSENT = Path(sys.executable).with_name("assent")
+PLACET = Path(sys.executable).with_name("placet")
 
 
 class Victim:
@@ -31,12 +31,12 @@ class Victim:
 
     def make_key(self) -> str:
         """A key for the clients, made as an operator makes one."""
-        command = [str(ASSENT), "key", "create", "clients", "--db", str(self.db)]
+        command = [str(PLACET), "key", "create", "clients", "--db", str(self.db)]
         return subprocess.check_output(command, text=True, timeout=READY_WITHIN_S).strip()
 
     def launch(self) -> None:
         """Start the process without waiting for it."""
-        command = [str(ASSENT), "serve", "--db", str(self.db), "--port", str(self.port)]
+        command = [str(PLACET), "serve", "--db", str(self.db), "--port", str(self.port)]
         self.lives.append(Life(launched_at=clock.now()))
         self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
 

@@ -11,9 +11,9 @@ INTERPRETERS = 9
 PROGRAM = """
 import json, sys, time
 began, used = time.perf_counter(), time.process_time()
-from assent.hook import ReactAgent
+from placet.hook import ReactAgent
 took = (time.perf_counter() - began) * 1000, (time.process_time() - used) * 1000
-known = sys.stdlib_module_names | {"assent", "__main__"}
+known = sys.stdlib_module_names | {"placet", "__main__"}
 print(json.dumps([*took, sorted({name.partition(".")[0] for name in sys.modules} - known)]))
 """
 
@@ -26,7 +26,7 @@ def measure(interpreters: int = INTERPRETERS) -> Cycle:
     """Median of several interpreters, after one that leaves its byte code; raises ForeignImport."""
     taken = [_import() for _ in range(interpreters + 1)][1:]
     return Cycle(
-        name="import of assent.hook.ReactAgent",
+        name="import of placet.hook.ReactAgent",
         storage="",
         calls=0,
         wall_ms=statistics.median(wall for wall, _ in taken),

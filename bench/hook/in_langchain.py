@@ -15,10 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
-from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
 from bench.hook.ours import hook, saver
-from bench.hook.scene import GO, LAST_WORDS, TOOL, WITH_ASSENT, Contestant, Setting, pay
+from bench.hook.scene import GO, LAST_WORDS, TOOL, WITH_PLACET, Contestant, Setting, pay
 from bench.hook.store import durable
+from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
 
 NAME = "LangChain"
 
@@ -69,7 +69,7 @@ def adapted(setting: Setting) -> Iterator[Contestant]:
         thread_id = place["configurable"]["thread_id"]
         return resume(agent, thread_id, stopped.approve_all(), durability="sync")["messages"][-1].text
 
-    yield Contestant(f"{NAME}{WITH_ASSENT}", cycle)
+    yield Contestant(f"{NAME}{WITH_PLACET}", cycle)
 
 
 def _agent(setting: Setting, middleware: AgentMiddleware[Any, Any, Any], name: str) -> Any:

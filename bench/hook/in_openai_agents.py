@@ -7,11 +7,11 @@ from uuid import uuid4
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
-from assent.hook import InterruptionMetadata
-from assent.hook.frameworks.openai_agents import Approval
 from bench.hook.ours import hook, saver
-from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_ASSENT, Contestant, Setting, apay
+from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_PLACET, Contestant, Setting, apay
 from bench.hook.store import Store, stores
+from placet.hook import InterruptionMetadata
+from placet.hook.frameworks.openai_agents import Approval
 
 NAME = "OpenAI Agents"
 QUIET = RunConfig(tracing_disabled=True)
@@ -86,6 +86,6 @@ def adapted(setting: Setting) -> Iterator[Contestant]:
         ended: Any = await approval.resume(agent, thread_id, stopped.approve_all(), run_config=QUIET)
         return str(ended.final_output)
 
-    yield Contestant(f"{NAME}{WITH_ASSENT}", cycle)
+    yield Contestant(f"{NAME}{WITH_PLACET}", cycle)
     if setting.folder is not None:
-        yield Contestant(f"{NAME}{WITH_ASSENT}{ON_A_LOOP}", lambda: loop.run_until_complete(run()))
+        yield Contestant(f"{NAME}{WITH_PLACET}{ON_A_LOOP}", lambda: loop.run_until_complete(run()))

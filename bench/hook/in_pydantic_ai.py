@@ -16,11 +16,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from assent.hook import InterruptionMetadata
-from assent.hook.frameworks.pydantic_ai import Approval
 from bench.hook.ours import hook, saver
-from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_ASSENT, Contestant, Setting, apay
+from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_PLACET, Contestant, Setting, apay
 from bench.hook.store import Store, stores
+from placet.hook import InterruptionMetadata
+from placet.hook.frameworks.pydantic_ai import Approval
 
 NAME = "Pydantic AI"
 
@@ -82,9 +82,9 @@ def adapted(setting: Setting) -> Iterator[Contestant]:
         ended: Any = await approval.resume(agent, thread_id, stopped.approve_all())
         return str(ended.output)
 
-    yield Contestant(f"{NAME}{WITH_ASSENT}", cycle)
+    yield Contestant(f"{NAME}{WITH_PLACET}", cycle)
     if setting.folder is not None:
-        yield Contestant(f"{NAME}{WITH_ASSENT}{ON_A_LOOP}", lambda: loop.run_until_complete(run()))
+        yield Contestant(f"{NAME}{WITH_PLACET}{ON_A_LOOP}", lambda: loop.run_until_complete(run()))
 
 
 def _model(setting: Setting) -> FunctionModel:

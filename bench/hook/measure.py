@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.figures import Cycle, Figure
 from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours
-from bench.hook.scene import AS_TEXT, LAST_WORDS, WITH_ASSENT, Contestant, Setting
+from bench.hook.scene import AS_TEXT, LAST_WORDS, WITH_PLACET, Contestant, Setting
 from bench.rows import HOOK_CALLS, HOOK_STORAGES, ROWS
 
 SLICE_S = 0.03
@@ -109,7 +109,7 @@ def _figure(row: str, kind: str, found: Slices, say: Callable[[str], None]) -> F
         name = FRAMEWORKS[kind.removeprefix(f"{LOOP}_")].NAME
         # Ours can always go on in a new process; LangGraph's checkpointers can, too.
         own = found.get(f"{name}{AS_TEXT}", found[name])
-        pairs = list(zip(found[f"{name}{WITH_ASSENT}"], own, strict=True))
+        pairs = list(zip(found[f"{name}{WITH_PLACET}"], own, strict=True))
         value = statistics.median(adapted.wall - plain.wall for adapted, plain in pairs)
         by_cpu = statistics.median(adapted.cpu - plain.cpu for adapted, plain in pairs)
     return _told(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from assent.hook import AgentResult, HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ReactAgent, Saver
-from assent.hook.savers.sqlite import SqliteSaver
 from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, pay
+from placet.hook import AgentResult, HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ReactAgent, Saver
+from placet.hook.savers.sqlite import SqliteSaver
 
-NAME = "Assent"
+NAME = "Placet"
 
 
 def saver(setting: Setting, name: str) -> Saver:
     """Where the setting keeps threads."""
-    made = MemorySaver() if setting.folder is None else SqliteSaver(setting.file(f"{name}-assent"))
+    made = MemorySaver() if setting.folder is None else SqliteSaver(setting.file(f"{name}-placet"))
     setting.cleanup.callback(made.close)
     return made
 

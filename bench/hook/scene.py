@@ -10,7 +10,7 @@ LAST_WORDS = "done"
 GO = "Pay the invoices."
 TOOL = "pay"
 AS_TEXT = ", kept as text"
-WITH_ASSENT = " with Assent"
+WITH_PLACET = " with Placet"
 ON_A_LOOP = ", on a loop that is never held up"
 
 

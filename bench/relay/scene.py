@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from bench.relay.patterns import policies
 from bench.rows import RELAY_HELD
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 
 JUDGED, FRESH, PLAIN = "judged", "fresh", "plain"
 """Names of one agent. Policies look at what passes to and from the first two, and nobody at the third; the

@@ -8,17 +8,17 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from assent.bootstrap import build
-from assent.desk import clock
-from assent.desk.api_keys import create_key
-from assent.server.app import AssentApp
-from assent.server.logs import configure_logs
-from assent.server.serving import bind, run
-from assent.server.wire import Message, Receive, Scope, Send
-from assent.settings import Settings
 from bench.relay.raw import PREFIX, RawProxy
 from bench.relay.scene import CALLERS, relay_settings
 from bench.target import WINDOW, Beside, Window, raise_file_limit
+from placet.bootstrap import build
+from placet.desk import clock
+from placet.desk.api_keys import create_key
+from placet.server.app import PlacetApp
+from placet.server.logs import configure_logs
+from placet.server.serving import bind, run
+from placet.server.wire import Message, Receive, Scope, Send
+from placet.settings import Settings
 
 ADMIN = "admin"
 
@@ -26,7 +26,7 @@ ADMIN = "admin"
 class BesideRelay(Beside):
     """The relay's server with the raw proxy and the window beside it."""
 
-    def __init__(self, app: AssentApp, raw: RawProxy, window: Window) -> None:
+    def __init__(self, app: PlacetApp, raw: RawProxy, window: Window) -> None:
         super().__init__(app, {PREFIX: raw, WINDOW: window})
         self._raw = raw
 
@@ -71,7 +71,7 @@ def main() -> None:
         relay=relay_settings(options.folder, options.agent),
     )
 
-    async def make_app() -> AssentApp:
+    async def make_app() -> PlacetApp:
         parts = await build(settings)
         keys = {
             agent: await create_key(parts.store, name, now=clock.now()) for agent, name in CALLERS.items()
@@ -79,8 +79,8 @@ def main() -> None:
         keys[ADMIN] = await create_key(parts.store, ADMIN, now=clock.now(), scopes=("admin",))
         sys.stdout.buffer.write(msgspec.json.encode(Told(port=port, keys=keys)) + b"\n")
         sys.stdout.flush()
-        app = cast(AssentApp, parts.app)
-        return cast(AssentApp, BesideRelay(app, RawProxy(options.agent), Window(options.profile_to)))
+        app = cast(PlacetApp, parts.app)
+        return cast(PlacetApp, BesideRelay(app, RawProxy(options.agent), Window(options.profile_to)))
 
     run(listener, make_app)
 

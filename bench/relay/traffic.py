@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from assent.relay.traffic.proxy import PREFIX as RELAY
 from bench.measure import Traffic
 from bench.relay import raw, scene
 from bench.relay.process import Relay
+from placet.relay.traffic.proxy import PREFIX as RELAY
 
 COMMON = ("Content-Type: application/json", "A2A-Version: 1.0")
 STREAMING_CONNECTIONS = 8

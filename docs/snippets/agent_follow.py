@@ -5,10 +5,10 @@ import threading
 
 import httpx
 
-from assent.agent import Agent, Decided, FollowedCase, Notice, PendingCases
+from placet.agent import Agent, Decided, FollowedCase, Notice, PendingCases
 
-SERVICE = os.environ["ASSENT_SERVER"] + "/v1/cases"
-HEADERS = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
+SERVICE = os.environ["PLACET_SERVER"] + "/v1/cases"
+HEADERS = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
 QUESTION = {"type": "confirmation", "prompt": "Restart the mail server?", "inline_actions": ["confirm"]}
 
 

@@ -2,11 +2,11 @@
 
 import os
 
-from assent import AssentClient
-from assent.errors import ApprovalPending
-from assent.hook import ServerReviews, SqliteSaver, requires_approval
+from placet import PlacetClient
+from placet.errors import ApprovalPending
+from placet.hook import ServerReviews, SqliteSaver, requires_approval
 
-client = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+client = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 reviews = ServerReviews(client)
 
 

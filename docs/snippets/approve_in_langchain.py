@@ -7,10 +7,10 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from assent import AssentClient
-from assent.hook import HumanInTheLoopHook, SqliteSaver
-from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
-from assent.hook.reviews import ServerReviews
+from placet import PlacetClient
+from placet.hook import HumanInTheLoopHook, SqliteSaver
+from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
+from placet.hook.reviews import ServerReviews
 
 
 class ScriptedModel(FakeMessagesListChatModel):
@@ -80,7 +80,7 @@ assert "The storm is over" in result["messages"][-2].text
 config = {"configurable": {"thread_id": "case"}}
 model = asks_for(WARN)
 
-server = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+server = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 approval = ApprovalMiddleware(
     hook, saver=SqliteSaver("approvals.db"), agent="weather", reviews=ServerReviews(server)
 )

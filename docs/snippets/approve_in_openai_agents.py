@@ -4,10 +4,10 @@ import os
 from agents import Agent, RunConfig, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from assent import AssentClient
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, SqliteSaver
-from assent.hook.frameworks.openai_agents import Approval
-from assent.hook.reviews import ServerReviews
+from placet import PlacetClient
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, SqliteSaver
+from placet.hook.frameworks.openai_agents import Approval
+from placet.hook.reviews import ServerReviews
 
 ASKS = [function_call("get_weather", {"city": "Paris"}, call_id="call_1")]
 ENDS = [assistant_message("It is sunny.")]
@@ -50,7 +50,7 @@ assert asyncio.run(ask_for_paris()) == "It is sunny."
 assert asked == ["Lyon"]
 asyncio.run(watch())
 
-server = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+server = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 approval = Approval(hook, saver=SqliteSaver("approvals.db"), agent="weather", reviews=ServerReviews(server))
 agent = Agent(name="Weather", model=model, tools=approval.gated([get_weather]))
 

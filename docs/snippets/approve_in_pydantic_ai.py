@@ -5,10 +5,10 @@ from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-from assent import AssentClient
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, SqliteSaver
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.hook.reviews import ServerReviews
+from placet import PlacetClient
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, SqliteSaver
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.reviews import ServerReviews
 
 
 def scripted(messages, info):
@@ -72,7 +72,7 @@ assert asyncio.run(play()) == "Anne wins."
 assert rolled == [4]
 asyncio.run(watch())
 
-server = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+server = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 approval = Approval(hook, saver=SqliteSaver("approvals.db"), agent="dice", reviews=ServerReviews(server))
 agent = Agent(model, deps_type=str, tools=[roll_dice, player_name], capabilities=[approval])
 

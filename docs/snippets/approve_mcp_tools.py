@@ -9,11 +9,11 @@ from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
-from assent import AssentClient
-from assent.hook import SqliteSaver
-from assent.hook.frameworks.mcp import ApprovalProxy
-from assent.hook.frameworks.mcp_policy import unless_read_only
-from assent.hook.frameworks.mcp_upstream import Upstream
+from placet import PlacetClient
+from placet.hook import SqliteSaver
+from placet.hook.frameworks.mcp import ApprovalProxy
+from placet.hook.frameworks.mcp_policy import unless_read_only
+from placet.hook.frameworks.mcp_upstream import Upstream
 
 files = MCPServer("files", log_level="ERROR")
 
@@ -37,7 +37,7 @@ if __name__ == "__main__":
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 FILES = StdioServerParameters(command=sys.executable, args=[__file__])
-server = {"ASSENT_SERVER": os.environ["ASSENT_SERVER"], "ASSENT_KEY": os.environ["ASSENT_KEY"]}
+server = {"PLACET_SERVER": os.environ["PLACET_SERVER"], "PLACET_KEY": os.environ["PLACET_KEY"]}
 command = ["--db", "gate.db", "--wait", "1s", "--", sys.executable, __file__]
 NOTE = {"path": "note.txt", "text": "Buy milk"}
 
@@ -49,16 +49,16 @@ def text_of(result: CallToolResult) -> str:
 
 def somebody_says_no(result: CallToolResult) -> None:
     """Play the person, who has better things to do."""
-    with AssentClient(server["ASSENT_SERVER"], server["ASSENT_KEY"]) as assent:
-        assent.cancel((result.meta or {})["assent/waiting"]["case_id"], reason="We have milk")
+    with PlacetClient(server["PLACET_SERVER"], server["PLACET_KEY"]) as placet:
+        placet.cancel((result.meta or {})["placet/waiting"]["case_id"], reason="We have milk")
 
 
 async def write() -> CallToolResult:
     """Call a tool that waits for a person; come back until they have decided."""
-    gated = StdioServerParameters(command="assent", args=["mcp-gate", *command], env=server)
+    gated = StdioServerParameters(command="placet", args=["mcp-gate", *command], env=server)
     async with Client(gated) as client:
         result = await client.call_tool("write_file", NOTE)
-        while "assent/waiting" in (result.meta or {}):
+        while "placet/waiting" in (result.meta or {}):
             await asyncio.to_thread(somebody_says_no, result)
             result = await client.call_tool("write_file", NOTE)
         return result

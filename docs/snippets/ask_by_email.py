@@ -3,8 +3,8 @@ import os
 
 import httpx
 
-from assent.agent import AsyncAgent, Outcome, PendingCases, Switchboard
-from assent.channels.email import from_environment
+from placet.agent import AsyncAgent, Outcome, PendingCases, Switchboard
+from placet.channels.email import from_environment
 
 QUESTION = {"type": "approval", "prompt": "Deploy 4.2 to production?", "context": {"version": "4.2"}}
 
@@ -15,8 +15,8 @@ async def ask() -> httpx.Response | Outcome:
     board = Switchboard(from_environment(os.environ), cases)
     agent = AsyncAgent(tell=board.tell, pending=cases)
     try:
-        headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-        url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
+        headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
+        url = f"{os.environ['PLACET_SERVER']}/v1/cases"
         return await agent.request("POST", url, json=QUESTION, headers=headers)
     finally:
         await board.aclose()
@@ -30,7 +30,7 @@ if __name__ == "__main__":
 import re  # noqa: E402
 from unittest.mock import patch  # noqa: E402
 
-from assent.agent import Decided  # noqa: E402
+from placet.agent import Decided  # noqa: E402
 from tests.channels.email.mail_server import RECIPIENT, SENDER, mail_server  # noqa: E402
 from tests.server.running import ReviewPage  # noqa: E402
 
@@ -43,10 +43,10 @@ def approve(link: str) -> None:
 async def play() -> None:
     async with mail_server() as server:
         settings = {
-            "ASSENT_EMAIL_HOST": "127.0.0.1",
-            "ASSENT_EMAIL_PORT": str(server.port),
-            "ASSENT_EMAIL_FROM": SENDER,
-            "ASSENT_EMAIL_TO": RECIPIENT,
+            "PLACET_EMAIL_HOST": "127.0.0.1",
+            "PLACET_EMAIL_PORT": str(server.port),
+            "PLACET_EMAIL_FROM": SENDER,
+            "PLACET_EMAIL_TO": RECIPIENT,
         }
         with patch.dict(os.environ, settings):
             asking = asyncio.create_task(ask())

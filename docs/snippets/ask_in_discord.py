@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
-from assent.channels.discord import from_environment
-from assent.errors import SignatureInvalid
-from assent.ports.channel import Call
+from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.channels.discord import from_environment
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Call
 
 QUESTION = {
     "type": "approval",
@@ -21,7 +21,7 @@ QUESTION = {
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     cases = PendingCases("agent.db")
-    answerers = os.environ["ASSENT_DISCORD_ANSWERERS"].split(",")
+    answerers = os.environ["PLACET_DISCORD_ANSWERERS"].split(",")
     app.state.board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
     app.state.agent = AsyncAgent(tell=app.state.board.tell, pending=cases)
     app.state.board.nudge = app.state.agent.nudge
@@ -47,8 +47,8 @@ async def pressed(request: Request) -> Response:
 @app.post("/deploy")
 async def deploy() -> dict[str, Any]:
     """Call a service that asks a person first; the question goes to Discord."""
-    headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-    url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
+    headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
+    url = f"{os.environ['PLACET_SERVER']}/v1/cases"
     outcome = await app.state.agent.request("POST", url, json=QUESTION, headers=headers)
     return {"deployed": isinstance(outcome, Decided) and outcome.action == "approve"}
 
@@ -62,7 +62,7 @@ from unittest.mock import patch  # noqa: E402
 import httpx  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: E402
 
-from assent.channels.discord import DiscordChannel  # noqa: E402
+from placet.channels.discord import DiscordChannel  # noqa: E402
 from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordApi, DiscordHarness  # noqa: E402
 from tests.channels.loopback import loopback  # noqa: E402
 
@@ -71,11 +71,11 @@ async def play() -> None:
     api, key = DiscordApi(), Ed25519PrivateKey.generate()
     async with loopback(api.handle) as discord:
         settings = {
-            "ASSENT_DISCORD_BOT_TOKEN": TOKEN,
-            "ASSENT_DISCORD_CHANNEL_ID": PLACE,
-            "ASSENT_DISCORD_PUBLIC_KEY": key.public_key().public_bytes_raw().hex(),
-            "ASSENT_DISCORD_ANSWERERS": "7,9",
-            "ASSENT_DISCORD_API_URL": f"{discord.url}/api/v10",
+            "PLACET_DISCORD_BOT_TOKEN": TOKEN,
+            "PLACET_DISCORD_CHANNEL_ID": PLACE,
+            "PLACET_DISCORD_PUBLIC_KEY": key.public_key().public_bytes_raw().hex(),
+            "PLACET_DISCORD_ANSWERERS": "7,9",
+            "PLACET_DISCORD_API_URL": f"{discord.url}/api/v10",
         }
         harness = DiscordHarness(api, discord, cast(DiscordChannel, None), key)
         transport = httpx.ASGITransport(app)

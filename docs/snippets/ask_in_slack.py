@@ -3,8 +3,8 @@ import os
 
 import httpx
 
-from assent.agent import AsyncAgent, Outcome, PendingCases, Switchboard
-from assent.channels.slack import from_environment
+from placet.agent import AsyncAgent, Outcome, PendingCases, Switchboard
+from placet.channels.slack import from_environment
 
 QUESTION = {
     "type": "approval",
@@ -17,14 +17,14 @@ QUESTION = {
 async def ask() -> httpx.Response | Outcome:
     """Call a service that asks a person first; the question goes to Slack."""
     cases = PendingCases("agent.db")
-    answerers = os.environ["ASSENT_SLACK_ANSWERERS"].split(",")
+    answerers = os.environ["PLACET_SLACK_ANSWERERS"].split(",")
     board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
     agent = AsyncAgent(tell=board.tell, pending=cases)
     board.nudge = agent.nudge
     listening = asyncio.create_task(board.listen())
     try:
-        headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-        url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
+        headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
+        url = f"{os.environ['PLACET_SERVER']}/v1/cases"
         return await agent.request("POST", url, json=QUESTION, headers=headers)
     finally:
         listening.cancel()
@@ -38,7 +38,7 @@ if __name__ == "__main__":
 # What follows is for the tests.
 from unittest.mock import patch  # noqa: E402
 
-from assent.agent import Decided  # noqa: E402
+from placet.agent import Decided  # noqa: E402
 from tests.channels.loopback import loopback  # noqa: E402
 from tests.channels.slack.sockets import socket_server  # noqa: E402
 from tests.channels.slack.workspace import APP_TOKEN, PLACE, TOKEN, Workspace  # noqa: E402
@@ -49,11 +49,11 @@ async def play() -> None:
     async with loopback(workspace.handle) as slack, socket_server() as sockets:
         workspace.socket_url = sockets.url
         settings = {
-            "ASSENT_SLACK_BOT_TOKEN": TOKEN,
-            "ASSENT_SLACK_APP_TOKEN": APP_TOKEN,
-            "ASSENT_SLACK_CHANNEL": PLACE,
-            "ASSENT_SLACK_ANSWERERS": "T01:U7,T01:U8",
-            "ASSENT_SLACK_API_URL": f"{slack.url}/api",
+            "PLACET_SLACK_BOT_TOKEN": TOKEN,
+            "PLACET_SLACK_APP_TOKEN": APP_TOKEN,
+            "PLACET_SLACK_CHANNEL": PLACE,
+            "PLACET_SLACK_ANSWERERS": "T01:U7,T01:U8",
+            "PLACET_SLACK_API_URL": f"{slack.url}/api",
         }
         with patch.dict(os.environ, settings):
             asking = asyncio.create_task(ask())

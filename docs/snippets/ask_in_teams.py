@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
-from assent.channels.teams import from_environment
-from assent.errors import SignatureInvalid
-from assent.ports.channel import Call
+from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.channels.teams import from_environment
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Call
 
 QUESTION = {
     "type": "approval",
@@ -21,7 +21,7 @@ QUESTION = {
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     cases = PendingCases("agent.db")
-    answerers = os.environ["ASSENT_TEAMS_ANSWERERS"].split(",")
+    answerers = os.environ["PLACET_TEAMS_ANSWERERS"].split(",")
     app.state.board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
     app.state.agent = AsyncAgent(tell=app.state.board.tell, pending=cases)
     app.state.board.nudge = app.state.agent.nudge
@@ -47,8 +47,8 @@ async def pressed(request: Request) -> Response:
 @app.post("/deploy")
 async def deploy() -> dict[str, Any]:
     """Call a service that asks a person first; the question goes to Teams."""
-    headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-    url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
+    headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
+    url = f"{os.environ['PLACET_SERVER']}/v1/cases"
     outcome = await app.state.agent.request("POST", url, json=QUESTION, headers=headers)
     return {"deployed": isinstance(outcome, Decided) and outcome.action == "approve"}
 
@@ -69,14 +69,14 @@ async def play() -> None:
     async with loopback(connector.handle) as server:
         connector.url = server.url
         settings = {
-            "ASSENT_TEAMS_APP_ID": microsoft.APP_ID,
-            "ASSENT_TEAMS_APP_SECRET": microsoft.APP_SECRET,
-            "ASSENT_TEAMS_TENANT_ID": microsoft.TENANT,
-            "ASSENT_TEAMS_TO": microsoft.PERSON,
-            "ASSENT_TEAMS_ANSWERERS": f"{microsoft.TENANT}:4711",
-            "ASSENT_TEAMS_SERVICE_URL": f"{server.url}/teams",
-            "ASSENT_TEAMS_LOGIN_URL": server.url,
-            "ASSENT_TEAMS_KEYS_URL": server.url,
+            "PLACET_TEAMS_APP_ID": microsoft.APP_ID,
+            "PLACET_TEAMS_APP_SECRET": microsoft.APP_SECRET,
+            "PLACET_TEAMS_TENANT_ID": microsoft.TENANT,
+            "PLACET_TEAMS_TO": microsoft.PERSON,
+            "PLACET_TEAMS_ANSWERERS": f"{microsoft.TENANT}:4711",
+            "PLACET_TEAMS_SERVICE_URL": f"{server.url}/teams",
+            "PLACET_TEAMS_LOGIN_URL": server.url,
+            "PLACET_TEAMS_KEYS_URL": server.url,
         }
         web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agent")
         with patch.dict(os.environ, settings):

@@ -3,8 +3,8 @@ import os
 
 import httpx
 
-from assent.agent import AsyncAgent, Outcome, PendingCases, Switchboard
-from assent.channels.telegram import from_environment
+from placet.agent import AsyncAgent, Outcome, PendingCases, Switchboard
+from placet.channels.telegram import from_environment
 
 QUESTION = {
     "type": "approval",
@@ -17,14 +17,14 @@ QUESTION = {
 async def ask() -> httpx.Response | Outcome:
     """Call a service that asks a person first; the question goes to Telegram."""
     cases = PendingCases("agent.db")
-    answerers = os.environ["ASSENT_TELEGRAM_ANSWERERS"].split(",")
+    answerers = os.environ["PLACET_TELEGRAM_ANSWERERS"].split(",")
     board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
     agent = AsyncAgent(tell=board.tell, pending=cases)
     board.nudge = agent.nudge
     listening = asyncio.create_task(board.listen())
     try:
-        headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-        url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
+        headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
+        url = f"{os.environ['PLACET_SERVER']}/v1/cases"
         return await agent.request("POST", url, json=QUESTION, headers=headers)
     finally:
         listening.cancel()
@@ -38,7 +38,7 @@ if __name__ == "__main__":
 # What follows is for the tests.
 from unittest.mock import patch  # noqa: E402
 
-from assent.agent import Decided  # noqa: E402
+from placet.agent import Decided  # noqa: E402
 from tests.channels.loopback import loopback  # noqa: E402
 from tests.channels.telegram.bot_api import TOKEN, BotApi  # noqa: E402
 
@@ -47,10 +47,10 @@ async def play() -> None:
     api = BotApi()
     async with loopback(api.handle) as telegram:
         settings = {
-            "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
-            "ASSENT_TELEGRAM_CHAT_ID": "7",
-            "ASSENT_TELEGRAM_ANSWERERS": "7",
-            "ASSENT_TELEGRAM_API_URL": telegram.url,
+            "PLACET_TELEGRAM_BOT_TOKEN": TOKEN,
+            "PLACET_TELEGRAM_CHAT_ID": "7",
+            "PLACET_TELEGRAM_ANSWERERS": "7",
+            "PLACET_TELEGRAM_API_URL": telegram.url,
         }
         with patch.dict(os.environ, settings):
             asking = asyncio.create_task(ask())

@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
-from assent.channels.whatsapp import from_environment
-from assent.errors import SignatureInvalid
-from assent.ports.channel import Call
+from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.channels.whatsapp import from_environment
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Call
 
 QUESTION = {
     "type": "approval",
@@ -21,7 +21,7 @@ QUESTION = {
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     cases = PendingCases("agent.db")
-    answerers = os.environ["ASSENT_WHATSAPP_ANSWERERS"].split(",")
+    answerers = os.environ["PLACET_WHATSAPP_ANSWERERS"].split(",")
     app.state.board = Switchboard(from_environment(os.environ), cases, answerers=answerers)
     app.state.agent = AsyncAgent(tell=app.state.board.tell, pending=cases)
     app.state.board.nudge = app.state.agent.nudge
@@ -52,8 +52,8 @@ async def heard(request: Request) -> Response:
 @app.post("/deploy")
 async def deploy() -> dict[str, Any]:
     """Call a service that asks a person first; the question goes to WhatsApp."""
-    headers = {"Authorization": f"Bearer {os.environ['ASSENT_KEY']}"}
-    url = f"{os.environ['ASSENT_SERVER']}/v1/cases"
+    headers = {"Authorization": f"Bearer {os.environ['PLACET_KEY']}"}
+    url = f"{os.environ['PLACET_SERVER']}/v1/cases"
     outcome = await app.state.agent.request("POST", url, json=QUESTION, headers=headers)
     return {"deployed": isinstance(outcome, Decided) and outcome.action == "approve"}
 
@@ -65,9 +65,9 @@ from unittest.mock import patch  # noqa: E402
 
 import httpx  # noqa: E402
 
-from assent.channels.whatsapp import WhatsAppChannel  # noqa: E402
-from assent.ports.channel import Ticket  # noqa: E402
-from assent.testing.clock import DAYBREAK  # noqa: E402
+from placet.channels.whatsapp import WhatsAppChannel  # noqa: E402
+from placet.ports.channel import Ticket  # noqa: E402
+from placet.testing.clock import DAYBREAK  # noqa: E402
 from tests.channels.loopback import loopback  # noqa: E402
 from tests.channels.whatsapp.cloud_api import (  # noqa: E402
     ACCESS_TOKEN,
@@ -85,13 +85,13 @@ async def play() -> None:
     api = CloudApi()
     async with loopback(api.handle) as whatsapp:
         settings = {
-            "ASSENT_WHATSAPP_ACCESS_TOKEN": ACCESS_TOKEN,
-            "ASSENT_WHATSAPP_PHONE_NUMBER_ID": PHONE_NUMBER_ID,
-            "ASSENT_WHATSAPP_TO": f"+{TO}",
-            "ASSENT_WHATSAPP_ANSWERERS": TO,
-            "ASSENT_WHATSAPP_APP_SECRET": APP_SECRET,
-            "ASSENT_WHATSAPP_VERIFY_TOKEN": VERIFY_TOKEN,
-            "ASSENT_WHATSAPP_API_URL": whatsapp.url,
+            "PLACET_WHATSAPP_ACCESS_TOKEN": ACCESS_TOKEN,
+            "PLACET_WHATSAPP_PHONE_NUMBER_ID": PHONE_NUMBER_ID,
+            "PLACET_WHATSAPP_TO": f"+{TO}",
+            "PLACET_WHATSAPP_ANSWERERS": TO,
+            "PLACET_WHATSAPP_APP_SECRET": APP_SECRET,
+            "PLACET_WHATSAPP_VERIFY_TOKEN": VERIFY_TOKEN,
+            "PLACET_WHATSAPP_API_URL": whatsapp.url,
         }
         harness = WhatsAppHarness(api, whatsapp, cast(WhatsAppChannel, None))
         web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agent")

@@ -3,11 +3,11 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from assent import Assent, RequestError, require_choice
+from placet import Placet, RequestError, require_choice
 
-assent = Assent(base_url="http://127.0.0.1:8000/assent", authenticate=lambda r: r.headers.get("x-agent"))
-app = FastAPI(lifespan=assent.lifespan)
-app.mount("/assent", assent)
+placet = Placet(base_url="http://127.0.0.1:8000/placet", authenticate=lambda r: r.headers.get("x-agent"))
+app = FastAPI(lifespan=placet.lifespan)
+app.mount("/placet", placet)
 
 
 @app.exception_handler(RequestError)
@@ -19,7 +19,7 @@ async def refuse(request: Request, error: RequestError):
 async def publish(request: Request, body: dict[str, Any]):
     if require_choice(body) == "skip":
         return JSONResponse({"published": body["text"], "hitl_skipped": True}, 201)
-    return await assent.approval(
+    return await placet.approval(
         "May this go online?",
         artifact={"text": body["text"]},
         previous_case_id=body.get("previous_case_id"),

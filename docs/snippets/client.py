@@ -1,13 +1,13 @@
 import os
 
-from assent import AssentClient, ServerRefused
+from placet import PlacetClient, ServerRefused
 
-assent = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+placet = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 
 
 def ask(reply: dict[str, str], order: str) -> dict:
     """The 202 body: hand it on to the agent as it is."""
-    return assent.open(
+    return placet.open(
         "approval",
         f"May this reply about order {order} go out?",
         context={"artifact": reply},
@@ -19,14 +19,14 @@ def ask(reply: dict[str, str], order: str) -> dict:
 
 def approved(case_id: str) -> bool:
     """Wait at most a minute, asking every two seconds."""
-    poll = assent.wait(case_id, interval=2.0, at_most=60.0)
+    poll = placet.wait(case_id, interval=2.0, at_most=60.0)
     return poll["status"] == "completed" and poll["result"]["action"] == "approve"
 
 
 def withdraw(case_id: str) -> bool:
     """Whether it was withdrawn, and not answered first."""
     try:
-        assent.cancel(case_id, reason="The customer called in the meantime.")
+        placet.cancel(case_id, reason="The customer called in the meantime.")
     except ServerRefused as error:
         print(error.status, error.code, error.message)
         return False
@@ -43,4 +43,4 @@ httpx.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "approv
 assert approved(hitl["case_id"])
 assert not withdraw(hitl["case_id"])
 assert withdraw(ask(REPLY, "4712")["hitl"]["case_id"])
-assent.close()
+placet.close()

@@ -1,15 +1,15 @@
 from fastapi import FastAPI, Request
 
-from assent import Assent
+from placet import Placet
 
-assent = Assent(base_url="http://127.0.0.1:8000/assent", authenticate=lambda r: r.headers.get("x-agent"))
-app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
-app.mount("/assent", assent)
+placet = Placet(base_url="http://127.0.0.1:8000/placet", authenticate=lambda r: r.headers.get("x-agent"))
+app = FastAPI(lifespan=placet.lifespan, exception_handlers=placet.exception_handlers)
+app.mount("/placet", placet)
 
 
 @app.post("/emails")
 async def send_email(request: Request, email: dict[str, str]):
-    return await assent.approval("May this email go out?", artifact=email, request=request)
+    return await placet.approval("May this email go out?", artifact=email, request=request)
 
 
 # What follows is for the tests.
@@ -19,7 +19,7 @@ with TestClient(app, headers={"x-agent": "mail"}) as agent:
     asked = agent.post("/emails", json={"to": "Jo", "body": "Hello"})
     assert asked.status_code == 202
     hitl = asked.json()["hitl"]
-    assert hitl["review_url"].startswith("http://127.0.0.1:8000/assent/review/")
+    assert hitl["review_url"].startswith("http://127.0.0.1:8000/placet/review/")
     assert agent.get(hitl["poll_url"]).json()["status"] == "pending"
     assert agent.get(hitl["poll_url"], headers={"x-agent": "someone else"}).status_code == 404
     agent.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "approve"})

@@ -3,23 +3,23 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from assent import Assent
+from placet import Placet
 
-assent = Assent(base_url="http://127.0.0.1:8000/assent")
+placet = Placet(base_url="http://127.0.0.1:8000/placet")
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with assent.lifespan(app):
+    async with placet.lifespan(app):
         yield  # your own parts, around or inside
 
 
 app = FastAPI(lifespan=lifespan)
-app.mount("/assent", assent)
+app.mount("/placet", placet)
 
 
 # What follows is for the tests.
 from starlette.testclient import TestClient  # noqa: E402
 
 with TestClient(app) as anyone:
-    assert anyone.get("/assent/readyz").json() == {"status": "ready"}
+    assert anyone.get("/placet/readyz").json() == {"status": "ready"}

@@ -1,6 +1,6 @@
 from fastapi import FastAPI, HTTPException, Request
 
-from assent import Assent, Principal
+from placet import Placet, Principal
 
 KEYS = {"Bearer s3cret": "travel-agent"}
 
@@ -10,15 +10,15 @@ async def who(request: Request) -> Principal | None:
     return Principal(name=name) if name else None
 
 
-assent = Assent(base_url="http://127.0.0.1:8000/assent", service_name="Fairwind", authenticate=who)
-app = FastAPI(lifespan=assent.lifespan, exception_handlers=assent.exception_handlers)
-app.mount("/assent", assent)
+placet = Placet(base_url="http://127.0.0.1:8000/placet", service_name="Fairwind", authenticate=who)
+app = FastAPI(lifespan=placet.lifespan, exception_handlers=placet.exception_handlers)
+app.mount("/placet", placet)
 
 
 @app.post("/trips")
 async def plan_trip(request: Request):
     flights = [{"id": "early", "title": "07:10, direct"}, {"id": "late", "title": "19:45, one stop"}]
-    return await assent.selection(
+    return await placet.selection(
         "Which flight shall be booked?",
         options=flights,
         context={"multiple": False, "budget": "200 EUR"},
@@ -31,7 +31,7 @@ async def plan_trip(request: Request):
 
 @app.post("/trips/{case_id}/book")
 async def book_trip(request: Request, case_id: str):
-    found = await assent.status(case_id, request=request)
+    found = await placet.status(case_id, request=request)
     if found.status != "completed" or found.result is None:
         raise HTTPException(409, f"The question is {found.status}.")
     return {"booked": found.result.data["selected"]}

@@ -3,18 +3,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from assent import Assent
+from placet import Placet
 
-assent = Assent(base_url="http://127.0.0.1:8000/assent", authenticate=lambda r: r.headers.get("x-agent"))
+placet = Placet(base_url="http://127.0.0.1:8000/placet", authenticate=lambda r: r.headers.get("x-agent"))
 
 
 async def restart(request: Request) -> Response:
-    return await assent.confirmation("Restart the mail server?", request=request)
+    return await placet.confirmation("Restart the mail server?", request=request)
 
 
 app = Starlette(
-    routes=[Route("/restart", restart, methods=["POST"]), Mount("/assent", assent)],
-    lifespan=assent.lifespan,
+    routes=[Route("/restart", restart, methods=["POST"]), Mount("/placet", placet)],
+    lifespan=placet.lifespan,
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import httpx
 
-KEY = os.environ["ASSENT_KEY"]
+KEY = os.environ["PLACET_KEY"]
 
 
 def follow(events_url: str) -> Iterator[tuple[str, dict]]:
@@ -30,10 +30,10 @@ def follow(events_url: str) -> Iterator[tuple[str, dict]]:
 
 
 # What follows is for the tests.
-from assent import AssentClient  # noqa: E402
+from placet import PlacetClient  # noqa: E402
 
-with AssentClient(os.environ["ASSENT_SERVER"], KEY) as assent:
-    hitl = assent.open("confirmation", "Restart the mail server?")["hitl"]
+with PlacetClient(os.environ["PLACET_SERVER"], KEY) as placet:
+    hitl = placet.open("confirmation", "Restart the mail server?")["hitl"]
     httpx.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "confirm"})
 seen = list(follow(hitl["events_url"]))
 assert [name for name, _ in seen] == ["review.completed"]

@@ -1,10 +1,10 @@
 import os
 
-from assent import AssentClient
-from assent.hook import HumanInTheLoopHook, ReactAgent, ServerGrants, ToolConfig
-from assent.hook.reviews import ServerReviews
+from placet import PlacetClient
+from placet.hook import HumanInTheLoopHook, ReactAgent, ServerGrants, ToolConfig
+from placet.hook.reviews import ServerReviews
 
-client = AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"])
+client = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 hook = HumanInTheLoopHook(
     approval_on={
         "send_email": "Sends an e-mail to someone outside",
@@ -41,8 +41,8 @@ def end_all() -> int:
 
 
 # What follows is for the tests.
-from assent.hook import AgentResult, InterruptionMetadata  # noqa: E402
 from examples.stage import answer  # noqa: E402
+from placet.hook import AgentResult, InterruptionMetadata  # noqa: E402
 
 
 def writes_to(to):

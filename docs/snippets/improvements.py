@@ -1,4 +1,4 @@
-from assent import Suggestion, improvement_suggestions
+from placet import Suggestion, improvement_suggestions
 
 offered = [
     Suggestion(

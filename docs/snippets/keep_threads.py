@@ -1,6 +1,6 @@
 from datetime import timedelta
 
-from assent.hook import HumanInTheLoopHook, ReactAgent, Retention, Saver, SqliteSaver
+from placet.hook import HumanInTheLoopHook, ReactAgent, Retention, Saver, SqliteSaver
 
 saver = SqliteSaver("threads.db", retain=Retention(count=5, age=timedelta(days=30)))
 
@@ -34,7 +34,7 @@ def scripted(messages, *_):
     return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 
-from assent.hook import AgentResult, InterruptionMetadata  # noqa: E402
+from placet.hook import AgentResult, InterruptionMetadata  # noqa: E402
 
 interruption = agent(scripted).invoke("Write Hello", thread_id="user 7")
 assert isinstance(interruption, InterruptionMetadata)

@@ -1,4 +1,4 @@
-from assent.hook import FileSaver, LangGraphSaver, PostgresSaver, RedisSaver, Saver, SqliteSaver
+from placet.hook import FileSaver, LangGraphSaver, PostgresSaver, RedisSaver, Saver, SqliteSaver
 
 
 def in_a_folder() -> Saver:
@@ -20,7 +20,7 @@ def in_a_langgraph_checkpointer(checkpointer) -> Saver:
 # What follows is for the tests.
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
-from assent.testing.threads import full_checkpoint  # noqa: E402
+from placet.testing.threads import full_checkpoint  # noqa: E402
 
 for saver in (in_a_folder(), in_a_langgraph_checkpointer(InMemorySaver())):
     checkpoint = full_checkpoint("user 7")

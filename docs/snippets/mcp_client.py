@@ -1,4 +1,4 @@
-"""A program of your own that asks through `assent mcp`, as an assistant does."""
+"""A program of your own that asks through `placet mcp`, as an assistant does."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import httpx
 from mcp import Client, StdioServerParameters
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-server = {"ASSENT_SERVER": os.environ["ASSENT_SERVER"], "ASSENT_KEY": os.environ["ASSENT_KEY"]}
+server = {"PLACET_SERVER": os.environ["PLACET_SERVER"], "PLACET_KEY": os.environ["PLACET_KEY"]}
 
 
 def hand_over(review_url: str) -> None:
@@ -21,12 +21,12 @@ def hand_over(review_url: str) -> None:
 
 ANSWER: dict[str, Any] = {"json": {"action": "approve"}, "timeout": 20}
 REPLY = {"prompt": "May this reply go out?", "text": "Your parcel is on its way.", "wait_seconds": 0}
-ASSENT = StdioServerParameters(command="assent", args=["mcp", "--pending", "open-questions.db"], env=server)
+PLACET = StdioServerParameters(command="placet", args=["mcp", "--pending", "open-questions.db"], env=server)
 
 
 async def ask() -> dict[str, Any]:
     """Ask, hand the link over, and come back until there is an end."""
-    async with Client(ASSENT) as client:
+    async with Client(PLACET) as client:
         question = (await client.call_tool("ask_approval", REPLY)).structured_content or {}
         hand_over(question["review_url"])
         while question["status"] in ("pending", "opened", "in_progress"):

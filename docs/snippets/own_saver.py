@@ -2,8 +2,8 @@ from functools import partial
 
 import pytest
 
-from assent.hook import FileSaver as TheirSaver
-from assent.testing.contracts.saver import SharedSaverContract
+from placet.hook import FileSaver as TheirSaver
+from placet.testing.contracts.saver import SharedSaverContract
 
 
 class TestTheirSaver(SharedSaverContract):

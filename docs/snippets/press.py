@@ -17,14 +17,14 @@ def press(hitl: dict, action: str, user_id: str) -> httpx.Response:
 # What follows is for the tests.
 import os  # noqa: E402
 
-from assent import AssentClient  # noqa: E402
+from placet import PlacetClient  # noqa: E402
 
-with AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]) as assent:
-    hitl = assent.open("confirmation", "Restart?", inline_actions=["confirm", "cancel"])["hitl"]
+with PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"]) as placet:
+    hitl = placet.open("confirmation", "Restart?", inline_actions=["confirm", "cancel"])["hitl"]
     assert press(hitl, "retry", "7").json()["error"] == "invalid_action"
     assert press(hitl, "confirm", "7").status_code == 200
     assert press(hitl, "confirm", "7").status_code == 200
     assert press(hitl, "cancel", "8").json()["error"] == "duplicate_submission"
-    poll = assent.status(hitl["case_id"])
+    poll = placet.status(hitl["case_id"])
     assert poll["submission_context"]["submitted_by"]["platform_user_id"] == "7"
     assert "responded_by" not in poll

@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 from fastapi import FastAPI, Request, Response
 
-from assent import verify_callback
-from assent.errors import SignatureInvalid
+from placet import verify_callback
+from placet.errors import SignatureInvalid
 
 SECRETS = ["whsec_MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA="]  # yours; two while you rotate
 SEEN: set[str] = set()
@@ -29,7 +29,7 @@ async def receive(request: Request) -> Response:
 # What follows is for the tests.
 from starlette.testclient import TestClient  # noqa: E402
 
-from assent.protocol.callback import sign_callback  # noqa: E402
+from placet.protocol.callback import sign_callback  # noqa: E402
 
 sender = TestClient(app)
 signed = sign_callback(b"{}", secrets=SECRETS, message_id="msg_1", at=datetime.now(UTC))

@@ -3,7 +3,7 @@ import os
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from assent import verify_callback
+from placet import verify_callback
 
 
 class Receiver(BaseHTTPRequestHandler):

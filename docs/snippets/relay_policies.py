@@ -2,12 +2,12 @@ import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 
-from assent.errors import ValidationFailed
-from assent.ports.detector import Match, Scan, Scannable
-from assent.relay.detectors.inspector import Inspector
-from assent.relay.detectors.registry import installed
-from assent.relay.policies.book import PolicyBook
-from assent.relay.policies.policy import Leg, first_version, read_draft
+from placet.errors import ValidationFailed
+from placet.ports.detector import Match, Scan, Scannable
+from placet.relay.detectors.inspector import Inspector
+from placet.relay.detectors.registry import installed
+from placet.relay.policies.book import PolicyBook
+from placet.relay.policies.policy import Leg, first_version, read_draft
 
 
 class Shouting:

@@ -1,7 +1,7 @@
 """Three calls of one turn: one approved, one edited, one rejected, on a page or in code."""
 
-from assent import AssentClient
-from assent.hook import (
+from placet import PlacetClient
+from placet.hook import (
     AgentResult,
     HumanInTheLoopHook,
     InterruptionMetadata,
@@ -77,7 +77,7 @@ assert [message["content"] for message in outcome.messages if message["role"] ==
 ]
 
 
-def on_the_page(client: AssentClient) -> str:
+def on_the_page(client: PlacetClient) -> str:
     """The same, decided on a review page; the process may end in between."""
     reviews = ServerReviews(client, inline_actions=["approve", "reject"])
     agent = ReactAgent(
@@ -101,5 +101,5 @@ def on_the_page(client: AssentClient) -> str:
 if __name__ == "snippet":
     import os
 
-    with AssentClient(os.environ["ASSENT_SERVER"], os.environ["ASSENT_KEY"]) as client:
+    with PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"]) as client:
         assert on_the_page(client).startswith("http")

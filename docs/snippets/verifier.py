@@ -1,6 +1,6 @@
-from assent import Assent
-from assent.cases.case import Case
-from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet import Placet
+from placet.cases.case import Case
+from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 
 
 class PasskeyVerifier:
@@ -24,7 +24,7 @@ class PasskeyVerifier:
         )
 
 
-assent = Assent(base_url="http://127.0.0.1:8000/assent", verifier=PasskeyVerifier())
+placet = Placet(base_url="http://127.0.0.1:8000/placet", verifier=PasskeyVerifier())
 
 POLICY = {
     "mode": "required",
@@ -38,7 +38,7 @@ POLICY = {
 
 
 async def ask_to_pay(amount: str):
-    return await assent.confirmation(
+    return await placet.confirmation(
         f"Pay {amount}?", inline_actions=["confirm", "cancel"], verification_policy=POLICY, owner="shop"
     )
 
@@ -71,8 +71,8 @@ async def main() -> None:
         "submitted_by": {"platform": "telegram", "platform_user_id": "7"},
     }
     headers = {"Authorization": f"Bearer {hitl['submit_token']}"}
-    address = hitl["submit_url"].replace("/assent/", "/")
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(assent)) as agent:
+    address = hitl["submit_url"].replace("/placet/", "/")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(placet)) as agent:
         bare = await agent.post(address, json=pressed, headers=headers)
         assert bare.json()["error"] == "verification_required"
         stale = {**evidence, "presentation": {**proof, "age_seconds": 301}}
@@ -82,11 +82,11 @@ async def main() -> None:
             address, json={**pressed, "verification_evidence": [evidence]}, headers=headers
         )
         assert good.status_code == 200, good.text
-    poll = await assent.status(hitl["case_id"], owner="shop")
+    poll = await placet.status(hitl["case_id"], owner="shop")
     assert poll.submission_context is not None
     assert poll.submission_context.verification_result is not None
     assert poll.submission_context.verification_result.satisfied
-    await assent.aclose()
+    await placet.aclose()
 
 
 asyncio.run(main())

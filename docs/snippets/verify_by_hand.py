@@ -20,7 +20,7 @@ def is_genuine_hitl(body: bytes, headers: dict[str, str], secret: str) -> bool:
 # What follows is for the tests.
 from datetime import UTC, datetime  # noqa: E402
 
-from assent.protocol.callback import format_secret, sign_callback  # noqa: E402
+from placet.protocol.callback import format_secret, sign_callback  # noqa: E402
 
 BODY = b'{"event":"review.completed"}'
 OLD, NEW = format_secret(b"o" * 32), format_secret(b"n" * 32)

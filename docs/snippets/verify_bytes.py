@@ -44,14 +44,14 @@ import os  # noqa: E402
 import httpx  # noqa: E402
 from cryptography.exceptions import InvalidSignature  # noqa: E402
 
-from assent import AssentClient  # noqa: E402
+from placet import PlacetClient  # noqa: E402
 
-URL = os.environ["ASSENT_SERVER"]
-with AssentClient(URL, os.environ["ASSENT_KEY"]) as assent:
-    hitl = assent.open("approval", "May it go out?", context={"artifact": "Hello"})["hitl"]
+URL = os.environ["PLACET_SERVER"]
+with PlacetClient(URL, os.environ["PLACET_KEY"]) as placet:
+    hitl = placet.open("approval", "May it go out?", context={"artifact": "Hello"})["hitl"]
     answer = {"action": "edit", "data": {"feedback": "Warmer, please.", "edits": {"artifact": "Dear all"}}}
     httpx.post(hitl["review_url"].replace("?", "/respond?"), json=answer)
-    poll = assent.status(hitl["case_id"])
+    poll = placet.status(hitl["case_id"])
 keys = httpx.get(poll["result"]["signature"]["signer"]).json()
 check(poll, keys)
 try:

@@ -2,11 +2,11 @@ import os
 
 import httpx
 
-from assent import AssentClient, verify_result
-from assent.errors import SignatureInvalid
+from placet import PlacetClient, verify_result
+from placet.errors import SignatureInvalid
 
-URL = os.environ["ASSENT_SERVER"]
-KEY = os.environ["ASSENT_KEY"]
+URL = os.environ["PLACET_SERVER"]
+KEY = os.environ["PLACET_KEY"]
 
 
 def proven(poll: dict) -> bool:
@@ -21,9 +21,9 @@ def proven(poll: dict) -> bool:
 
 
 # What follows is for the tests.
-with AssentClient(URL, KEY) as assent:
-    hitl = assent.open("confirmation", "Restart the mail server?")["hitl"]
+with PlacetClient(URL, KEY) as placet:
+    hitl = placet.open("confirmation", "Restart the mail server?")["hitl"]
     httpx.post(hitl["review_url"].replace("?", "/respond?"), json={"action": "confirm"})
-    poll = assent.status(hitl["case_id"])
+    poll = placet.status(hitl["case_id"])
 assert proven(poll)
 assert not proven({**poll, "result": {**poll["result"], "action": "cancel"}})

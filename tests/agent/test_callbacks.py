@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.agent import AsyncAgent, CallbackReceiver, Callbacks, Decided, Notice
-from assent.protocol.callback import HITL_SIGNATURE, format_secret, sign_callback
+from placet.agent import AsyncAgent, CallbackReceiver, Callbacks, Decided, Notice
+from placet.protocol.callback import HITL_SIGNATURE, format_secret, sign_callback
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 from tests.waiting import PATIENCE_S

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assent.agent.card_facts import FACTS, facts_of
-from assent.ports.channel import ONLY_THERE
+from placet.agent.card_facts import FACTS, facts_of
+from placet.ports.channel import ONLY_THERE
 
 
 def test_short_facts_are_shown_and_nothing_else_is_said_of_them() -> None:

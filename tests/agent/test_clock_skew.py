@@ -5,8 +5,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from assent.agent.flow import OVERDUE_FOR, Flow, Wait
-from assent.errors import CaseLost, CredentialsRefused
+from placet.agent.flow import OVERDUE_FOR, Flow, Wait
+from placet.errors import CaseLost, CredentialsRefused
 from tests.agent.test_flow import CASE, NOW, body
 
 AHEAD = timedelta(hours=3)  # as where a computer takes local time for UTC; the case is open for an hour

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
-from assent.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, Whole, checked
-from assent.agent.flow import Flow, Wait
-from assent.agent.following import _Listener
-from assent.errors import ChannelRefused, NotTold, StillWaiting
+from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
+from placet.agent.drive import LARGEST, STREAMS_AT_MOST, WHOLE_WITHIN_S, Whole, checked
+from placet.agent.flow import Flow, Wait
+from placet.agent.following import _Listener
+from placet.errors import ChannelRefused, NotTold, StillWaiting
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE, STREAMING
 from tests.server.running import EXAMPLE, RunningServer, running

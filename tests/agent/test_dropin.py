@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from assent.agent import Agent, AsyncAgent, Decided, Expired, Notice
-from assent.agent.dropin import AsyncFollowingTransport, FollowingTransport, as_response
+from placet.agent import Agent, AsyncAgent, Decided, Expired, Notice
+from placet.agent.dropin import AsyncFollowingTransport, FollowingTransport, as_response
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -40,7 +40,7 @@ def test_a_decision_comes_back_as_an_ordinary_response(
         response = client.post("/v1/cases", json=BODY, headers=headers)
         assert (response.status_code, response.json()["action"]) == (status, action)
         assert "raw" not in response.json()
-        assert isinstance(response.extensions["assent"], Decided)
+        assert isinstance(response.extensions["placet"], Decided)
         assert client.get("/healthz").status_code == 200
 
 
@@ -63,7 +63,7 @@ def test_an_expired_question_is_no_success(server: RunningServer) -> None:
             headers = {"Authorization": f"Bearer {server.api_key}"}
             response = await client.post("/v1/cases", json=BODY, headers=headers)
             assert (response.status_code, response.json()["status"]) == (409, "expired")
-            assert isinstance(response.extensions["assent"], Expired)
+            assert isinstance(response.extensions["placet"], Expired)
             with pytest.raises(httpx.HTTPStatusError):
                 response.raise_for_status()
 

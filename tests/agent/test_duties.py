@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from assent.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
-from assent.errors import StillWaiting
-from assent.ports.channel import Card, Ended, Ticket
-from assent.testing.channel import RecordingChannel
-from assent.testing.clock import DAYBREAK, FakeClock
+from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from placet.errors import StillWaiting
+from placet.ports.channel import Card, Ended, Ticket
+from placet.testing.channel import RecordingChannel
+from placet.testing.clock import DAYBREAK, FakeClock
 from tests.cli.strange_service import Call, Reply, StrangeService, json_reply, strange_service
 from tests.waiting import eventually
 

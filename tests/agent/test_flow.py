@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.agent.flow import OVERDUE_FOR, Done, Flow, Poll, Wait
-from assent.agent.outcomes import Cancelled, Decided, Expired
-from assent.agent.reading import FAR_OFF, FollowedCase
-from assent.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
+from placet.agent.flow import OVERDUE_FOR, Done, Flow, Poll, Wait
+from placet.agent.outcomes import Cancelled, Decided, Expired
+from placet.agent.reading import FAR_OFF, FollowedCase
+from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 CASE = FollowedCase(

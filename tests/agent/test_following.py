@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.agent import Agent, AsyncAgent, Cancelled, Decided, Expired, Notice
-from assent.errors import AddressRefused, CaseLost, StillWaiting
+from placet.agent import Agent, AsyncAgent, Cancelled, Decided, Expired, Notice
+from placet.errors import AddressRefused, CaseLost, StillWaiting
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.agent import Agent, AsyncAgent, Notice
-from assent.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
-from assent.agent.following_sync import STUCK_AT_MOST
-from assent.agent.pace import retry_after
-from assent.errors import StillWaiting
-from assent.testing.clock import FakeClock
+from placet.agent import Agent, AsyncAgent, Notice
+from placet.agent.flow import ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S, Poll
+from placet.agent.following_sync import STUCK_AT_MOST
+from placet.agent.pace import retry_after
+from placet.errors import StillWaiting
+from placet.testing.clock import FakeClock
 from tests.agent.test_flow import NOW, flow
 from tests.cli.strange_service import Reply, StrangeService, strange_service
 

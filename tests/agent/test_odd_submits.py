@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.agent import PendingCases, Switchboard
-from assent.agent.flow import Notice
-from assent.agent.pending import PendingCase
-from assent.agent.reading import FollowedCase
-from assent.agent.switchboard import REPLIES, UNSURE
-from assent.errors import SettingsError
-from assent.testing.channel import RecordingChannel
+from placet.agent import PendingCases, Switchboard
+from placet.agent.flow import Notice
+from placet.agent.pending import PendingCase
+from placet.agent.reading import FollowedCase
+from placet.agent.switchboard import REPLIES, UNSURE
+from placet.errors import SettingsError
+from placet.testing.channel import RecordingChannel
 from tests.agent.test_flow import CASE
 from tests.cli.strange_service import Call, Reply, strange_service
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
-from assent.agent.pending import KeptButton, Pressable
-from assent.errors import NotKept, SettingsError, StillWaiting
+from placet.agent import Agent, AsyncAgent, Decided, FollowedCase, Notice, PendingCase, PendingCases
+from placet.agent.pending import KeptButton, Pressable
+from placet.errors import NotKept, SettingsError, StillWaiting
 from tests.agent.clocks import ticking
 from tests.server.running import EXAMPLE, RunningServer, running
 
@@ -121,10 +121,10 @@ def test_no_token_and_no_credential_can_be_read_from_the_files(path: Path) -> No
 
 def test_another_key_is_said_to_be_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PendingCases(path).add(PENDING)
-    monkeypatch.setenv("ASSENT_AGENT_KEY", "A" * 43 + "=")
+    monkeypatch.setenv("PLACET_AGENT_KEY", "A" * 43 + "=")
     with pytest.raises(SettingsError, match="another key"):
         PendingCases(path).all()
-    monkeypatch.setenv("ASSENT_AGENT_KEY", "short")
+    monkeypatch.setenv("PLACET_AGENT_KEY", "short")
     with pytest.raises(SettingsError, match="32 bytes"):
         PendingCases(path)
 
@@ -245,7 +245,7 @@ def test_an_agent_that_is_ended_right_after_telling_does_not_tell_again(
 KILLED = """
 import os, signal, sys
 from datetime import datetime
-from assent.agent import Agent, PendingCases
+from placet.agent import Agent, PendingCases
 
 def tell(notice):
     print(notice.case.review_url, flush=True)

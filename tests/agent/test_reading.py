@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.agent import read_case, read_suggestions
-from assent.agent.reading import FAR_OFF, LONGEST_BODY, FollowedCase, read_standing
-from assent.errors import UnreadableAnswer
-from assent.protocol.versions import SPEC_VERSIONS
+from placet.agent import read_case, read_suggestions
+from placet.agent.reading import FAR_OFF, LONGEST_BODY, FollowedCase, read_standing
+from placet.errors import UnreadableAnswer
+from placet.protocol.versions import SPEC_VERSIONS
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 URL = "https://jobs.example/api/search"

@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 from msgspec.structs import replace
 
-from assent.agent import Decided
-from assent.agent.flow import Flow
-from assent.agent.rounds import Advice, Rounds
+from placet.agent import Decided
+from placet.agent.flow import Flow
+from placet.agent.rounds import Advice, Rounds
 from tests.agent.test_flow import CASE, NOW, body
 
 ADVICE = {"improvement_suggestions": [{"field": "cv", "issue": "short", "agent_action": "Ask for more."}]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.agent.sse import LONGEST_EVENT, EventReader, ServerEvent
+from placet.agent.sse import LONGEST_EVENT, EventReader, ServerEvent
 
 STREAM = b"retry: 2000\r\n\r\n: still here\n\nid: 1\revent: review.opened\rdata: {}\r\rdata: a\ndata: b\n\n"
 EVENTS = [

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from assent.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from assent.agent.switchboard import GONE, Switchboard, card_of
-from assent.errors import ChannelRefused, SettingsError, SignatureInvalid
-from assent.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
+from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
+from placet.agent.switchboard import GONE, Switchboard, card_of
+from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
+from placet.ports.channel import Call, Card, Ended, Heard, Press, Presser, Ticket
 from tests.agent.clocks import ticking
 from tests.agent.test_flow import CASE
 from tests.server.running import EXAMPLE, RunningServer, running
@@ -131,7 +131,7 @@ def test_a_card_says_which_service_asks_and_where_it_is(scene: Scene) -> None:
 
     scene.play(play)
     assert [card.source for card in scene.messenger.cards] == [
-        "Assent (127.0.0.1)",
+        "Placet (127.0.0.1)",
         "Parcel Desk (127.0.0.1)",
     ]
 

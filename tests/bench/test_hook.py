@@ -25,7 +25,7 @@ def test_one_framework_can_be_measured_alone() -> None:
     setting = Setting(calls=1, folder=None)
     with setting.cleanup:
         found = [contestant.name for contestant in contestants(setting, ["hook_langchain"])]
-    assert found == ["LangChain", "LangChain with Assent"]
+    assert found == ["LangChain", "LangChain with Placet"]
 
 
 def test_importing_the_hook_brings_no_package_along() -> None:

@@ -38,7 +38,7 @@ def test_a_function_that_does_nothing_costs_next_to_nothing() -> None:
 
 
 def test_time_is_sorted_by_file_by_name_and_by_caller() -> None:
-    app, desk = ("src/assent/server/app.py", 1, "call"), ("src/assent/desk/desk.py", 1, "open")
+    app, desk = ("src/placet/server/app.py", 1, "call"), ("src/placet/desk/desk.py", 1, "open")
     execute, digest = ("~", 0, "<method 'execute' of 'apsw.Connection'>"), ("~", 0, "<_hashlib.sha256>")
     length, lock = ("~", 0, "<built-in len>"), ("~", 0, "<method 'acquire' of '_thread.lock' objects>")
     half = {app: (1, 1, 0.0, 0.0), desk: (1, 1, 0.0, 0.0)}

@@ -6,17 +6,17 @@ import httpx
 import msgspec
 import pytest
 
-from assent.desk import clock
-from assent.ports.detector import Scannable
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.policies.file import read_policies
-from assent.relay.policies.policy import rule_of
 from bench.relay import scene
 from bench.relay.measure import RelayBench
 from bench.relay.patterns import COUNT, policies
 from bench.relay.process import Relay, agent_running, relay_running
 from bench.relay.raw import PREFIX as RAW
 from bench.session import Pace
+from placet.desk import clock
+from placet.ports.detector import Scannable
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.policies.file import read_policies
+from placet.relay.policies.policy import rule_of
 
 Bench = tuple[RelayBench, Relay, str]
 

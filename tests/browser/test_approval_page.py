@@ -8,8 +8,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from assent.pages.diffs import compare
-from assent.reviews.approval.example import EXAMPLE
+from placet.pages.diffs import compare
+from placet.reviews.approval.example import EXAMPLE
 from tests.browser.visiting import BOTH, press
 from tests.pages.checks import DESK, violations
 from tests.server.running import RunningServer
@@ -233,7 +233,7 @@ def test_scripts_and_server_find_the_same_changes(browser: Browser, ask: Ask) ->
     page = context.new_page()
     page.goto(ask()["review_url"])
     module = page.locator("script[type=module]").first.get_attribute("src") or ""
-    drawn = page.evaluate(COMPARE, [module.replace("assent.js", "diff.js"), [*known, *texts]])
+    drawn = page.evaluate(COMPARE, [module.replace("placet.js", "diff.js"), [*known, *texts]])
     context.close()
     for (before, after), found in zip([*known, *texts], drawn, strict=True):
         assert "".join(text for sign, text in found["pieces"] if sign != "added") == before

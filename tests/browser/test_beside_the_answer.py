@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, Page, expect
 
-from assent.desk.review_desk import MAX_LINKS
+from placet.desk.review_desk import MAX_LINKS
 from tests.browser.visiting import BOTH, press, visiting
 from tests.server.running import RunningServer
 

@@ -9,10 +9,10 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from assent.reviews.confirmation.example import EXAMPLE as BACKUPS
-from assent.reviews.custom_example import EXAMPLE as PHOTO
-from assent.reviews.escalation.example import EXAMPLE as IMPORT
-from assent.reviews.selection.example import EXAMPLE as ROOMS
+from placet.reviews.confirmation.example import EXAMPLE as BACKUPS
+from placet.reviews.custom_example import EXAMPLE as PHOTO
+from placet.reviews.escalation.example import EXAMPLE as IMPORT
+from placet.reviews.selection.example import EXAMPLE as ROOMS
 from tests.browser.visiting import BOTH, press
 from tests.pages.checks import DESK, EVERYTHING, OVERFLOWS, PHONE, RENDERED, THEMES, violations
 from tests.server.running import RunningServer

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from assent.desk.api_keys import revoke_key
-from assent.reviews import BUILT_IN
+from placet.desk.api_keys import revoke_key
+from placet.reviews import BUILT_IN
 from tests.browser.test_demo_in_browser import approve, confirm, escalate, fill_in, select
 from tests.browser.visiting import BOTH, press, visiting
 from tests.pages.checks import NARROW, OVERFLOWS, PHONE, SMALL_TARGETS, until, violations
@@ -108,7 +108,7 @@ def test_every_type_is_answered_on_a_phone(
 def test_a_wrong_key_is_refused_beside_its_field(browser: Browser, server: RunningServer) -> None:
     with visiting(browser) as page:
         page.goto(f"{server.url}/inbox")
-        page.get_by_label("Your key").fill("assent_nonsense")
+        page.get_by_label("Your key").fill("placet_nonsense")
         press(page, "Sign in")
         field = page.get_by_label("Your key")
         expect(page.get_by_role("alert")).to_contain_text("This key is not known here")
@@ -210,7 +210,7 @@ def test_the_list_is_accessible_narrow_and_light(
         assert page.evaluate(SMALL_TARGETS) == []
         page.emulate_media(color_scheme="dark", reduced_motion="reduce")
         assert violations(page) == []
-        page.context.clear_cookies(name="assent_style")
+        page.context.clear_cookies(name="placet_style")
         page.reload()
         page.wait_for_selector("html[data-enhanced]", state="attached")
         sizes = page.evaluate(

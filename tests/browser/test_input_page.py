@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from assent.reviews import BUILT_IN
+from placet.reviews import BUILT_IN
 from tests.pages.checks import OVERFLOWS, RENDERED, painted, violations
 from tests.server.running import RunningServer
 from tests.waiting import eventually

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from assent.reviews.tool_calls.example import EXAMPLE
+from placet.reviews.tool_calls.example import EXAMPLE
 from tests.browser.visiting import BOTH, press, visiting
 from tests.pages.checks import PHONE
 from tests.server.running import RunningServer, events_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from assent.reviews import CUSTOM, SAMPLES
+from placet.reviews import CUSTOM, SAMPLES
 from tests.server.running import RunningServer, running
 
 MOST_BYTES = 60_000

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from assent.cases.case import Case, Decision
-from assent.cases.commands import (
+from placet.cases.case import Case, Decision
+from placet.cases.commands import (
     COMMANDS,
     Cancel,
     Command,
@@ -18,12 +18,12 @@ from assent.cases.commands import (
     View,
     Work,
 )
-from assent.cases.events import Event
-from assent.cases.grant import Grant
-from assent.cases.machine import apply
-from assent.protocol.poll import Progress, Result, Status, SubmissionContext
-from assent.testing.clock import DAYBREAK
-from assent.testing.samples import sample_filing
+from placet.cases.events import Event
+from placet.cases.grant import Grant
+from placet.cases.machine import apply
+from placet.protocol.poll import Progress, Result, Status, SubmissionContext
+from placet.testing.clock import DAYBREAK
+from placet.testing.samples import sample_filing
 
 OPENS_AT = DAYBREAK
 ENDS_AT = DAYBREAK + timedelta(days=1)

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Case
-from assent.cases.commands import Erase, Expire, Link, Remind, Work
-from assent.cases.deadlines import due_at, due_command
-from assent.cases.machine import apply
-from assent.protocol.poll import Status
+from placet.cases.case import Case
+from placet.cases.commands import Erase, Expire, Link, Remind, Work
+from placet.cases.deadlines import due_at, due_command
+from placet.cases.machine import apply
+from placet.protocol.poll import Status
 from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, fresh, in_time, standing
 
 KEEP_FOR = timedelta(days=30)

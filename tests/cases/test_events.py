@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import asdict, replace
 
-from assent.cases.case import Case
-from assent.cases.commands import Erase, Link, PassOn, Respond, View
-from assent.cases.events import EVENT_TYPES, Event, broken_link
-from assent.cases.machine import apply
+from placet.cases.case import Case
+from placet.cases.commands import Erase, Link, PassOn, Respond, View
+from placet.cases.events import EVENT_TYPES, Event, broken_link
+from placet.cases.machine import apply
 from tests.cases.orders import ORDERS, fresh, in_time
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from assent.cases.grant import agent_of, covering
-from assent.cases.grant_terms import LARGEST_PATTERNS, MOST_GRANTS, grantable, read_terms
-from assent.errors import InvalidSubmission
-from assent.testing.clock import DAYBREAK
-from assent.testing.samples import sample_grant
+from placet.cases.grant import agent_of, covering
+from placet.cases.grant_terms import LARGEST_PATTERNS, MOST_GRANTS, grantable, read_terms
+from placet.errors import InvalidSubmission
+from placet.testing.clock import DAYBREAK
+from placet.testing.samples import sample_grant
 
 TICK = timedelta(microseconds=1)
 GRANT = sample_grant("review_1")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.cases.case import Case
-from assent.cases.commands import (
+from placet.cases.case import Case
+from placet.cases.commands import (
     COMMANDS,
     Cancel,
     Command,
@@ -19,11 +19,11 @@ from assent.cases.commands import (
     View,
     Work,
 )
-from assent.cases.events import Event, broken_link
-from assent.cases.machine import TRANSITIONS, apply, require
-from assent.errors import AlreadyClosed, CaseExpired
-from assent.protocol.poll import Progress, Status
-from assent.protocol.stream import COMPLETED
+from placet.cases.events import Event, broken_link
+from placet.cases.machine import TRANSITIONS, apply, require
+from placet.errors import AlreadyClosed, CaseExpired
+from placet.protocol.poll import Progress, Status
+from placet.protocol.stream import COMPLETED
 from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, fresh, in_time, standing
 
 EXPECTED = """

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Offer, offer_digest
-from assent.protocol.surface import Surface
-from assent.testing.samples import sample_offer
+from placet.cases.case import Offer, offer_digest
+from placet.protocol.surface import Surface
+from placet.testing.samples import sample_offer
 
 CHANGES = {
     "type": "confirmation",

@@ -1,7 +1,7 @@
 """The page about the machine shows the machine that runs."""
 
-from assent.cases.machine import TRANSITIONS
-from assent.protocol.poll import Status
+from placet.cases.machine import TRANSITIONS
+from placet.protocol.poll import Status
 from scripts.draw_machine import PAGE, diagram, redraw
 
 

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from assent.cases.tokens import TOKEN_LENGTH, matching_digest, token_digest
-from assent.desk import minting
+from placet.cases.tokens import TOKEN_LENGTH, matching_digest, token_digest
+from placet.desk import minting
 
 
 def test_only_the_sha256_of_a_token_is_kept() -> None:

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from assent.ports.channel import Button, Card
-from assent.testing.platforms import HIDDEN, MARKUP, REVIEW_URL, sample_card
+from placet.ports.channel import Button, Card
+from placet.testing.platforms import HIDDEN, MARKUP, REVIEW_URL, sample_card
 
 # Lone surrogates too: JSON can carry them.
 TEXT = st.one_of(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assent.channels.calling import Sleep
+from placet.channels.calling import Sleep
 from tests.server.running import RunningServer, running
 
 

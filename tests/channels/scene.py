@@ -7,9 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 
-from assent.agent import AsyncAgent, PendingCases, Switchboard
-from assent.ports.channel import Channel
-from assent.testing.platforms import Shown
+from placet.agent import AsyncAgent, PendingCases, Switchboard
+from placet.ports.channel import Channel
+from placet.testing.platforms import Shown
 from tests.channels.loopback import Loopback
 from tests.server.running import RunningServer
 

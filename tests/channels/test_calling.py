@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.calling import PlatformApi, Sleep, told_by
-from assent.errors import SettingsError, Unreachable
+from placet.channels.calling import PlatformApi, Sleep, told_by
+from placet.errors import SettingsError, Unreachable
 from tests.channels.loopback import HANG_UP, Answer, Loopback, loopback
 
 pytestmark = pytest.mark.anyio

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assent.channels.opening import NAMES, PEOPLE, answerers_of, open_channel, why_unheard
-from assent.errors import SettingsError
+from placet.channels.opening import NAMES, PEOPLE, answerers_of, open_channel, why_unheard
+from placet.errors import SettingsError
 
 GUID = "99999999-8888-7777-6666-555555555555"
 IDS = {
@@ -18,7 +18,7 @@ IDS = {
 @pytest.mark.parametrize("name", PEOPLE)
 def test_those_who_may_answer_are_named_as_the_platform_names_them(name: str) -> None:
     right, wrong = IDS[name]
-    variable = f"ASSENT_{name.upper()}_ANSWERERS"
+    variable = f"PLACET_{name.upper()}_ANSWERERS"
     assert answerers_of(name, {variable: f"{right}, {right}"}) == {right}
     assert answerers_of(name, {}) == frozenset()
     with pytest.raises(SettingsError, match=f"{variable} names nobody"):
@@ -26,25 +26,25 @@ def test_those_who_may_answer_are_named_as_the_platform_names_them(name: str) ->
 
 
 def test_somebody_who_hides_their_number_in_whatsapp_has_an_id() -> None:
-    assert answerers_of("whatsapp", {"ASSENT_WHATSAPP_ANSWERERS": "CH.1349abc"}) == {"CH.1349abc"}
+    assert answerers_of("whatsapp", {"PLACET_WHATSAPP_ANSWERERS": "CH.1349abc"}) == {"CH.1349abc"}
 
 
 @pytest.mark.parametrize("name", ["discord", "whatsapp", "teams"])
 def test_whoever_expects_buttons_where_presses_are_not_heard_is_told_what_to_do(name: str) -> None:
-    named = {f"ASSENT_{name.upper()}_ANSWERERS": IDS[name][0]}
+    named = {f"PLACET_{name.upper()}_ANSWERERS": IDS[name][0]}
     assert "only to a public HTTPS address" in (why_unheard(name, named) or "")
     assert why_unheard(name, {}) is None
 
 
 def test_slack_needs_one_more_setting_for_buttons() -> None:
-    named = {"ASSENT_SLACK_ANSWERERS": "T1:U1"}
-    assert (why_unheard("slack", named) or "").startswith("Set ASSENT_SLACK_APP_TOKEN to have buttons")
-    assert why_unheard("slack", {**named, "ASSENT_SLACK_APP_TOKEN": "xapp-1"}) is None
+    named = {"PLACET_SLACK_ANSWERERS": "T1:U1"}
+    assert (why_unheard("slack", named) or "").startswith("Set PLACET_SLACK_APP_TOKEN to have buttons")
+    assert why_unheard("slack", {**named, "PLACET_SLACK_APP_TOKEN": "xapp-1"}) is None
 
 
 @pytest.mark.parametrize("name", ["telegram", "email", "terminal"])
 def test_elsewhere_there_is_nothing_to_say(name: str) -> None:
-    assert why_unheard(name, {"ASSENT_TELEGRAM_ANSWERERS": "7", "ASSENT_TELEGRAM_BOT_TOKEN": "1:a"}) is None
+    assert why_unheard(name, {"PLACET_TELEGRAM_ANSWERERS": "7", "PLACET_TELEGRAM_BOT_TOKEN": "1:a"}) is None
 
 
 def test_an_unknown_messenger_is_told_which_there_are() -> None:

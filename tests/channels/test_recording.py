@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from assent.errors import ChannelRefused, SignatureInvalid
-from assent.ports.channel import Call
-from assent.testing.channel import RecordingChannel
-from assent.testing.platforms import ended, sample_card
+from placet.errors import ChannelRefused, SignatureInvalid
+from placet.ports.channel import Call
+from placet.testing.channel import RecordingChannel
+from placet.testing.platforms import ended, sample_card
 
 pytestmark = pytest.mark.anyio
 

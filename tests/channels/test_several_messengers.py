@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assent.agent import AsyncAgent, Decided, Notice, PendingCases, Switchboard
-from assent.channels.calling import Sleep
-from assent.channels.slack import SlackChannel
-from assent.channels.telegram import TelegramChannel
-from assent.channels.whatsapp import WhatsAppChannel
-from assent.ports.channel import Channel
+from placet.agent import AsyncAgent, Decided, Notice, PendingCases, Switchboard
+from placet.channels.calling import Sleep
+from placet.channels.slack import SlackChannel
+from placet.channels.telegram import TelegramChannel
+from placet.channels.whatsapp import WhatsAppChannel
+from placet.ports.channel import Channel
 from tests.channels.loopback import HANG_UP, Answer, Loopback, loopback
 from tests.channels.slack import workspace as slack
 from tests.channels.telegram import bot_api as telegram

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.channels import texts
-from assent.ports.channel import Button, Card, Ended
+from placet.channels import texts
+from placet.ports.channel import Button, Card, Ended
 
 AT = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 SIZES = [len, texts.utf16_units, texts.utf8_bytes]

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from assent.agent import PendingCase, PendingCases
+from placet.agent import PendingCase, PendingCases
 from tests.cli.process import COMMAND, ServerProcess, environment
 from tests.server.running import PRESSED, ReviewPage
 from tests.waiting import PATIENCE_S, eventually
@@ -84,7 +84,7 @@ class Desk:
         self.key = server.stdout.strip()
         self.state = folder / "state"
         self._started: list[Asking] = []
-        self.env = {"ASSENT_SERVER": self.url, "ASSENT_KEY": self.key, "XDG_STATE_HOME": str(self.state)}
+        self.env = {"PLACET_SERVER": self.url, "PLACET_KEY": self.key, "XDG_STATE_HOME": str(self.state)}
 
     def start(
         self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: bytes = b""
@@ -133,7 +133,7 @@ class Desk:
 
     def kept(self) -> list[PendingCase]:
         """What a later command would find."""
-        path = self.state / "assent" / "agent.db"
+        path = self.state / "placet" / "agent.db"
         if not path.exists():
             return []
         cases = PendingCases(path)

@@ -14,16 +14,16 @@ import httpx
 
 from tests.waiting import PATIENCE_S, eventually
 
-COMMAND = str(Path(sys.executable).with_name("assent"))
+COMMAND = str(Path(sys.executable).with_name("placet"))
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings of Assent, and with these."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    """This process's environment without settings of Placet, and with these."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     return {**inherited, **(extra or {})}
 
 
-def assent(
+def placet(
     folder: Path, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in this folder to its end."""
@@ -40,7 +40,7 @@ def assent(
 
 
 class ServerProcess:
-    """`assent serve` or `assent demo`, started in a folder; its output goes to files there."""
+    """`placet serve` or `placet demo`, started in a folder; its output goes to files there."""
 
     def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         number = len(list(folder.glob("stdout-*")))

@@ -1,4 +1,4 @@
-"""`assent ask`: a question of each kind in one line, answered by a person, with codes to branch on."""
+"""`placet ask`: a question of each kind in one line, answered by a person, with codes to branch on."""
 
 from typing import Any
 
@@ -197,10 +197,10 @@ def test_a_wrong_call_says_what_to_write_and_asks_nobody(
 @pytest.mark.parametrize(
     ("env", "complaint"),
     [
-        ({"ASSENT_KEY": ""}, "ASSENT_KEY"),
-        ({"ASSENT_KEY": "assent_wrong"}, "This API key is not known"),
-        ({"ASSENT_SERVER": "http://assent.example"}, "https"),
-        ({"ASSENT_SERVER": "http://127.0.0.1:1"}, "cannot be reached"),
+        ({"PLACET_KEY": ""}, "PLACET_KEY"),
+        ({"PLACET_KEY": "placet_wrong"}, "This API key is not known"),
+        ({"PLACET_SERVER": "http://placet.example"}, "https"),
+        ({"PLACET_SERVER": "http://127.0.0.1:1"}, "cannot be reached"),
     ],
 )
 def test_a_server_that_cannot_be_asked_is_an_error_that_says_why(
@@ -215,9 +215,9 @@ def test_a_server_that_cannot_be_asked_is_an_error_that_says_why(
 
 
 def test_whoever_finds_no_server_is_told_how_to_start_one(desk: Desk) -> None:
-    asking = desk.start(*APPROVAL, env={"ASSENT_SERVER": "http://127.0.0.1:1"})
+    asking = desk.start(*APPROVAL, env={"PLACET_SERVER": "http://127.0.0.1:1"})
     assert asking.printed(1) == b""
-    assert "Start a server with `assent serve`" in asking.said
+    assert "Start a server with `placet serve`" in asking.said
 
 
 def test_what_the_server_refuses_is_told_in_its_own_words(desk: Desk) -> None:

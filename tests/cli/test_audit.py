@@ -1,4 +1,4 @@
-"""`assent audit`: the same events beside a running server, from the server and from its file."""
+"""`placet audit`: the same events beside a running server, from the server and from its file."""
 
 import asyncio
 import json
@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from assent.cli.audit import listed
-from assent.cli.main import cli
-from assent.cli.options import with_store
-from assent.cli.relay_calls import InFile, operator_of
-from assent.desk import clock
-from assent.errors import AssentError, CaseNotFound, SettingsError, Unavailable
-from assent.ports.store import Store
-from assent.relay.api.audit import AuditApi
-from assent.relay.audit.stored import StoredTrail
-from assent.relay.settings import GroupSettings, RelaySettings
-from assent.stores.sqlite import SqliteStore
-from tests.cli.process import assent
+from placet.cli.audit import listed
+from placet.cli.main import cli
+from placet.cli.options import with_store
+from placet.cli.relay_calls import InFile, operator_of
+from placet.desk import clock
+from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
+from placet.ports.store import Store
+from placet.relay.api.audit import AuditApi
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.settings import GroupSettings, RelaySettings
+from placet.stores.sqlite import SqliteStore
+from tests.cli.process import placet
 from tests.relay.audit.samples import subscription
 from tests.server.running import RunningServer, running
 
@@ -79,8 +79,8 @@ async def fill(path: Path) -> None:
 def where(request: pytest.FixtureRequest, server: RunningServer, folder: Path) -> Where:
     """The environment that says where the audit is."""
     if request.param == "file":
-        return {"ASSENT_DB": str(folder / "cases.db")}
-    return {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("ada")}
+        return {"PLACET_DB": str(folder / "cases.db")}
+    return {"PLACET_SERVER": server.url, "PLACET_KEY": server.create_key("ada")}
 
 
 def invoked(where: Where, *arguments: str) -> Result:
@@ -150,8 +150,8 @@ def test_a_call_is_followed_step_by_step(where):
 
 @pytest.mark.parametrize("arguments", [["list"], ["trace", "held"]])
 def test_it_is_told_who_decided(server: RunningServer, folder: Path, arguments: list[str]):
-    admin = {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("root", "admin")}
-    for where in (admin, {"ASSENT_DB": str(folder / "cases.db")}):
+    admin = {"PLACET_SERVER": server.url, "PLACET_KEY": server.create_key("root", "admin")}
+    for where in (admin, {"PLACET_DB": str(folder / "cases.db")}):
         told = run(where, *arguments, "--tenant", "decided").splitlines()[-1]
         assert told.endswith("A person approved this message. (ada)")
 
@@ -176,15 +176,15 @@ def test_an_earlier_export_outlasts_one_that_is_refused(where, tmp_path):
 
 def test_a_place_where_no_file_can_be_is_said_in_a_sentence(where, tmp_path):
     refusal = invoked(where, "export", "--output", str(tmp_path / "nowhere" / "events.jsonl")).exception
-    assert isinstance(refusal, AssentError)
+    assert isinstance(refusal, PlacetError)
     assert refusal.message.endswith("events.jsonl cannot be written: No such file or directory.")
 
 
 def test_the_trace_of_an_id_with_a_slash_is_not_said_to_be_a_server_without_a_relay(server: RunningServer):
-    there = {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("ada")}
+    there = {"PLACET_SERVER": server.url, "PLACET_KEY": server.create_key("ada")}
     refusal = invoked(there, "trace", "call/1").exception
     assert isinstance(refusal, CaseNotFound)
-    assert refusal.__notes__ == ["`assent audit list --correlation-id` finds its events."]
+    assert refusal.__notes__ == ["`placet audit list --correlation-id` finds its events."]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_the_trace_of_an_id_with_a_slash_is_not_said_to_be_a_server_without_a_re
 )
 def test_what_is_refused_is_said_in_a_sentence(where, arguments: list[str], words: str):
     refusal = invoked(where, *arguments).exception
-    assert isinstance(refusal, AssentError)
+    assert isinstance(refusal, PlacetError)
     assert refusal.message.startswith(words)
 
 
@@ -212,7 +212,7 @@ def test_the_file_is_read_as_the_tenant_that_is_named(server: RunningServer, fol
 
 
 def test_a_key_is_not_sent_in_clear():
-    refusal = invoked({}, "list", "--server", "http://assent.example", "--key", "k").exception
+    refusal = invoked({}, "list", "--server", "http://placet.example", "--key", "k").exception
     assert isinstance(refusal, SettingsError)
 
 
@@ -223,5 +223,5 @@ def test_a_server_that_is_not_there_is_named():
 
 
 def test_the_command_itself_ends_as_every_other(folder: Path, server: RunningServer):
-    done = assent(folder, "audit", "trace", "nothing", "--db", "cases.db")
-    assert (done.returncode, done.stderr) == (1, "assent: There is no such trace.\n")
+    done = placet(folder, "audit", "trace", "nothing", "--db", "cases.db")
+    assert (done.returncode, done.stderr) == (1, "placet: There is no such trace.\n")

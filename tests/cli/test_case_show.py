@@ -1,4 +1,4 @@
-"""`assent case show`: a case with its log, and whether anyone has touched it."""
+"""`placet case show`: a case with its log, and whether anyone has touched it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.cli.process import assent, serving
+from tests.cli.process import placet, serving
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def change(folder: Path, copy: Path, *statements: str) -> None:
 
 
 def test_a_case_is_shown_with_who_did_what(folder: Path, case_id: str) -> None:
-    run = assent(folder, "case", "show", case_id, "--db", "cases.db")
+    run = placet(folder, "case", "show", case_id, "--db", "cases.db")
     assert run.returncode == 0
     assert run.stderr == "The chain holds.\n"
     head, _, *rows = run.stdout.splitlines()
@@ -50,7 +50,7 @@ def test_a_case_is_shown_with_who_did_what(folder: Path, case_id: str) -> None:
 
 
 def test_the_same_as_json(folder: Path, case_id: str) -> None:
-    shown = msgspec.json.decode(assent(folder, "case", "show", case_id, "--json", "--db", "cases.db").stdout)
+    shown = msgspec.json.decode(placet(folder, "case", "show", case_id, "--json", "--db", "cases.db").stdout)
     assert shown["case"]["reason"] == "no need"
     assert shown["chain_holds"] is True
     assert [event["seq"] for event in shown["events"]] == [1, 2]
@@ -69,15 +69,15 @@ def test_a_log_that_was_tampered_with_is_found_out(
     folder: Path, case_id: str, statement: str, place: int, tmp_path: Path
 ) -> None:
     change(folder, tmp_path / "changed.db", statement)
-    run = assent(tmp_path, "case", "show", case_id, "--db", "changed.db")
+    run = placet(tmp_path, "case", "show", case_id, "--db", "changed.db")
     assert run.returncode == 1
     assert f"The chain is broken at event {place}." in run.stderr
-    as_json = assent(tmp_path, "case", "show", case_id, "--json", "--db", "changed.db")
+    as_json = placet(tmp_path, "case", "show", case_id, "--json", "--db", "changed.db")
     assert as_json.returncode == 1
     assert msgspec.json.decode(as_json.stdout)["chain_holds"] is False
 
 
 def test_a_case_that_is_not_there_is_named(folder: Path, case_id: str) -> None:
-    run = assent(folder, "case", "show", "review_nothing", "--db", "cases.db")
+    run = placet(folder, "case", "show", "review_nothing", "--db", "cases.db")
     assert run.returncode == 1
-    assert run.stderr == "assent: There is no case 'review_nothing'.\n"
+    assert run.stderr == "placet: There is no case 'review_nothing'.\n"

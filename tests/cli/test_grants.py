@@ -1,4 +1,4 @@
-"""`assent grant`: what people allowed, seen and ended beside a running server."""
+"""`placet grant`: what people allowed, seen and ended beside a running server."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.cases.grant import Grant
-from assent.stores.sqlite import SqliteStore
-from assent.testing.contracts.grant_store import granted
-from assent.testing.samples import new_id, sample_grant
-from tests.cli.process import assent
+from placet.cases.grant import Grant
+from placet.stores.sqlite import SqliteStore
+from placet.testing.contracts.grant_store import granted
+from placet.testing.samples import new_id, sample_grant
+from tests.cli.process import placet
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def given(folder: Path, **changes: Any) -> Grant:
 
 
 def run(folder: Path, *arguments: str) -> str:
-    done = assent(folder, "grant", *arguments, "--db", "cases.db")
+    done = placet(folder, "grant", *arguments, "--db", "cases.db")
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
 
@@ -68,16 +68,16 @@ def test_a_grant_is_revoked_once_and_by_whom_stands_in_its_case(folder: Path) ->
     grant = given(folder)
     ended: dict[str, Any] = {}
     for _ in range(2):
-        done = assent(folder, "grant", "revoke", grant.id, "--db", "cases.db", "--json")
+        done = placet(folder, "grant", "revoke", grant.id, "--db", "cases.db", "--json")
         assert (done.returncode, done.stderr) == (0, f"Revoked {grant.id}.\n")
         ended = msgspec.json.decode(done.stdout)
         assert (ended["state"], ended["revoked_by"]) == ("revoked", "operator")
-    events = assent(folder, "case", "show", ended["case_id"], "--db", "cases.db").stdout
+    events = placet(folder, "case", "show", ended["case_id"], "--db", "cases.db").stdout
     assert str(events).count("grant.revoked") == 1
 
 
 def test_an_unknown_grant_is_named(folder: Path) -> None:
     given(folder)
     for word in ("show", "revoke"):
-        done = assent(folder, "grant", word, "grant_x", "--db", "cases.db")
-        assert (done.returncode, done.stderr) == (1, "assent: There is no grant 'grant_x'.\n")
+        done = placet(folder, "grant", word, "grant_x", "--db", "cases.db")
+        assert (done.returncode, done.stderr) == (1, "placet: There is no grant 'grant_x'.\n")

@@ -1,4 +1,4 @@
-"""`assent key`: keys made, listed and revoked beside a running server."""
+"""`placet key`: keys made, listed and revoked beside a running server."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.cli.process import ServerProcess, assent, serving
+from tests.cli.process import ServerProcess, placet, serving
 from tests.waiting import eventually
 
 
@@ -24,14 +24,14 @@ def server(folder: Path) -> Iterator[ServerProcess]:
 
 
 def created(folder: Path, *arguments: str) -> str:
-    run = assent(folder, "key", "create", *arguments, "--db", "cases.db")
+    run = placet(folder, "key", "create", *arguments, "--db", "cases.db")
     assert run.returncode == 0, run.stderr
-    assert re.fullmatch(r"assent_[A-Za-z0-9_-]{43}\n", run.stdout)
+    assert re.fullmatch(r"placet_[A-Za-z0-9_-]{43}\n", run.stdout)
     return run.stdout.strip()
 
 
 def listed(folder: Path) -> dict[str, dict[str, object]]:
-    run = assent(folder, "key", "list", "--json", "--db", "cases.db")
+    run = placet(folder, "key", "list", "--json", "--db", "cases.db")
     return {one["name"]: one for one in msgspec.json.decode(run.stdout)}
 
 
@@ -42,10 +42,10 @@ def test_a_new_key_works_at_once_on_the_running_server(folder: Path, server: Ser
 
 
 def test_whoever_makes_a_key_where_no_server_is_learns_that_the_database_is_new(tmp_path: Path) -> None:
-    first, second = (assent(tmp_path, "key", "create", "me", "--db", "own.db") for _ in range(2))
+    first, second = (placet(tmp_path, "key", "create", "me", "--db", "own.db") for _ in range(2))
     assert first.stderr == "This made a new database, own.db: the key is for servers that use it.\n"
     assert second.stderr == ""
-    moved = assent(tmp_path, "migrate", "--db", "slip.db")
+    moved = placet(tmp_path, "migrate", "--db", "slip.db")
     assert re.fullmatch(r"There was no slip\.db: it is new, and at schema \d+\.\n", moved.stderr)
 
 
@@ -53,12 +53,12 @@ def test_a_revoked_key_stops_working_on_the_running_server(folder: Path, server:
     with server.client(created(folder, "leaver")) as client:
         assert client.get("/v1/reviews").status_code == 200
         key_id = str(listed(folder)["leaver"]["id"])
-        run = assent(folder, "key", "revoke", key_id, "--db", "cases.db")
+        run = placet(folder, "key", "revoke", key_id, "--db", "cases.db")
         assert (run.returncode, run.stdout, run.stderr) == (0, "", f"Revoked {key_id}.\n")
         eventually(lambda: client.get("/v1/reviews").status_code == 401)
         assert client.get("/v1/reviews").json()["error"] == "invalid_token"
     assert listed(folder)["leaver"]["state"] == "revoked"
-    assert assent(folder, "key", "revoke", key_id, "--db", "cases.db").returncode == 0
+    assert placet(folder, "key", "revoke", key_id, "--db", "cases.db").returncode == 0
 
 
 def test_a_key_can_do_no_more_than_its_scopes_say(folder: Path, server: ServerProcess) -> None:
@@ -90,9 +90,9 @@ def test_keys_of_one_name_are_one_principal(folder: Path, server: ServerProcess)
 def test_an_expired_key_is_shown_as_such(folder: Path) -> None:
     created(folder, "guest", "--expires-in", "90d")
     assert listed(folder)["guest"]["state"] == "active"
-    table = assent(folder, "key", "list", "--db", "cases.db").stdout
+    table = placet(folder, "key", "list", "--db", "cases.db").stdout
     assert "guest" in table
-    assert "assent_" not in table
+    assert "placet_" not in table
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
     folder: Path, arguments: tuple[str, ...], code: int, complaint: str
 ) -> None:
     where = () if "--db" in arguments else ("--db", "cases.db")
-    run = assent(folder, "key", *arguments, *where)
+    run = placet(folder, "key", *arguments, *where)
     assert run.returncode == code
     assert complaint in run.stderr
     assert run.stdout == ""

@@ -1,4 +1,4 @@
-"""`assent mcp-gate` as an assistant starts it, with a real server behind it and a person on a page."""
+"""`placet mcp-gate` as an assistant starts it, with a real server behind it and a person on a page."""
 
 import asyncio
 import re
@@ -15,12 +15,12 @@ from mcp.client.stdio import stdio_client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent
 
-from assent.cli.mcp_gate import Behind, mcp_gate, target_of
-from assent.client import AssentClient
-from assent.errors import SettingsError
-from assent.mcp.doors import http_app
 from examples.stage import free_port
 from examples.stage import serving as stage
+from placet.cli.mcp_gate import Behind, mcp_gate, target_of
+from placet.client import PlacetClient
+from placet.errors import SettingsError
+from placet.mcp.doors import http_app
 from tests.cli.process import COMMAND, ServerProcess, serving
 from tests.mcp.assistant import ERA, HttpServer, Setting, run, until
 from tests.waiting import PATIENCE_S
@@ -32,7 +32,7 @@ TOKEN = "a-token-for-this-test-only"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with serving(tmp_path_factory.mktemp("assent")) as server:
+    with serving(tmp_path_factory.mktemp("placet")) as server:
         server.url()
         yield server
 
@@ -118,15 +118,15 @@ def test_a_line_that_is_about_no_tool_is_mentioned(setting: Setting) -> None:
 
 
 def test_the_server_behind_the_gate_is_not_told_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSENT_KEY", "assent_secret")
+    monkeypatch.setenv("PLACET_KEY", "placet_secret")
     monkeypatch.setenv("NOTES_TOKEN", "its own")
     behind = target_of(Behind(command=("npx", "notes")))()
     assert behind.env["NOTES_TOKEN"] == "its own"
-    assert not [name for name in behind.env if name.startswith("ASSENT_")]
+    assert not [name for name in behind.env if name.startswith("PLACET_")]
 
 
 def test_no_token_travels_in_the_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSENT_UPSTREAM_TOKEN", TOKEN)
+    monkeypatch.setenv("PLACET_UPSTREAM_TOKEN", TOKEN)
     with pytest.raises(SettingsError, match="https"):
         target_of(Behind(url="http://notes.example/mcp"))
 
@@ -145,7 +145,7 @@ def test_over_http_and_before_a_server_that_is_reached_over_http(setting: Settin
     with stage(http_app(behind, host="127.0.0.1", names=(), token=TOKEN), port):
         arguments = ("--http", "--port", "0", "--db", "gate.db", "--config", "gate.toml")
         url = ("--url", f"http://127.0.0.1:{port}/mcp")
-        env = setting.env(ASSENT_UPSTREAM_TOKEN=TOKEN)
+        env = setting.env(PLACET_UPSTREAM_TOKEN=TOKEN)
         gate = HttpServer(setting.folder, "mcp-gate", *arguments, *url, env=env)
         try:
             run(_asked_and_rejected(gate, setting))
@@ -161,7 +161,7 @@ async def _asked_and_rejected(outer: HttpServer, setting: Setting) -> None:
         before = setting.pending()
         calling = asyncio.create_task(client.call_tool("echo", ANN))
         [case] = await until(lambda: setting.pending() - before)
-        with AssentClient(setting.url, setting.key) as owner:
+        with PlacetClient(setting.url, setting.key) as owner:
             await asyncio.to_thread(owner.cancel, case, reason="not now")
         told = await calling
         assert told.is_error
@@ -182,7 +182,7 @@ def test_a_gate_that_was_set_up_wrongly_does_not_start(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASSENT_KEY", raising=False)
+    monkeypatch.delenv("PLACET_KEY", raising=False)
     Path("odd.toml").write_text("[tool]\n")
     Path("command.toml").write_text('command = "npx"\n')
     with pytest.raises(SettingsError, match=said):

@@ -18,9 +18,9 @@ QUESTION = ("ask", "approval", "Deploy 4.2?", "--timeout", "1h")
 
 def settings(server: Loopback, **more: str) -> dict[str, str]:
     return {
-        "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
-        "ASSENT_TELEGRAM_CHAT_ID": str(CHAT),
-        "ASSENT_TELEGRAM_API_URL": server.url,
+        "PLACET_TELEGRAM_BOT_TOKEN": TOKEN,
+        "PLACET_TELEGRAM_CHAT_ID": str(CHAT),
+        "PLACET_TELEGRAM_API_URL": server.url,
         **more,
     }
 
@@ -45,7 +45,7 @@ async def test_a_press_in_telegram_ends_the_command_and_the_message_says_so(desk
     api = BotApi()
     async with loopback(api.handle) as server:
         asking = desk.start(
-            *QUESTION, "--via", "telegram", env=settings(server, ASSENT_TELEGRAM_ANSWERERS="7, 8")
+            *QUESTION, "--via", "telegram", env=settings(server, PLACET_TELEGRAM_ANSWERERS="7, 8")
         )
         await until(lambda: api.messages and server.at("/getUpdates"))
         api.deliver(api.press(1, buttons(api)["Reject"], user_id=9))
@@ -76,7 +76,7 @@ async def test_without_anyone_who_may_press_there_is_the_link_alone(desk: Desk) 
 async def test_a_killed_command_is_resumed_and_its_buttons_still_work(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
-        env = settings(server, ASSENT_TELEGRAM_ANSWERERS="7")
+        env = settings(server, PLACET_TELEGRAM_ANSWERERS="7")
         asking = desk.start(*QUESTION, "--via", "telegram", env=env)
         await until(lambda: api.messages and server.at("/getUpdates") and desk.kept()[0].told)
         asking.process.kill()
@@ -92,16 +92,16 @@ async def test_a_killed_command_is_resumed_and_its_buttons_still_work(desk: Desk
 async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
-        env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
+        env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
         asking = desk.start(*QUESTION, "--via", "telegram", env=env)
         await asyncio.to_thread(asking.printed, 1)
         error, hint, command = asking.said.splitlines()
         assert error == (
-            "assent: The person could not be told: Telegram does not know this bot; look at"
-            " ASSENT_TELEGRAM_BOT_TOKEN."
+            "placet: The person could not be told: Telegram does not know this bot; look at"
+            " PLACET_TELEGRAM_BOT_TOKEN."
         )
         assert hint.startswith("The case is still open. Nobody knows of it yet")
-        assert command.startswith("  assent pending resume review_")
+        assert command.startswith("  placet pending resume review_")
         again = desk.start("pending", "resume", "--via", "print", env=settings(server))
         desk.answer(await asyncio.to_thread(again.link), "approve")
         assert (await ended(again))["action"] == "approve"
@@ -111,17 +111,17 @@ async def test_a_messenger_that_takes_nothing_is_an_error_and_the_case_is_kept(d
 async def test_a_program_learns_which_case_nobody_was_told_of(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
-        env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
+        env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
         result = await ended(desk.start(*QUESTION, "--via", "telegram", "--json", env=env), 1)
     assert (result["status"], result["error"]) == ("error", "not_told")
     assert [one.case.case_id for one in desk.kept()] == [result["case_id"]]
 
 
 def test_people_who_could_never_answer_are_named_before_anything_is_sent(desk: Desk) -> None:
-    env = {"ASSENT_TELEGRAM_BOT_TOKEN": TOKEN, "ASSENT_TELEGRAM_CHAT_ID": "7"}
-    asking = desk.start(*QUESTION, "--via", "telegram", env={**env, "ASSENT_TELEGRAM_ANSWERERS": "@ada"})
+    env = {"PLACET_TELEGRAM_BOT_TOKEN": TOKEN, "PLACET_TELEGRAM_CHAT_ID": "7"}
+    asking = desk.start(*QUESTION, "--via", "telegram", env={**env, "PLACET_TELEGRAM_ANSWERERS": "@ada"})
     assert asking.printed(1) == b""
-    assert "ASSENT_TELEGRAM_ANSWERERS names nobody" in asking.said
+    assert "PLACET_TELEGRAM_ANSWERERS names nobody" in asking.said
     assert desk.kept() == []
 
 
@@ -130,14 +130,14 @@ async def test_whoever_expects_buttons_in_discord_is_told_why_there_are_none(des
     api = DiscordApi()
     async with loopback(api.handle) as server:
         env = {
-            "ASSENT_DISCORD_BOT_TOKEN": DISCORD_TOKEN,
-            "ASSENT_DISCORD_CHANNEL_ID": PLACE,
-            "ASSENT_DISCORD_API_URL": f"{server.url}/api/v10",
-            "ASSENT_DISCORD_ANSWERERS": "800",
+            "PLACET_DISCORD_BOT_TOKEN": DISCORD_TOKEN,
+            "PLACET_DISCORD_CHANNEL_ID": PLACE,
+            "PLACET_DISCORD_API_URL": f"{server.url}/api/v10",
+            "PLACET_DISCORD_ANSWERERS": "800",
         }
         asking = desk.start(*QUESTION, "--via", "discord", "--max-wait", "0", env=env)
         await ended(asking, 1)
-    assert asking.said.startswith("assent: There are no buttons in discord from here")
+    assert asking.said.startswith("placet: There are no buttons in discord from here")
     (message,) = api.messages.values()
     assert [one["label"] for row in message["components"] for one in row["components"]] == ["Open the review"]
 
@@ -146,11 +146,11 @@ async def test_whoever_expects_buttons_in_discord_is_told_why_there_are_none(des
 async def test_one_place_that_fails_is_named_and_the_others_carry_on(desk: Desk) -> None:
     api = BotApi()
     async with loopback(api.handle) as server:
-        env = {**settings(server), "ASSENT_TELEGRAM_BOT_TOKEN": "1:wrong"}
+        env = {**settings(server), "PLACET_TELEGRAM_BOT_TOKEN": "1:wrong"}
         asking = desk.start(*QUESTION, "--via", "telegram", "--via", "print", env=env)
         desk.answer(await asyncio.to_thread(asking.link), "approve")
         assert (await ended(asking))["action"] == "approve"
-    assert "assent: Telegram" in asking.said
+    assert "placet: Telegram" in asking.said
 
 
 def test_an_answer_is_typed_where_the_command_runs(desk: Desk) -> None:

@@ -1,10 +1,10 @@
-"""`assent migrate`: new files, current files, files from the future, files of others."""
+"""`placet migrate`: new files, current files, files from the future, files of others."""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.cli.process import assent
+from tests.cli.process import placet
 
 
 def user_version(path: Path, version: int | None = None) -> int:
@@ -15,41 +15,41 @@ def user_version(path: Path, version: int | None = None) -> int:
 
 
 def test_a_new_file_gets_the_newest_schema_and_a_current_one_is_left_as_it_is(tmp_path: Path) -> None:
-    first = assent(tmp_path, "migrate", "--db", "cases.db")
+    first = placet(tmp_path, "migrate", "--db", "cases.db")
     newest = user_version(tmp_path / "cases.db")
     assert (first.returncode, first.stdout) == (0, "")
     assert first.stderr == f"There was no cases.db: it is new, and at schema {newest}.\n"
-    again = assent(tmp_path, "migrate", "--db", "cases.db")
+    again = placet(tmp_path, "migrate", "--db", "cases.db")
     assert again.stderr == f"cases.db is at schema {newest} already.\n"
 
 
 def test_the_database_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
-    assent(tmp_path, "migrate", "--db", "cases.db")
+    placet(tmp_path, "migrate", "--db", "cases.db")
     assert (tmp_path / "cases.db").stat().st_mode & 0o077 == 0
 
 
 def test_a_file_from_a_newer_version_is_refused_by_every_command(tmp_path: Path) -> None:
-    assent(tmp_path, "migrate", "--db", "cases.db")
+    placet(tmp_path, "migrate", "--db", "cases.db")
     user_version(tmp_path / "cases.db", 99)
     for command in (("migrate",), ("serve", "--port", "0"), ("key", "list")):
-        run = assent(tmp_path, *command, "--db", "cases.db")
+        run = placet(tmp_path, *command, "--db", "cases.db")
         assert run.returncode == 1
-        assert "schema 99, written by a newer version of Assent" in run.stderr
+        assert "schema 99, written by a newer version of Placet" in run.stderr
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "theirs.db")) as connection:
         connection.execute("CREATE TABLE recipes (name TEXT)")
-    run = assent(tmp_path, "migrate", "--db", "theirs.db")
+    run = placet(tmp_path, "migrate", "--db", "theirs.db")
     assert run.returncode == 1
-    assert "not one of Assent's" in run.stderr
+    assert "not one of Placet's" in run.stderr
 
 
 def test_a_file_that_was_copied_only_in_part_is_said_to_be_damaged(tmp_path: Path) -> None:
-    assent(tmp_path, "migrate", "--db", "cases.db")
+    placet(tmp_path, "migrate", "--db", "cases.db")
     whole = (tmp_path / "cases.db").read_bytes()
     (tmp_path / "part.db").write_bytes(whole[: len(whole) // 3])
     for command in (("migrate",), ("relay", "agent", "list"), ("serve", "--port", "0")):
-        run = assent(tmp_path, *command, "--db", "part.db")
+        run = placet(tmp_path, *command, "--db", "part.db")
         assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
-        assert run.stderr.startswith("assent: part.db is damaged: ")
+        assert run.stderr.startswith("placet: part.db is damaged: ")

@@ -7,9 +7,9 @@ import click
 import pytest
 import yaml
 
-from assent import __version__
-from assent.cli.main import COMMANDS, cli
-from tests.cli.process import COMMAND, assent, environment
+from placet import __version__
+from placet.cli.main import COMMANDS, cli
+from tests.cli.process import COMMAND, environment, placet
 
 
 def every_command() -> list[tuple[str, ...]]:
@@ -36,15 +36,15 @@ GROUPS = [path for path in every_command() if isinstance(find(path), click.Group
 
 
 def test_the_bare_command_says_where_to_begin(tmp_path: Path) -> None:
-    run = assent(tmp_path)
+    run = placet(tmp_path)
     assert run.returncode == 2
     text = run.stdout + run.stderr
-    assert "Begin with `assent demo`" in text
+    assert "Begin with `placet demo`" in text
     assert all(f"  {name} " in text for name in COMMANDS)
 
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:
-    assert assent(tmp_path, "--version").stdout == f"assent {__version__}\n"
+    assert placet(tmp_path, "--version").stdout == f"placet {__version__}\n"
 
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)
@@ -63,28 +63,28 @@ def test_the_overview_knows_where_each_command_is(name: str) -> None:
 
 
 def test_help_is_there_under_both_names(tmp_path: Path) -> None:
-    short, long = assent(tmp_path, "key", "create", "-h"), assent(tmp_path, "key", "create", "--help")
+    short, long = placet(tmp_path, "key", "create", "-h"), placet(tmp_path, "key", "create", "--help")
     assert short.stdout == long.stdout
     assert short.returncode == 0
     assert "alone on standard output" in short.stdout
 
 
 def test_an_unknown_command_is_a_wrong_call(tmp_path: Path) -> None:
-    run = assent(tmp_path, "approve")
+    run = placet(tmp_path, "approve")
     assert run.returncode == 2
     assert "No such command 'approve'" in run.stderr
 
 
 def test_a_slip_of_the_finger_is_told_the_command_that_was_meant(tmp_path: Path) -> None:
-    assert "Did you mean 'serve'?" in assent(tmp_path, "serv").stderr
-    assert "Did you mean 'approval'?" in assent(tmp_path, "ask", "aproval").stderr
+    assert "Did you mean 'serve'?" in placet(tmp_path, "serv").stderr
+    assert "Did you mean 'approval'?" in placet(tmp_path, "ask", "aproval").stderr
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=" ".join)
 def test_an_overview_tells_all_of_each_commands_first_sentence(path: tuple[str, ...], tmp_path: Path) -> None:
     group = find(path)
     assert isinstance(group, click.Group)
-    shown = " ".join(assent(tmp_path, *path, "--help", env={"COLUMNS": "80"}).stdout.split())
+    shown = " ".join(placet(tmp_path, *path, "--help", env={"COLUMNS": "80"}).stdout.split())
     for command in group.commands.values():
         assert command.get_short_help_str(limit=1000).endswith(".")
         assert command.get_short_help_str(limit=1000) in shown
@@ -105,17 +105,17 @@ def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
 
 
 def test_a_skill_has_front_matter_that_yaml_reads_and_tells_how_to_handle_a_202(tmp_path: Path) -> None:
-    run = assent(
+    run = placet(
         tmp_path,
         *("skill", "--name", "parcel-desk", "--type", "approval", "--type", "x-refund"),
         *("--info", "Refunds are read by a person.", "--required", "--improvements"),
-        env={"ASSENT_BASE_URL": "https://assent.example"},
+        env={"PLACET_BASE_URL": "https://placet.example"},
     )
     assert run.returncode == 0
     _, front, body = run.stdout.split("---\n", 2)
     hitl = yaml.safe_load(front)["metadata"]["hitl"]
     assert hitl["types"] == ["approval", "x-refund"]
-    assert hitl["review_base_url"] == "https://assent.example/review"
+    assert hitl["review_base_url"] == "https://placet.example/review"
     assert hitl["hitl_required"] is True
     assert "## HITL Handling" in body
     assert "## Agent Guidelines" in body
@@ -123,6 +123,6 @@ def test_a_skill_has_front_matter_that_yaml_reads_and_tells_how_to_handle_a_202(
 
 
 def test_a_skill_that_agents_could_not_use_is_refused(tmp_path: Path) -> None:
-    run = assent(tmp_path, "skill", "--type", "vote")
+    run = placet(tmp_path, "skill", "--type", "vote")
     assert run.returncode == 1
     assert "types takes approval, selection" in run.stderr

@@ -1,4 +1,4 @@
-"""`assent pending`: whatever ends a command, its case is not lost."""
+"""`placet pending`: whatever ends a command, its case is not lost."""
 
 import signal
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.cli.asking import Desk
-from tests.cli.process import assent
+from tests.cli.process import placet
 
 QUESTION = ("ask", "approval", "Send it?")
 
@@ -23,7 +23,7 @@ def test_a_command_that_is_ended_leaves_its_case_and_says_how_to_go_on(
     asking.stop(how)
     assert asking.printed(code) == b""
     (kept,) = desk.kept()
-    assert asking.said.endswith(f"Go on waiting with:\n  assent pending resume {kept.case.case_id}\n")
+    assert asking.said.endswith(f"Go on waiting with:\n  placet pending resume {kept.case.case_id}\n")
     again = desk.start("pending", "resume", kept.case.case_id)
     again.wait_for("Waiting for a person to open it")
     assert link not in again.said
@@ -73,29 +73,29 @@ def test_one_that_fails_does_not_hold_up_the_others(desk: Desk) -> None:
 
 def test_what_waits_is_listed_and_can_be_forgotten(desk: Desk) -> None:
     cases = [desk.start(*QUESTION, "--max-wait", "0").end(1) for _ in range(2)]
-    listed = assent(desk.folder, "pending", "list", env=desk.env)
+    listed = placet(desk.folder, "pending", "list", env=desk.env)
     assert all(case["case_id"] in listed.stdout for case in cases)
     assert "Send it?" in listed.stdout
-    as_json = msgspec.json.decode(assent(desk.folder, "pending", "list", "--json", env=desk.env).stdout)
+    as_json = msgspec.json.decode(placet(desk.folder, "pending", "list", "--json", env=desk.env).stdout)
     assert [one["review_url"] for one in as_json] == [case["review_url"] for case in cases]
-    forgot = assent(desk.folder, "pending", "forget", cases[0]["case_id"], env=desk.env)
+    forgot = placet(desk.folder, "pending", "forget", cases[0]["case_id"], env=desk.env)
     assert (forgot.returncode, forgot.stdout) == (0, "")
     assert [one.case.case_id for one in desk.kept()] == [cases[1]["case_id"]]
-    rest = assent(desk.folder, "pending", "forget", "--all", "--json", env=desk.env)
+    rest = placet(desk.folder, "pending", "forget", "--all", "--json", env=desk.env)
     assert msgspec.json.decode(rest.stdout) == {"forgotten": [cases[1]["case_id"]]}
     assert desk.kept() == []
 
 
 def test_nothing_pending_is_no_error(desk: Desk) -> None:
-    listed = assent(desk.folder, "pending", "list", env=desk.env)
+    listed = placet(desk.folder, "pending", "list", env=desk.env)
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", "Nothing is pending.\n")
-    assert assent(desk.folder, "pending", "list", "--json", env=desk.env).stdout == "[]\n"
-    assert assent(desk.folder, "pending", "resume", env=desk.env).returncode == 0
+    assert placet(desk.folder, "pending", "list", "--json", env=desk.env).stdout == "[]\n"
+    assert placet(desk.folder, "pending", "resume", env=desk.env).returncode == 0
 
 
 def test_an_unknown_case_is_named(desk: Desk) -> None:
     for verb in ("resume", "forget"):
-        run = assent(desk.folder, "pending", verb, "review_nothing", env=desk.env)
+        run = placet(desk.folder, "pending", verb, "review_nothing", env=desk.env)
         assert (run.returncode, run.stdout) == (1, "")
         assert "No case 'review_nothing' is pending" in run.stderr
-    assert assent(desk.folder, "pending", "forget", env=desk.env).returncode == 2
+    assert placet(desk.folder, "pending", "forget", env=desk.env).returncode == 2

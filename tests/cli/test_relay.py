@@ -1,4 +1,4 @@
-"""`assent relay`: an operator registers agents, callers and groups at the terminal."""
+"""`placet relay`: an operator registers agents, callers and groups at the terminal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,16 +7,16 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from assent.cli.main import cli
-from assent.errors import AssentError
-from assent.relay.settings import GroupSettings, RelaySettings
+from placet.cli.main import cli
+from placet.errors import PlacetError
+from placet.relay.settings import GroupSettings, RelaySettings
 from tests.server.running import RunningServer, running
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASSENT_SERVER", raising=False)
+    monkeypatch.delenv("PLACET_SERVER", raising=False)
     return tmp_path
 
 
@@ -33,14 +33,14 @@ def done(*words: str) -> Result:
 def refused(*words: str) -> str:
     result = relay(*words)
     assert result.exit_code != 0
-    return result.exception.message if isinstance(result.exception, AssentError) else result.output
+    return result.exception.message if isinstance(result.exception, PlacetError) else result.output
 
 
 def test_an_agent_is_added_listed_moved_and_removed(folder: Path) -> None:
     added = done("agent", "add", "weather", "https://weather.example", "--credential", "Authorization=W_KEY")
     assert added.stdout == "http://127.0.0.1:8400/relay/v1/agents/weather\n"
     assert "The server needs W_KEY in its environment." in added.stderr
-    assert "assent relay caller add NAME --agent weather" in added.stderr
+    assert "placet relay caller add NAME --agent weather" in added.stderr
     assert refused("agent", "add", "weather", "https://other.example") == (
         "There is an agent of this id already."
     )
@@ -73,7 +73,7 @@ def test_what_cannot_be_is_refused_in_words(folder: Path, words: tuple[str, ...]
 
 
 def test_an_agent_is_registered_in_a_network_that_the_settings_list(folder: Path) -> None:
-    (folder / "assent.toml").write_text('[relay]\nnetworks = ["10.0.0.0/8"]\n')
+    (folder / "placet.toml").write_text('[relay]\nnetworks = ["10.0.0.0/8"]\n')
     done("agent", "add", "near", "https://10.0.0.1")
     done("agent", "add", "named", "https://clerk.agents.svc")
     assert "192.168.0.1" in refused("agent", "add", "far", "https://192.168.0.1")
@@ -81,7 +81,7 @@ def test_an_agent_is_registered_in_a_network_that_the_settings_list(folder: Path
 
 def test_callers_gain_and_lose_agents(folder: Path) -> None:
     elsewhere = done("agent", "add", "one", "https://one.example", "--tenant", "north").stderr
-    assert "assent relay caller add NAME --agent one --tenant north" in elsewhere
+    assert "placet relay caller add NAME --agent one --tenant north" in elsewhere
     for name in ("one", "two"):
         done("agent", "add", name, f"https://{name}.example")
     done("caller", "add", "ada", "--agent", "one", "--kind", "user")
@@ -116,7 +116,7 @@ def test_groups_grow_and_shrink(folder: Path) -> None:
 
 
 def test_what_the_settings_file_says_is_listed_and_left_alone(folder: Path) -> None:
-    (folder / "assent.toml").write_text(
+    (folder / "placet.toml").write_text(
         '[relay.agents.weather]\nurl = "https://weather.example"\n'
         'credentials = { Authorization = "NOT_IN_THIS_SHELL" }\n'
         '[relay.callers.ada]\nagents = ["weather"]\n'
@@ -145,8 +145,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture
 def afar(server: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningServer:
     """A server elsewhere, named for every command with the key of its administrator."""
-    monkeypatch.setenv("ASSENT_SERVER", server.url)
-    monkeypatch.setenv("ASSENT_KEY", server.create_key("root", "admin"))
+    monkeypatch.setenv("PLACET_SERVER", server.url)
+    monkeypatch.setenv("PLACET_KEY", server.create_key("root", "admin"))
     return server
 
 
@@ -170,12 +170,12 @@ def test_the_registry_of_a_server_is_kept_from_afar(afar: RunningServer, folder:
     done("caller", "remove", "ada lovelace")
     done("agent", "remove", "weather")
     assert refused("agent", "remove", "weather") == "There is no such agent."
-    assert not (folder / "assent.db").exists()
+    assert not (folder / "placet.db").exists()
 
 
 def test_an_administrator_names_the_tenant_on_a_server(afar: RunningServer) -> None:
     told = done("agent", "add", "north-star", "https://north.example", "--tenant", "north").stderr
-    assert "assent relay caller add NAME --agent north-star --tenant north" in told
+    assert "placet relay caller add NAME --agent north-star --tenant north" in told
     assert "north-star" in done("agent", "list", "--tenant", "north").stdout
     assert "north-star" not in done("agent", "list").stdout
     assert "a-z" in refused("agent", "list", "--tenant", "Not A Tenant")
@@ -192,40 +192,40 @@ def test_a_key_may_do_on_a_server_what_its_groups_allow(afar: RunningServer) -> 
 @pytest.mark.parametrize(
     ("server", "key", "said"),
     [
-        ("https://assent.example/", "", "ASSENT_KEY"),
-        ("http://assent.example", "assent_key", "https"),
-        ("http://127.0.0.1:1", "assent_key", "cannot be reached"),
+        ("https://placet.example/", "", "PLACET_KEY"),
+        ("http://placet.example", "placet_key", "https"),
+        ("http://127.0.0.1:1", "placet_key", "cannot be reached"),
     ],
 )
 def test_who_names_a_server_that_cannot_be_asked_changes_nothing_here(
     folder: Path, monkeypatch: pytest.MonkeyPatch, server: str, key: str, said: str
 ) -> None:
-    monkeypatch.setenv("ASSENT_SERVER", server)
-    monkeypatch.setenv("ASSENT_KEY", key)
+    monkeypatch.setenv("PLACET_SERVER", server)
+    monkeypatch.setenv("PLACET_KEY", key)
     assert said in refused("agent", "add", "weather", "https://weather.example")
-    assert not (folder / "assent.db").exists()
+    assert not (folder / "placet.db").exists()
 
 
 def test_who_has_another_server_in_mind_is_told_and_gets_no_new_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add = ("agent", "add", "weather", "https://weather.example")
-    monkeypatch.setenv("ASSENT_SERVER", "https://assent.example/")
-    result = relay(*add, "--db", "assent.db")
-    assert "about the database assent.db, not about the server at https://assent.example" in result.stderr
-    assert isinstance(result.exception, AssentError)
-    assert not (folder / "assent.db").exists()
-    monkeypatch.setenv("ASSENT_SERVER", "http://127.0.0.1:8400/")
+    monkeypatch.setenv("PLACET_SERVER", "https://placet.example/")
+    result = relay(*add, "--db", "placet.db")
+    assert "about the database placet.db, not about the server at https://placet.example" in result.stderr
+    assert isinstance(result.exception, PlacetError)
+    assert not (folder / "placet.db").exists()
+    monkeypatch.setenv("PLACET_SERVER", "http://127.0.0.1:8400/")
     assert "not about the server" not in done(*add).stderr
 
 
 def test_who_has_the_server_of_this_machine_in_mind_asks_it_from_whatever_folder(
     afar: RunningServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ASSENT_BASE_URL", afar.url)  # as a server does that listens where the settings say
+    monkeypatch.setenv("PLACET_BASE_URL", afar.url)  # as a server does that listens where the settings say
     done("agent", "add", "from-elsewhere", "https://weather.example")
     assert "from-elsewhere" in done("agent", "list").stdout
-    assert not (folder / "assent.db").exists()
+    assert not (folder / "placet.db").exists()
 
 
 def test_a_server_that_relays_nothing_says_what_to_do(folder: Path) -> None:

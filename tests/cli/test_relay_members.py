@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from assent.cli.relay_calls import RelayCalls, on_server
-from assent.cli.relay_members import amended
-from assent.cli.relay_registry import GROUPS
-from assent.relay.settings import RelaySettings
+from placet.cli.relay_calls import RelayCalls, on_server
+from placet.cli.relay_members import amended
+from placet.cli.relay_registry import GROUPS
+from placet.relay.settings import RelaySettings
 from tests.server.running import RunningServer, running
 
 Change = dict[str, Any]

@@ -1,4 +1,4 @@
-"""`assent request`: any call; where a service needs a person, their decision, and codes to branch on."""
+"""`placet request`: any call; where a service needs a person, their decision, and codes to branch on."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from assent.agent import PendingCases
+from placet.agent import PendingCases
 from tests.cli.asking import Desk, stand_in_browser
 from tests.cli.strange_service import Reply, StrangeService, json_reply, strange_service
 from tests.waiting import eventually
@@ -95,7 +95,7 @@ def test_headers_travel_with_the_call_and_credentials_with_every_poll(
         assert (call.headers["authorization"], call.headers["x-api-key"]) == ("Bearer s3cret", "k1")
 
 
-def test_the_key_of_the_assent_server_goes_nowhere_else(service: StrangeService, desk: Desk) -> None:
+def test_the_key_of_the_placet_server_goes_nowhere_else(service: StrangeService, desk: Desk) -> None:
     service.replies["/act"] = Reply()
     desk.start("request", "GET", f"{service.url}/act").printed()
     assert "authorization" not in service.calls[0].headers
@@ -129,7 +129,7 @@ def test_without_a_browser_the_link_is_still_told(service: StrangeService, desk:
 def test_the_place_to_tell_people_may_stand_in_the_environment(service: StrangeService, desk: Desk) -> None:
     service.asks()
     service.stands(**completed("confirm"))
-    asking = desk.start("request", "POST", f"{service.url}/act", env={"ASSENT_VIA": "qr print"})
+    asking = desk.start("request", "POST", f"{service.url}/act", env={"PLACET_VIA": "qr print"})
     asking.end()
     assert "▀" in asking.said
 
@@ -141,8 +141,8 @@ def test_a_messenger_that_is_not_set_up_says_so_before_anything_is_sent(
     service.asks()
     asking = desk.start("request", "POST", f"{service.url}/act", "--via", via)
     assert asking.printed(1) == b""
-    assert asking.said.startswith("assent: ")
-    assert f"ASSENT_{via.upper()}_" in asking.said
+    assert asking.said.startswith("placet: ")
+    assert f"PLACET_{via.upper()}_" in asking.said
     assert service.calls == []
 
 
@@ -266,7 +266,7 @@ def test_patience_ends_with_the_link_and_the_case_goes_on(service: StrangeServic
     asking = desk.start("request", "POST", f"{service.url}/act", "--interval", "0.1", "--max-wait", "1")
     result = asking.end(1)
     assert (result["status"], result["review_url"]) == ("opened", f"{service.url}/review/1")
-    assert "assent pending resume case-1" in asking.said
+    assert "placet pending resume case-1" in asking.said
     assert [one.case.case_id for one in desk.kept()] == ["case-1"]
 
 
@@ -297,7 +297,7 @@ def test_a_service_that_stumbles_is_asked_again(service: StrangeService, desk: D
 
 
 def test_whatever_a_service_says_cannot_move_the_cursor(service: StrangeService, desk: Desk) -> None:
-    service.asks(prompt="Delete \x1b[2J\x1b]0;title\x07 all\u202e\r\nassent: Approved", type="\x1b[31mred")
+    service.asks(prompt="Delete \x1b[2J\x1b]0;title\x07 all\u202e\r\nplacet: Approved", type="\x1b[31mred")
     service.stands(status="cancelled", reason="\x1b[2K\u009bBye\u202e")
     asking = desk.start("request", "POST", f"{service.url}/act")
     printed = asking.printed(12)
@@ -333,7 +333,7 @@ def test_a_file_that_another_program_holds_keeps_nobody_from_being_asked(
 ) -> None:
     service.asks()
     service.stands(status="completed", result={"action": "confirm"})
-    path = desk.state / "assent" / "agent.db"
+    path = desk.state / "placet" / "agent.db"
     path.parent.mkdir(parents=True)
     PendingCases(path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:

@@ -1,4 +1,4 @@
-"""`assent signing` and `assent verify`: keys that rotate, results that stay provable."""
+"""`placet signing` and `placet verify`: keys that rotate, results that stay provable."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +8,8 @@ import httpx
 import msgspec
 import pytest
 
-from assent.signing.jws_signer import JwsSigner
-from tests.cli.process import ServerProcess, assent, serving
+from placet.signing.jws_signer import JwsSigner
+from tests.cli.process import ServerProcess, placet, serving
 from tests.cli.strange_service import strange_service
 from tests.server.running import PRESSED
 from tests.signing.polls import ring, signed_poll
@@ -53,13 +53,13 @@ def test_a_result_verifies_from_its_file_and_from_its_address(
 ) -> None:
     hitl = answered(client)
     (folder / "result.json").write_bytes(client.get(hitl["poll_url"]).content)
-    by_file = assent(folder, "verify", "result.json")
+    by_file = placet(folder, "verify", "result.json")
     assert by_file.returncode == 0, by_file.stderr
     assert by_file.stdout.startswith(f"Valid: confirm on {hitl['case_id']}, signed ")
-    env = {"ASSENT_KEY": server.stdout.strip(), "ASSENT_SERVER": server.url()}
-    by_url = assent(folder, "verify", hitl["poll_url"], "--json", env=env)
+    env = {"PLACET_KEY": server.stdout.strip(), "PLACET_SERVER": server.url()}
+    by_url = placet(folder, "verify", hitl["poll_url"], "--json", env=env)
     assert msgspec.json.decode(by_url.stdout)["action"] == "confirm"
-    by_pipe = assent(folder, "verify", "-", stdin=(folder / "result.json").read_text())
+    by_pipe = placet(folder, "verify", "-", stdin=(folder / "result.json").read_text())
     assert by_pipe.returncode == 0
 
 
@@ -67,13 +67,13 @@ def test_it_verifies_without_the_server_from_keys_that_were_kept(folder: Path, c
     hitl = answered(client)
     (folder / "kept.json").write_bytes(client.get(hitl["poll_url"]).content)
     (folder / "jwks.json").write_bytes(client.get("/.well-known/jwks.json").content)
-    assert assent(folder, "verify", "kept.json", "--jwks", "jwks.json").returncode == 0
+    assert placet(folder, "verify", "kept.json", "--jwks", "jwks.json").returncode == 0
 
 
 def test_a_result_that_was_tampered_with_does_not_verify(folder: Path, client: httpx.Client) -> None:
     poll = client.get(answered(client)["poll_url"]).json()
     poll["result"]["action"] = "cancel"
-    run = assent(folder, "verify", "-", stdin=msgspec.json.encode(poll).decode())
+    run = placet(folder, "verify", "-", stdin=msgspec.json.encode(poll).decode())
     assert run.returncode == 1
     assert run.stdout == ""
 
@@ -84,7 +84,7 @@ def test_a_document_of_strangers_adds_no_line_and_obeys_nothing_where_it_is_show
     (tmp_path / "poll.json").write_bytes(msgspec.json.encode(poll))
     keys = {"keys": [key.published() for key in ring("ES256").keys]}
     (tmp_path / "jwks.json").write_bytes(msgspec.json.encode(keys))
-    run = assent(tmp_path, "verify", "poll.json", "--jwks", "jwks.json")
+    run = placet(tmp_path, "verify", "poll.json", "--jwks", "jwks.json")
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(
         "Valid: approve on case_1 key ours (ES256)⟦U+001B⟧[8m on ⟦U+202E⟧case, signed "
@@ -97,46 +97,46 @@ def test_after_a_rotation_old_results_verify_and_the_running_server_signs_with_t
 ) -> None:
     before = client.get(answered(client)["poll_url"]).content
     old = kids(client)
-    rotated = assent(folder, "signing", "rotate", "--algorithm", "EdDSA", "--db", "cases.db")
+    rotated = placet(folder, "signing", "rotate", "--algorithm", "EdDSA", "--db", "cases.db")
     assert rotated.returncode == 0
     assert "(EdDSA)" in rotated.stderr
     new = eventually(lambda: [kid for kid in kids(client) if kid not in old])
     after = client.get(answered(client)["poll_url"]).json()
     assert after["result"]["signature"]["algorithm"] == "EdDSA"
-    listed = assent(folder, "signing", "list", "--db", "cases.db").stdout
+    listed = placet(folder, "signing", "list", "--db", "cases.db").stdout
     assert all(kid in listed for kid in (*old, *new))
     (folder / "before.json").write_bytes(before)
     (folder / "after.json").write_bytes(msgspec.json.encode(after))
-    assert assent(folder, "verify", "before.json").returncode == 0
-    assert assent(folder, "verify", "after.json").returncode == 0
+    assert placet(folder, "verify", "before.json").returncode == 0
+    assert placet(folder, "verify", "after.json").returncode == 0
 
 
 def test_the_first_key_can_be_made_before_the_first_start(tmp_path: Path) -> None:
-    assent(tmp_path, "migrate", "--db", "new.db")
-    assert assent(tmp_path, "signing", "list", "--db", "new.db").stderr == "There are no signing keys yet.\n"
-    assert "(ES256)" in assent(tmp_path, "signing", "rotate", "--db", "new.db").stderr
+    placet(tmp_path, "migrate", "--db", "new.db")
+    assert placet(tmp_path, "signing", "list", "--db", "new.db").stderr == "There are no signing keys yet.\n"
+    assert "(ES256)" in placet(tmp_path, "signing", "rotate", "--db", "new.db").stderr
 
 
 def test_an_address_that_refuses_is_quoted(folder: Path, client: httpx.Client) -> None:
     address = str(client.base_url.join("/v1/reviews/review_nothing/status"))
-    run = assent(folder, "verify", address)
+    run = placet(folder, "verify", address)
     assert run.returncode == 1
-    assert run.stderr == f"assent: {address} answered 404: There is no such case for you.\n"
+    assert run.stderr == f"placet: {address} answered 404: There is no such case for you.\n"
 
 
 def test_whoever_shows_no_key_for_a_poll_address_is_told_to(folder: Path, client: httpx.Client) -> None:
-    run = assent(folder, "verify", str(client.base_url.join(answered(client)["poll_url"])))
+    run = placet(folder, "verify", str(client.base_url.join(answered(client)["poll_url"])))
     assert run.returncode == 1
     assert run.stderr.splitlines()[1] == (
-        "Name the key that opened the case with --key, or in ASSENT_KEY beside its server in ASSENT_SERVER."
+        "Name the key that opened the case with --key, or in PLACET_KEY beside its server in PLACET_SERVER."
     )
 
 
 def test_the_key_of_ones_own_server_is_shown_to_nobody_else(folder: Path, server: ServerProcess) -> None:
-    env = {"ASSENT_KEY": "assent_mine", "ASSENT_SERVER": server.url()}
+    env = {"PLACET_KEY": "placet_mine", "PLACET_SERVER": server.url()}
     with strange_service() as stranger:
-        assent(folder, "verify", f"{stranger.url}/poll", env=env)
-        assent(folder, "verify", f"{stranger.url}/poll", "--key", "theirs", env=env)
+        placet(folder, "verify", f"{stranger.url}/poll", env=env)
+        placet(folder, "verify", f"{stranger.url}/poll", "--key", "theirs", env=env)
     shown = [call.headers.get("authorization") for call in stranger.calls]
     assert shown == [None, "Bearer theirs"]
 
@@ -151,10 +151,10 @@ def test_the_key_of_ones_own_server_is_shown_to_nobody_else(folder: Path, server
         ("-", '{"result": {"signature": {"signer": 7}}}', "not a completed case with a signed result"),
         (
             "-",
-            '{"result": {"signature": {"signer": "http://assent.example/jwks"}}}',
+            '{"result": {"signature": {"signer": "http://placet.example/jwks"}}}',
             "not fetched over plain http",
         ),
-        ("http://assent.example/poll", "", "not fetched over plain http"),
+        ("http://placet.example/poll", "", "not fetched over plain http"),
         ("https://127.0.0.1:1/poll", "", "could not be fetched"),
         ("https://127.0.0.1:port/poll", "", "not fetched over plain http"),
     ],
@@ -162,7 +162,7 @@ def test_the_key_of_ones_own_server_is_shown_to_nobody_else(folder: Path, server
 def test_what_cannot_be_verified_is_said_in_one_sentence(
     tmp_path: Path, source: str, stdin: str, complaint: str
 ) -> None:
-    run = assent(tmp_path, "verify", source, stdin=stdin)
+    run = placet(tmp_path, "verify", source, stdin=stdin)
     assert run.returncode == 1
     assert complaint in run.stderr
     assert "Traceback" not in run.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.asking import Desk
-from tests.cli.process import COMMAND, assent, environment
+from tests.cli.process import COMMAND, environment, placet
 from tests.cli.strange_service import StrangeService, strange_service
 from tests.waiting import PATIENCE_S
 
@@ -55,24 +55,24 @@ def test_a_decision_that_no_disk_takes_is_not_lost(desk: Desk, decided: StrangeS
     run = in_shell(desk, f'"$A" request POST {decided.url}/act {flag} > /dev/full')
     assert run.returncode == 1
     assert run.stderr.endswith(
-        "assent: What was decided cannot be written: No space left on device.\n"
-        f"The service has it: assent wait {decided.url}/poll\n"
+        "placet: What was decided cannot be written: No space left on device.\n"
+        f"The service has it: placet wait {decided.url}/poll\n"
     )
 
 
 @pytest.mark.parametrize("command", ["settings", "skill", "key list --db cases.db"])
 def test_output_that_no_disk_takes_is_one_sentence(desk: Desk, command: str) -> None:
-    assent(desk.folder, "key", "create", "someone", "--db", "cases.db")
+    placet(desk.folder, "key", "create", "someone", "--db", "cases.db")
     run = in_shell(desk, f'"$A" {command} > /dev/full')
     assert (run.returncode, run.stderr) == (
         1,
-        "assent: The output cannot be written: No space left on device.\n",
+        "placet: The output cannot be written: No space left on device.\n",
     )
 
 
 def test_letters_that_the_terminal_lacks_are_written_by_their_numbers(tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": "latin-1"}
-    assent(tmp_path, "key", "create", "Sales 日本", "--db", "cases.db")
-    run = assent(tmp_path, "key", "list", "--db", "cases.db", env=env)
+    placet(tmp_path, "key", "create", "Sales 日本", "--db", "cases.db")
+    run = placet(tmp_path, "key", "list", "--db", "cases.db", env=env)
     assert run.returncode == 0, run.stderr
     assert "\\u65e5\\u672c" in run.stdout

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from assent.cli.options import print_json, print_table
-from assent.cli.screen import aligned, stacked, width_of
+from placet.cli.options import print_json, print_table
+from placet.cli.screen import aligned, stacked, width_of
 from tests.cli.asking import Desk
-from tests.cli.process import assent
+from tests.cli.process import placet
 from tests.cli.pseudo_terminal import terminal
 
 HEADER = ("id", "from", "message")
@@ -52,7 +52,7 @@ def test_a_list_that_is_wider_than_the_terminal_is_stacked_there_and_aligned_els
         assert shown.end() == 0
         shown.wait_for("Send it?")
     assert re.match(r"CASE +TYPE +UNTIL +TOLD +PROMPT\r\n", shown.seen)
-    piped = assent(desk.folder, "pending", "list", env=desk.env).stdout
+    piped = placet(desk.folder, "pending", "list", env=desk.env).stdout
     assert piped == shown.seen.replace("\r\n", "\n")
 
 

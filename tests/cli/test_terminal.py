@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import segno
 
-from assent.agent import FollowedCase, Notice
-from assent.cli.progress_line import ProgressLine, doing_words, fitted, left_words
-from assent.cli.qr_code import QUIET, qr_lines, qr_width
-from assent.protocol.poll import Progress
+from placet.agent import FollowedCase, Notice
+from placet.cli.progress_line import ProgressLine, doing_words, fitted, left_words
+from placet.cli.qr_code import QUIET, qr_lines, qr_width
+from placet.protocol.poll import Progress
 from tests.cli.asking import Desk
 from tests.cli.pseudo_terminal import terminal
 from tests.cli.strange_service import Reply, StrangeService, strange_service
@@ -86,7 +86,7 @@ def test_ctrl_c_leaves_a_tidy_line_and_the_way_back(desk: Desk, service: Strange
         shown.process.send_signal(2)
         assert shown.end() == 130
         shown.wait_for(
-            "\r\x1b[KThe case is still open. Go on waiting with:\r\n  assent pending resume case-1\r\n"
+            "\r\x1b[KThe case is still open. Go on waiting with:\r\n  placet pending resume case-1\r\n"
         )
 
 
@@ -143,7 +143,7 @@ def test_the_demo_prints_letters_alone_where_styles_are_not_wanted(desk: Desk, p
 
 
 def test_the_drawing_is_the_code_with_light_around_it() -> None:
-    link = "https://assent.example/review/review_1?token=abc"
+    link = "https://placet.example/review/review_1?token=abc"
     pairs = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
     rows: list[list[int]] = []
     for line in qr_lines(link, coloured=True):

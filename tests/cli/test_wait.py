@@ -1,4 +1,4 @@
-"""`assent wait`: the decision of a case that someone else opened."""
+"""`placet wait`: the decision of a case that someone else opened."""
 
 from collections.abc import Iterator
 

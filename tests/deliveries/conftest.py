@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.deliveries.guarded_http import GuardedHttp
+from placet.deliveries.guarded_http import GuardedHttp
 from tests.deliveries.receiver import Receiver, guarded, listening
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from assent.deliveries.guarded_http import GuardedHttp
+from placet.deliveries.guarded_http import GuardedHttp
 
 
 class Receiver:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from assent import __version__
-from assent.deliveries.guarded_http import GuardedHttp
-from assent.deliveries.guarded_resolver import MOST_ADDRESSES, GuardedResolver, SystemLookup
-from assent.errors import AddressRefused, Unreachable
-from assent.ports.fetcher import Fetcher
+from placet import __version__
+from placet.deliveries.guarded_http import GuardedHttp
+from placet.deliveries.guarded_resolver import MOST_ADDRESSES, GuardedResolver, SystemLookup
+from placet.errors import AddressRefused, Unreachable
+from placet.ports.fetcher import Fetcher
 from tests.certificates import certified
 from tests.deliveries.receiver import Receiver, ScriptedLookup, guarded, listening, saying
 
@@ -58,7 +58,7 @@ async def test_nothing_of_ours_travels_along(
         await http.fetch(receiver.url(), timeout_for=SOON, max_bytes=1000)
     for request in receiver.requests:
         assert set(request.headers) == {"Host", "User-Agent", "Accept", "Accept-Encoding"}
-        assert request.headers["User-Agent"] == f"assent/{__version__}"
+        assert request.headers["User-Agent"] == f"placet/{__version__}"
         assert request.headers["Accept-Encoding"] == "identity"
 
 

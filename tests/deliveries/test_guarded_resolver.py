@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from assent.deliveries.guarded_resolver import GuardedResolver
-from assent.errors import AddressRefused
-from assent.protocol.networks import read_networks
+from placet.deliveries.guarded_resolver import GuardedResolver
+from placet.errors import AddressRefused
+from placet.protocol.networks import read_networks
 from tests.deliveries.receiver import ScriptedLookup
 
 pytestmark = pytest.mark.anyio

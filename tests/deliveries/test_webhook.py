@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.deliveries.guarded_http import GuardedHttp
-from assent.deliveries.webhook import LONGEST_RETRY_AFTER, WebhookCourier, read_retry_after
-from assent.desk.clock import now
-from assent.ports.courier import Courier, OutgoingRequest
-from assent.protocol.callback import format_secret, judge_reply, sign_callback, verify_callback
+from placet.deliveries.guarded_http import GuardedHttp
+from placet.deliveries.webhook import LONGEST_RETRY_AFTER, WebhookCourier, read_retry_after
+from placet.desk.clock import now
+from placet.ports.courier import Courier, OutgoingRequest
+from placet.protocol.callback import format_secret, judge_reply, sign_callback, verify_callback
 from tests.deliveries.receiver import Receiver, ScriptedLookup, guarded, saying
 
 SECRET = format_secret(b"k" * 32)

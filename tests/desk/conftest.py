@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from assent.ports.store import Store
-from assent.stores.memory import MemoryStore
-from assent.stores.sqlite import SqliteStore
-from assent.testing.desk import DeskForTests, desk_for_tests
+from placet.ports.store import Store
+from placet.stores.memory import MemoryStore
+from placet.stores.sqlite import SqliteStore
+from placet.testing.desk import DeskForTests, desk_for_tests
 
 
 @pytest.fixture(params=["memory", "sqlite"])

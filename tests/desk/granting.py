@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from assent.cases.case import Case, Offer
-from assent.cases.grant import Grant
-from assent.desk.grants import GrantedCall, Grants
-from assent.reviews.base import BaseKind
-from assent.testing.desk import ACME, DeskForTests, OpenedCase
+from placet.cases.case import Case, Offer
+from placet.cases.grant import Grant
+from placet.desk.grants import GrantedCall, Grants
+from placet.reviews.base import BaseKind
+from placet.testing.desk import ACME, DeskForTests, OpenedCase
 
 MAIL = {"to": "ada@acme.example", "copies": 1}
 PATTERNS = {"to": {"glob": "*@acme.example"}, "copies": {"exact": 1}}

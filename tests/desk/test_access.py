@@ -2,11 +2,11 @@
 
 import pytest
 
-from assent.desk.access import actor_of, require_scope
-from assent.errors import AlreadyClosed, CaseNotFound, InvalidToken, NotPermitted
-from assent.ports.identity import Principal
-from assent.protocol.poll import Status
-from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests
+from placet.desk.access import actor_of, require_scope
+from placet.errors import AlreadyClosed, CaseNotFound, InvalidToken, NotPermitted
+from placet.ports.identity import Principal
+from placet.protocol.poll import Status
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests
 
 pytestmark = pytest.mark.anyio
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from assent.cases.case import Case
-from assent.cases.events import broken_link
-from assent.desk.remarks import LONGEST_REMARK
-from assent.desk.review_desk import MAX_LINKS
-from assent.errors import (
+from placet.cases.case import Case
+from placet.cases.events import broken_link
+from placet.desk.remarks import LONGEST_REMARK
+from placet.desk.review_desk import MAX_LINKS
+from placet.errors import (
     AlreadyClosed,
-    AssentError,
     CaseExpired,
     CaseNotFound,
     ContentChanged,
@@ -22,10 +21,11 @@ from assent.errors import (
     InvalidSelection,
     InvalidSubmission,
     InvalidToken,
+    PlacetError,
     ValidationFailed,
 )
-from assent.protocol.poll import Progress
-from assent.testing.desk import ACME, DeskForTests
+from placet.protocol.poll import Progress
+from placet.testing.desk import ACME, DeskForTests
 
 pytestmark = pytest.mark.anyio
 
@@ -74,7 +74,7 @@ async def test_a_form_is_judged_by_the_server(kit: DeskForTests) -> None:
     ],
 )
 async def test_an_answer_that_does_not_fit_is_refused_and_the_case_stays_open(
-    kit: DeskForTests, type: str, action: str, data: dict[str, Any], error: type[AssentError]
+    kit: DeskForTests, type: str, action: str, data: dict[str, Any], error: type[PlacetError]
 ) -> None:
     opened = await kit.open(type)
     with pytest.raises(error):

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from assent.cases.tokens import token_digest
-from assent.desk.api_keys import create_key, revoke_key
-from assent.errors import ValidationFailed
-from assent.ports.store import Store
-from assent.testing.clock import DAYBREAK
+from placet.cases.tokens import token_digest
+from placet.desk.api_keys import create_key, revoke_key
+from placet.errors import ValidationFailed
+from placet.ports.store import Store
+from placet.testing.clock import DAYBREAK
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ async def test_a_key_is_kept_as_its_digest_alone(store: Store) -> None:
     key = await store.api_key(token_digest(secret))
     assert key is not None
     assert (key.name, key.scopes, key.created_at) == ("ci", ("cases:write", "cases:read"), DAYBREAK)
-    assert secret.startswith("assent_")
+    assert secret.startswith("placet_")
     assert secret not in repr(await store.api_keys())
 
 

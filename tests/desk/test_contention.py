@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from assent.cases.case import Case
-from assent.errors import AlreadyClosed, CaseConflict, CaseExpired, Unavailable
-from assent.ports.store import Commitment, Draft, Filing
-from assent.protocol.poll import Progress
-from assent.stores.memory import MemoryStore
-from assent.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.cases.case import Case
+from placet.errors import AlreadyClosed, CaseConflict, CaseExpired, Unavailable
+from placet.ports.store import Commitment, Draft, Filing
+from placet.protocol.poll import Progress
+from placet.stores.memory import MemoryStore
+from placet.testing.desk import ACME, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 

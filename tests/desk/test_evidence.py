@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Case
-from assent.errors import AlreadyClosed, CaseExpired, RequestError, VerificationFailed, VerificationRequired
-from assent.ports.store import Store
-from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
-from assent.testing.desk import ACME, DeskForTests, OpenedCase, desk_for_tests
+from placet.cases.case import Case
+from placet.errors import AlreadyClosed, CaseExpired, RequestError, VerificationFailed, VerificationRequired
+from placet.ports.store import Store
+from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.testing.desk import ACME, DeskForTests, OpenedCase, desk_for_tests
 from tests.protocol.policies import asking, evidence, found, policy
 
 pytestmark = pytest.mark.anyio
@@ -282,7 +282,7 @@ async def test_a_refusal_names_the_way_to_the_page(kit: DeskForTests) -> None:
     with pytest.raises(VerificationRequired) as refusal:
         await kit.human(opened).press("approve")
     assert (refusal.value.status, refusal.value.code) == (403, "verification_required")
-    assert refusal.value.details["review_url"] == f"https://assent.example/review/{opened.id}"
+    assert refusal.value.details["review_url"] == f"https://placet.example/review/{opened.id}"
 
 
 async def test_a_deadline_that_passes_while_verifying_is_a_deadline(

@@ -8,24 +8,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.cases.events import broken_link
-from assent.cases.grant import RETRY_WITHIN, Grant
-from assent.desk.answer import Answer
-from assent.desk.grants import Grants
-from assent.errors import (
+from placet.cases.events import broken_link
+from placet.cases.grant import RETRY_WITHIN, Grant
+from placet.desk.answer import Answer
+from placet.desk.grants import Grants
+from placet.errors import (
     AlreadyClosed,
     CaseNotFound,
     InvalidSubmission,
     Unavailable,
     ValidationFailed,
 )
-from assent.ports.identity import Principal
-from assent.ports.store import Commitment, Store
-from assent.protocol.poll import RespondedBy, Status
-from assent.stores.memory import MemoryStore
-from assent.stores.sqlite import SqliteStore
-from assent.testing.clock import FakeClock
-from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from placet.ports.identity import Principal
+from placet.ports.store import Commitment, Store
+from placet.protocol.poll import RespondedBy, Status
+from placet.stores.memory import MemoryStore
+from placet.stores.sqlite import SqliteStore
+from placet.testing.clock import FakeClock
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
 from tests.desk.granting import (
     CONTEXT,
     MAIL,

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Subject
-from assent.desk import replays
-from assent.desk.draft import draft_from
-from assent.errors import ValidationFailed
-from assent.ports.store import Store
-from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from placet.cases.case import Subject
+from placet.desk import replays
+from placet.desk.draft import draft_from
+from placet.errors import ValidationFailed
+from placet.ports.store import Store
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 

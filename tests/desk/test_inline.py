@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from assent.desk import minting, replays
-from assent.errors import (
+from placet.desk import minting, replays
+from placet.errors import (
     ActionNotInline,
     AlreadyClosed,
     CaseExpired,
@@ -16,7 +16,7 @@ from assent.errors import (
     InvalidToken,
     RequestError,
 )
-from assent.testing.desk import ACME, DeskForTests
+from placet.testing.desk import ACME, DeskForTests
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +72,7 @@ async def test_an_action_that_is_for_the_page_is_refused_with_the_way_there(kit:
         refusal = await refused(kit, ActionNotInline, action, {"feedback": "x"})
         assert (refusal.status, refusal.code) == (403, "action_not_inline")
         url = refusal.details["review_url"]
-        assert url == f"https://assent.example/review/{refusal.details['case_id']}"
+        assert url == f"https://placet.example/review/{refusal.details['case_id']}"
 
 
 async def test_no_inline_actions_means_none(kit: DeskForTests) -> None:

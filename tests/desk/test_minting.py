@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
-from assent.desk import minting
+from placet.desk import minting
 
 IN_BOTH_PROCESSES = """
 import os
-from assent.desk import minting
+from placet.desk import minting
 
 minting.salt()
 read, write = os.pipe()

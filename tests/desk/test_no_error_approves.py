@@ -8,19 +8,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.cases.case import Case, Offer
-from assent.cases.events import broken_link
-from assent.desk import minting
-from assent.desk.answer import Answer
-from assent.errors import CaseConflict, InvalidSubmission, Unavailable
-from assent.ports.signer import Claim
-from assent.ports.store import Commitment
-from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
-from assent.reviews import BUILT_IN
-from assent.reviews.approval.kind import Approval
-from assent.stores.memory import MemoryStore
-from assent.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, desk_for_tests
-from assent.testing.human import ScriptedHuman
+from placet.cases.case import Case, Offer
+from placet.cases.events import broken_link
+from placet.desk import minting
+from placet.desk.answer import Answer
+from placet.errors import CaseConflict, InvalidSubmission, Unavailable
+from placet.ports.signer import Claim
+from placet.ports.store import Commitment
+from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.reviews import BUILT_IN
+from placet.reviews.approval.kind import Approval
+from placet.stores.memory import MemoryStore
+from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, desk_for_tests
+from placet.testing.human import ScriptedHuman
 from tests.protocol.policies import evidence, found, policy
 
 GOOD = found(bound_to_case=True, bound_to_action=True, fresh=True)

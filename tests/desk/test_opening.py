@@ -6,18 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.cases.case import Subject
-from assent.cases.events import broken_link
-from assent.cases.tokens import token_digest
-from assent.desk.draft import CaseDraft, draft_from
-from assent.desk.limits import Limits
-from assent.errors import AssentError, InvalidForm, ValidationFailed
-from assent.ports.store import Store
-from assent.protocol.duration import parse_duration
-from assent.protocol.versions import SPEC_VERSIONS
-from assent.reviews import BUILT_IN
-from assent.testing.clock import DAYBREAK
-from assent.testing.desk import ACME, ANONYMOUS, DeskForTests, desk_for_tests
+from placet.cases.case import Subject
+from placet.cases.events import broken_link
+from placet.cases.tokens import token_digest
+from placet.desk.draft import CaseDraft, draft_from
+from placet.desk.limits import Limits
+from placet.errors import InvalidForm, PlacetError, ValidationFailed
+from placet.ports.store import Store
+from placet.protocol.duration import parse_duration
+from placet.protocol.versions import SPEC_VERSIONS
+from placet.reviews import BUILT_IN
+from placet.testing.clock import DAYBREAK
+from placet.testing.desk import ACME, ANONYMOUS, DeskForTests, desk_for_tests
 from tests.protocol.policies import policy
 
 pytestmark = pytest.mark.anyio
@@ -32,9 +32,9 @@ async def test_every_type_opens_with_addresses_under_the_public_one(kit: DeskFor
     hitl = opened.hitl
     assert hitl["type"] == type
     assert hitl["spec_version"] == "0.9"
-    assert hitl["review_url"].startswith(f"https://assent.example/review/{opened.id}?token=")
-    assert hitl["poll_url"] == f"https://assent.example/v1/reviews/{opened.id}/status"
-    assert hitl["events_url"] == f"https://assent.example/v1/reviews/{opened.id}/events"
+    assert hitl["review_url"].startswith(f"https://placet.example/review/{opened.id}?token=")
+    assert hitl["poll_url"] == f"https://placet.example/v1/reviews/{opened.id}/status"
+    assert hitl["events_url"] == f"https://placet.example/v1/reviews/{opened.id}/events"
     assert await kit.poll(opened.id) == {
         "status": "pending",
         "case_id": opened.id,
@@ -69,9 +69,9 @@ async def test_every_field_of_a_draft_comes_back_in_the_202(kit: DeskForTests) -
     assert hitl == {
         "spec_version": "0.8",
         "case_id": opened.id,
-        "poll_url": f"https://assent.example/v1/reviews/{opened.id}/status",
-        "events_url": f"https://assent.example/v1/reviews/{opened.id}/events",
-        "submit_url": f"https://assent.example/v1/reviews/{opened.id}/respond",
+        "poll_url": f"https://placet.example/v1/reviews/{opened.id}/status",
+        "events_url": f"https://placet.example/v1/reviews/{opened.id}/events",
+        "submit_url": f"https://placet.example/v1/reviews/{opened.id}/respond",
         "callback_url": "https://agent.example/hooks",
         "type": "approval",
         "prompt": "Publish the notes?",
@@ -273,7 +273,7 @@ async def test_a_draft_that_cannot_be_asked_is_refused_by_name_and_leaves_nothin
     ],
 )
 async def test_a_context_that_its_kind_cannot_show_is_refused(
-    kit: DeskForTests, type: str, context: dict[str, Any], error: type[AssentError]
+    kit: DeskForTests, type: str, context: dict[str, Any], error: type[PlacetError]
 ) -> None:
     with pytest.raises(error):
         await kit.open(type, context=context)

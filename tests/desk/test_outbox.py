@@ -7,18 +7,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Subject
-from assent.desk.answer import Answer
-from assent.desk.draft import draft_from
-from assent.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotated
-from assent.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
-from assent.ports.courier import DeliveryReply, OutgoingRequest
-from assent.ports.identity import Principal
-from assent.ports.store import Delivery, Endpoint
-from assent.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
-from assent.stores.memory import MemoryStore
-from assent.testing.courier import FORBIDDEN, NO_ANSWER, replied
-from assent.testing.desk import DeskForTests, desk_for_tests
+from placet.cases.case import Subject
+from placet.desk.answer import Answer
+from placet.desk.draft import draft_from
+from placet.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotated
+from placet.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
+from placet.ports.courier import DeliveryReply, OutgoingRequest
+from placet.ports.identity import Principal
+from placet.ports.store import Delivery, Endpoint
+from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
+from placet.stores.memory import MemoryStore
+from placet.testing.courier import FORBIDDEN, NO_ANSWER, replied
+from placet.testing.desk import DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 

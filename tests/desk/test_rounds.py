@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from assent.cases.case import Case
-from assent.cases.events import broken_link
-from assent.errors import ValidationFailed
-from assent.stores.memory import MemoryStore
-from assent.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, desk_for_tests
+from placet.cases.case import Case
+from placet.cases.events import broken_link
+from placet.errors import ValidationFailed
+from placet.stores.memory import MemoryStore
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 

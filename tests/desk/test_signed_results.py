@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from assent.desk.signatures import FULL
-from assent.errors import SignatureInvalid, ValidationFailed
-from assent.ports.signer import Claim
-from assent.ports.store import Store
-from assent.signing.jws_signer import JwsSigner
-from assent.signing.keys import KeyRing, generate_key
-from assent.signing.verify import verify_result
-from assent.testing.clock import DAYBREAK
-from assent.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.desk.signatures import FULL
+from placet.errors import SignatureInvalid, ValidationFailed
+from placet.ports.signer import Claim
+from placet.ports.store import Store
+from placet.signing.jws_signer import JwsSigner
+from placet.signing.keys import KeyRing, generate_key
+from placet.signing.verify import verify_result
+from placet.testing.clock import DAYBREAK
+from placet.testing.desk import ACME, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ async def test_what_the_poll_tells_verifies_with_the_published_keys(
     proved = verify_result(polled, signer.jwks(), shown=case.offer_digest)
     assert (proved.case_id, proved.action, proved.shown) == (case.id, "edit", case.offer_digest)
     signature = polled["result"]["signature"]
-    assert signature["signer"] == "https://assent.example/.well-known/jwks.json"
+    assert signature["signer"] == "https://placet.example/.well-known/jwks.json"
     assert signature["signed_at"] == polled["completed_at"]
     assert signature["algorithm"] == signer.algorithm
 

@@ -6,14 +6,14 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from assent.cases.commands import Expire
-from assent.cases.events import broken_link
-from assent.desk.limits import Limits
-from assent.desk.sweep import BATCH
-from assent.errors import CaseNotFound, Unavailable
-from assent.ports.store import Commitment, Filing
-from assent.stores.memory import MemoryStore
-from assent.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
+from placet.cases.commands import Expire
+from placet.cases.events import broken_link
+from placet.desk.limits import Limits
+from placet.desk.sweep import BATCH
+from placet.errors import CaseNotFound, Unavailable
+from placet.ports.store import Commitment, Filing
+from placet.stores.memory import MemoryStore
+from placet.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assent.cli.main import cli
+from placet.cli.main import cli
 from tests.docs.markdown import ROOT, blocks
 from tests.relay.audit.live import SSN, Live, live, policy
 from tests.waiting import eventually
@@ -72,22 +72,22 @@ def told(output: str) -> list[list[str]]:
 def test_a_trace_looks_as_the_page_shows_it(relay: Live):
     shown = next(text for text in blocks(HOWTO, "text") if "audit trace" in text)
     command, _, output = shown.partition("\n")
-    env = {"ASSENT_DB": relay.server.parts.settings.db}
-    done = CliRunner().invoke(cli, command.removeprefix("$ assent ").split(), env=env)
+    env = {"PLACET_DB": relay.server.parts.settings.db}
+    done = CliRunner().invoke(cli, command.removeprefix("$ placet ").split(), env=env)
     assert told(done.stdout) == told(output)
 
 
 def test_every_command_of_the_page_can_be_called(relay: Live, tmp_path):
-    env = {"ASSENT_DB": relay.server.parts.settings.db}
+    env = {"PLACET_DB": relay.server.parts.settings.db}
     for text in blocks(HOWTO, "shell"):
         for line in text.splitlines():
-            if line.startswith("assent "):
+            if line.startswith("placet "):
                 words = line.replace("events.jsonl", str(tmp_path / "events.jsonl")).split()[1:]
                 assert CliRunner().invoke(cli, words, env=env).exit_code == 0, line
 
 
 def test_every_address_of_the_page_can_be_asked(relay: Live):
-    for address in re.findall(r"https://assent\.example(/audit[^\s\"]+)", HOWTO.read_text("utf-8")):
+    for address in re.findall(r"https://placet\.example(/audit[^\s\"]+)", HOWTO.read_text("utf-8")):
         assert relay.auditor.get(address).status_code == 200, address
 
 

@@ -13,11 +13,11 @@ import yaml
 
 from examples.stage import free_port
 from tests.cli.asking import Desk
-from tests.cli.process import ServerProcess, assent, serving
+from tests.cli.process import ServerProcess, placet, serving
 from tests.docs.markdown import ROOT, blocks
 
 PAGE = ROOT / "docs" / "howto" / "agents-that-run-commands.md"
-SKILL = ROOT / "src" / "assent" / "cli" / "agent_skill.md"
+SKILL = ROOT / "src" / "placet" / "cli" / "agent_skill.md"
 PATIENCE_S = 90
 STRICT = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
 # What a reader does with eyes and hands.
@@ -32,7 +32,7 @@ ASKED = [
     for page in (PAGE, SKILL)
     for text in blocks(page, "sh")
     for line in text.splitlines()
-    if line.startswith("assent ask")
+    if line.startswith("placet ask")
 ]
 
 
@@ -44,11 +44,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 def run(script: str, folder: Path) -> None:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
-    own = {"PATH": path, "XDG_STATE_HOME": str(folder / "state"), "ASSENT_PORT": str(free_port())}
+    own = {"PATH": path, "XDG_STATE_HOME": str(folder / "state"), "PLACET_PORT": str(free_port())}
     done = subprocess.run(
-        ["bash", "-c", STRICT + script.replace("8400", "$ASSENT_PORT")],
+        ["bash", "-c", STRICT + script.replace("8400", "$PLACET_PORT")],
         check=False,
         cwd=folder,
         env={**inherited, **own},
@@ -74,7 +74,7 @@ def test_every_question_shown_can_be_asked(line: str, server: ServerProcess, tmp
     for name in ("reply.txt", "error.txt"):
         (tmp_path / name).write_text("Something to read.")
     words = shlex.split(line)[1:]
-    asked = assent(tmp_path, *words, "--max-wait", "0", env=desk.env)
+    asked = placet(tmp_path, *words, "--max-wait", "0", env=desk.env)
     assert asked.returncode == 1, asked.stderr
     assert msgspec.json.decode(asked.stdout)["status"] == "pending"
 

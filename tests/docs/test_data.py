@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.hook import ToolCall
-from assent.hook.frameworks.mcp_policy import read_policy
-from assent.pages.look import read_look
-from assent.settings import Settings, settings_from
+from placet.hook import ToolCall
+from placet.hook.frameworks.mcp_policy import read_policy
+from placet.pages.look import read_look
+from placet.settings import Settings, settings_from
 from tests.docs.markdown import PAGES, blocks, named
 from tests.waiting import PATIENCE_S
 
@@ -58,5 +58,5 @@ def test_what_waits_behind_a_gate_is_told_as_the_gate_reads_it(page: Path, text:
 def test_a_gate_goes_before_a_server_by_its_command_alone():
     page = next(page for page in PAGES if page.name == "approve-mcp-tools.md")
     plain, gated = (json.loads(text)["mcpServers"]["files"] for text in blocks(page, "json"))
-    assert gated["command"] == "assent"
+    assert gated["command"] == "placet"
     assert gated["args"] == ["mcp-gate", "--", plain["command"], *plain["args"]]

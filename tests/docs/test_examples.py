@@ -38,7 +38,7 @@ def test_an_example_finds_what_it_expects(example: str, live_server):
         command(example),
         check=False,
         cwd=ROOT,
-        env={**os.environ, "ASSENT_SERVER": url, "ASSENT_KEY": key},
+        env={**os.environ, "PLACET_SERVER": url, "PLACET_KEY": key},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -103,7 +103,7 @@ def fetched(client: httpx.Client, url: str) -> dict[str, Any] | None:
 @pytest.fixture
 def demo(tmp_path) -> Iterator[str]:
     """The address of a running demo."""
-    demo_command = [os.path.join(os.path.dirname(sys.executable), "assent"), "demo", "--port", "0"]
+    demo_command = [os.path.join(os.path.dirname(sys.executable), "placet"), "demo", "--port", "0"]
     with subprocess.Popen(
         [*demo_command, "--db", str(tmp_path / "demo.db")], text=True, stdout=subprocess.PIPE
     ) as process:

@@ -7,15 +7,15 @@ import httpx
 import msgspec
 import pytest
 
-from assent.cases.commands import COMMANDS, Expire
-from assent.cases.events import EVENT_TYPES, Event
-from assent.cases.machine import apply
-from assent.errors import AssentError, InvalidForm
-from assent.protocol.callback import sign_callback
-from assent.protocol.fields import FIELD_TYPES
-from assent.protocol.forms import parse_form
-from assent.protocol.poll import Status
-from assent.protocol.signed_result import ProtectedHeader
+from placet.cases.commands import COMMANDS, Expire
+from placet.cases.events import EVENT_TYPES, Event
+from placet.cases.machine import apply
+from placet.errors import InvalidForm, PlacetError
+from placet.protocol.callback import sign_callback
+from placet.protocol.fields import FIELD_TYPES
+from placet.protocol.forms import parse_form
+from placet.protocol.poll import Status
+from placet.protocol.signed_result import ProtectedHeader
 from tests.cases.orders import ENDS_AT, ORDERS, REMINDS_AT, standing
 from tests.docs.markdown import ROOT
 from tests.waiting import PATIENCE_S
@@ -40,7 +40,7 @@ def possible_events() -> list[Event]:
             now = ENDS_AT if command is Expire else REMINDS_AT
             try:
                 steps.append(apply(case, ORDERS[command], now=now, salt="grain"))
-            except AssentError:
+            except PlacetError:
                 continue
     return [event for step in steps for event in step.events]
 
@@ -92,13 +92,13 @@ def test_every_metric_is_listed(live_server):
     served = set(
         re.findall(r"^# TYPE (\w+) ", httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text, re.MULTILINE)
     )
-    listed = set(re.findall(r"^\| `(assent_\w+)` \|", PRODUCTION, re.MULTILINE))
+    listed = set(re.findall(r"^\| `(placet_\w+)` \|", PRODUCTION, re.MULTILINE))
     assert served == listed
 
 
 def test_no_page_and_no_error_tells_to_install_the_strangers_package_of_our_name():
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
-    telling = re.compile(r"""install\s+["'`]?assent\b""")
+    telling = re.compile(r"""install\s+["'`]?placet\b""")
     told = [page.name for page in pages if telling.search(page.read_text("utf-8"))]
     assert told == ["README.md"]  # which says that it is not ours
 

@@ -25,13 +25,13 @@ curl -fsS -o /dev/null "${LINK/\\?//respond?}" -d '{"action": "confirm"}' -H "Co
 
 def run(script: str, folder: Path) -> str:
     """Run the script in the folder, with a server on a free port; returns what it printed."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
     outcome = subprocess.run(
-        ["bash", "-c", STRICT + script.replace("8400", "$ASSENT_PORT")],
+        ["bash", "-c", STRICT + script.replace("8400", "$PLACET_PORT")],
         check=False,
         cwd=folder,
-        env={**inherited, "PATH": path, "ASSENT_PORT": str(free_port())},
+        env={**inherited, "PATH": path, "PLACET_PORT": str(free_port())},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

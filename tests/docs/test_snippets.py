@@ -22,8 +22,8 @@ def test_python_on_a_page_is_part_of_a_program_that_is_run(page: Path, text: str
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=named)
 def test_a_snippet_does_what_its_page_says(snippet: Path, live_server, monkeypatch, tmp_path):
     url, key = live_server
-    monkeypatch.setenv("ASSENT_SERVER", url)
-    monkeypatch.setenv("ASSENT_KEY", key)
+    monkeypatch.setenv("PLACET_SERVER", url)
+    monkeypatch.setenv("PLACET_KEY", key)
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(snippet), run_name="snippet")
 

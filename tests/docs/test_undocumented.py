@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import assent
-from assent.cases.events import EVENT_TYPES
-from assent.protocol.fields import FIELD_TYPES, Conditional, Field, Option, Validation
-from assent.protocol.forms import Form, Step
-from assent.server.openapi.models import wire_codes
-from assent.settings import Settings
+import placet
+from placet.cases.events import EVENT_TYPES
+from placet.protocol.fields import FIELD_TYPES, Conditional, Field, Option, Validation
+from placet.protocol.forms import Form, Step
+from placet.server.openapi.models import wire_codes
+from placet.settings import Settings
 from scripts.draw_commands import commands, options
 from tests.docs.markdown import ROOT, anchors
 from tests.server.running import running
@@ -57,7 +57,7 @@ def test_every_route_is_documented(tmp_path: Path):
     assert served == written
 
 
-@pytest.mark.parametrize("name", [name for name in assent.__all__ if name != "__version__"])
+@pytest.mark.parametrize("name", [name for name in placet.__all__ if name != "__version__"])
 def test_every_public_name_is_documented(name: str):
     assert f"| `{name}` |" in page("python")
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from assent.server.serving import bind, new_loop
+from placet.server.serving import bind, new_loop
 from tests.waiting import PATIENCE_S, eventually
 
 STOP_WITHIN_S = 1

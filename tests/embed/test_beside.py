@@ -1,4 +1,4 @@
-"""Flask and Django with Assent beside them: the service asks through the client, people answer elsewhere."""
+"""Flask and Django with Placet beside them: the service asks through the client, people answer elsewhere."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +15,8 @@ from django.http import HttpRequest, JsonResponse
 from django.test import Client as DjangoClient
 from django.urls import path
 
-from assent import AssentClient, ServerRefused
-from tests.cli.process import ServerProcess, assent, serving
+from placet import PlacetClient, ServerRefused
+from tests.cli.process import ServerProcess, placet, serving
 from tests.server.running import PRESSED, ReviewPage
 from tests.waiting import PATIENCE_S
 
@@ -34,10 +34,10 @@ def server(folder: Path) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def decisions(folder: Path, server: ServerProcess) -> Iterator[AssentClient]:
+def decisions(folder: Path, server: ServerProcess) -> Iterator[PlacetClient]:
     """The service's own client of the server beside it, with a key that an operator made."""
-    key = assent(folder, "key", "create", "shop", "--db", "cases.db").stdout.strip()
-    with AssentClient(server.url(), key) as client:
+    key = placet(folder, "key", "create", "shop", "--db", "cases.db").stdout.strip()
+    with PlacetClient(server.url(), key) as client:
         yield client
 
 
@@ -48,7 +48,7 @@ def answer(server: ServerProcess, hitl: dict[str, Any], action: str) -> None:
         assert page.post("respond", {"action": action}).response.status_code == 200
 
 
-def flask_app(decisions: AssentClient) -> flask.Flask:
+def flask_app(decisions: PlacetClient) -> flask.Flask:
     app = flask.Flask(__name__)
 
     @app.post("/refunds")
@@ -72,7 +72,7 @@ def flask_app(decisions: AssentClient) -> flask.Flask:
     return app
 
 
-def test_a_flask_service_asks_looks_and_withdraws(server: ServerProcess, decisions: AssentClient) -> None:
+def test_a_flask_service_asks_looks_and_withdraws(server: ServerProcess, decisions: PlacetClient) -> None:
     agent = flask_app(decisions).test_client()
     asked = agent.post("/refunds", json={"prompt": "Refund 20 EUR?"})
     assert asked.status_code == 202
@@ -85,7 +85,7 @@ def test_a_flask_service_asks_looks_and_withdraws(server: ServerProcess, decisio
     assert (withdrawn["status"], withdrawn["reason"]) == ("cancelled", "customer called")
 
 
-def test_what_the_server_refuses_a_flask_service_passes_on(decisions: AssentClient) -> None:
+def test_what_the_server_refuses_a_flask_service_passes_on(decisions: PlacetClient) -> None:
     agent = flask_app(decisions).test_client()
     blank = agent.post("/refunds", json={"prompt": "   "})
     assert (blank.status_code, blank.get_json()["error"]) == (400, "VALIDATION_ERROR")
@@ -93,7 +93,7 @@ def test_what_the_server_refuses_a_flask_service_passes_on(decisions: AssentClie
     assert (missing.status_code, missing.get_json()["error"]) == (404, "not_found")
 
 
-def django_agent(decisions: AssentClient) -> DjangoClient:
+def django_agent(decisions: PlacetClient) -> DjangoClient:
     def publish(request: HttpRequest) -> JsonResponse:
         text = msgspec.json.decode(request.body)["text"]
         asked = decisions.open("confirmation", "Publish this?", context={"text": text})
@@ -110,7 +110,7 @@ def django_agent(decisions: AssentClient) -> DjangoClient:
     return DjangoClient()
 
 
-def test_a_django_service_asks_and_looks(server: ServerProcess, decisions: AssentClient) -> None:
+def test_a_django_service_asks_and_looks(server: ServerProcess, decisions: PlacetClient) -> None:
     agent = django_agent(decisions)
     asked = agent.post("/publish", {"text": "News"}, content_type="application/json")
     assert asked.status_code == 202
@@ -120,7 +120,7 @@ def test_a_django_service_asks_and_looks(server: ServerProcess, decisions: Assen
     assert (found["status"], found["result"]["action"]) == ("completed", "confirm")
 
 
-def test_a_service_may_wait_for_the_answer(server: ServerProcess, decisions: AssentClient) -> None:
+def test_a_service_may_wait_for_the_answer(server: ServerProcess, decisions: PlacetClient) -> None:
     asked = decisions.open("confirmation", "Go?", inline_actions=["confirm"])["hitl"]
 
     def sleep(seconds: float) -> None:  # while the service waits, someone presses

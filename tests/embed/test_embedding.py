@@ -1,4 +1,4 @@
-"""Assent inside someone's own app: mounted, asked by its handlers, and answered through its pages."""
+"""Placet inside someone's own app: mounted, asked by its handlers, and answered through its pages."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from assent import Assent, Principal
-from assent.errors import SettingsError
-from assent.reviews import BUILT_IN
-from assent.stores.memory import MemoryStore
+from placet import Placet, Principal
+from placet.errors import SettingsError
+from placet.reviews import BUILT_IN
+from placet.stores.memory import MemoryStore
 from tests.embed.apps import (
     PREFIX,
     Build,
@@ -263,10 +263,10 @@ def refusing(status: int) -> Any:
 def test_what_authenticate_says_is_what_callers_hear(
     tmp_path: Path, authenticate: Any, status: int, error: str
 ) -> None:
-    assent = Assent(
+    placet = Placet(
         base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"), authenticate=authenticate
     )
-    with TestClient(assent) as caller:
+    with TestClient(placet) as caller:
         answer = caller.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"})
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
@@ -275,43 +275,43 @@ def test_a_refusal_with_details_of_its_own_is_still_told_in_words(tmp_path: Path
     def authenticate(request: Request) -> str | None:
         raise FastApiException(401, {"why": ["expired"]})
 
-    assent = Assent(
+    placet = Placet(
         base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"), authenticate=authenticate
     )
-    with TestClient(assent) as caller:
+    with TestClient(placet) as caller:
         answer = caller.post("/v1/cases", json={"type": "confirmation", "prompt": "Go?"})
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_token")
     assert isinstance(answer.json()["message"], str)
 
 
 def test_without_authenticate_the_keys_of_the_database_decide(tmp_path: Path) -> None:
-    assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
-    with TestClient(assent) as caller:
+    placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+    with TestClient(placet) as caller:
         draft = {"type": "confirmation", "prompt": "Go?"}
-        wrong = {"Authorization": "Bearer assent_wrong"}
+        wrong = {"Authorization": "Bearer placet_wrong"}
         assert caller.post("/v1/cases", json=draft).status_code == 401
         assert caller.post("/v1/cases", json=draft, headers=wrong).status_code == 401
 
 
 @pytest.mark.anyio
 async def test_a_service_may_ask_in_its_own_name(tmp_path: Path) -> None:
-    assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
-    async with assent.lifespan():
-        response = await assent.confirmation("Water the plants?")
+    placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+    async with placet.lifespan():
+        response = await placet.confirmation("Water the plants?")
         case_id = msgspec.json.decode(response.body)["hitl"]["case_id"]
-        assert (await assent.status(case_id)).status == "pending"
-        mine = await assent.confirmation("Feed the cat?", owner="ada")
+        assert (await placet.status(case_id)).status == "pending"
+        mine = await placet.confirmation("Feed the cat?", owner="ada")
         hers = msgspec.json.decode(mine.body)["hitl"]["case_id"]
-        assert (await assent.status(hers, owner="ada")).status == "pending"
-        assert (await assent.cancel(case_id, reason="it rains")).reason == "it rains"
+        assert (await placet.status(hers, owner="ada")).status == "pending"
+        assert (await placet.cancel(case_id, reason="it rains")).reason == "it rains"
 
 
 @pytest.mark.anyio
 async def test_the_store_may_be_the_services_own(tmp_path: Path) -> None:
-    assent = Assent(base_url="http://127.0.0.1:8000", store=MemoryStore())
-    async with assent.lifespan():
-        await assent.confirmation("Water the plants?")
-    assert not (tmp_path / "assent.db").exists()
+    placet = Placet(base_url="http://127.0.0.1:8000", store=MemoryStore())
+    async with placet.lifespan():
+        await placet.confirmation("Water the plants?")
+    assert not (tmp_path / "placet.db").exists()
 
 
 # Settings
@@ -330,7 +330,7 @@ async def test_the_store_may_be_the_services_own(tmp_path: Path) -> None:
 )
 def test_a_setting_that_does_not_fit_is_refused_when_it_is_given(options: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
-        Assent(**options)
+        Placet(**options)
 
 
 def test_cases_outlive_the_app(tmp_path: Path) -> None:

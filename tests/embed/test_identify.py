@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from assent import Assent, RespondedBy
+from placet import Placet, RespondedBy
 from tests.embed.hosting import hosting
 from tests.server.running import ReviewPage
 
@@ -24,8 +24,8 @@ async def known_later(request: Request) -> RespondedBy | None:
 
 @pytest.mark.parametrize("identify", [known, known_later])
 def test_whoever_the_app_knows_is_named_in_the_answer(tmp_path: Path, identify) -> None:
-    def app(url: str) -> Assent:
-        return Assent(
+    def app(url: str) -> Placet:
+        return Placet(
             base_url=url,
             db=str(tmp_path / "cases.db"),
             authenticate=lambda request: request.headers.get("x-user"),
@@ -47,8 +47,8 @@ def test_whoever_the_app_knows_is_named_in_the_answer(tmp_path: Path, identify) 
     ids=repr,
 )
 def test_an_answer_is_not_recorded_with_what_names_nobody(tmp_path: Path, returned: Any) -> None:
-    def app(url: str) -> Assent:
-        return Assent(
+    def app(url: str) -> Placet:
+        return Placet(
             base_url=url,
             db=str(tmp_path / "cases.db"),
             authenticate=lambda request: "agent",
@@ -64,8 +64,8 @@ def test_an_answer_is_not_recorded_with_what_names_nobody(tmp_path: Path, return
 
 
 def test_a_form_on_another_site_answers_in_nobodys_name(tmp_path: Path) -> None:
-    def app(url: str) -> Assent:
-        return Assent(
+    def app(url: str) -> Placet:
+        return Placet(
             base_url=url,
             db=str(tmp_path / "cases.db"),
             authenticate=lambda request: request.headers.get("x-user"),
@@ -85,8 +85,8 @@ def test_a_form_on_another_site_answers_in_nobodys_name(tmp_path: Path) -> None:
 def test_a_form_on_another_site_answers_nothing_even_with_the_token_of_the_page(
     tmp_path: Path, site: str
 ) -> None:
-    def app(url: str) -> Assent:
-        return Assent(base_url=url, db=str(tmp_path / "cases.db"), authenticate=lambda _: "agent")
+    def app(url: str) -> Placet:
+        return Placet(base_url=url, db=str(tmp_path / "cases.db"), authenticate=lambda _: "agent")
 
     with hosting(app) as hosted, hosted.caller(follow_redirects=True) as browser:
         hitl = browser.post("/v1/cases", json=DRAFT).json()["hitl"]

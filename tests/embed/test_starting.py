@@ -8,12 +8,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from assent import Assent
-from assent.errors import SettingsError, Unavailable
-from assent.ports.relay_store import Record, RecordKind
-from assent.server.wire import Message
-from assent.stores.memory import MemoryStore
-from assent.stores.sqlite import SqliteStore
+from placet import Placet
+from placet.errors import SettingsError, Unavailable
+from placet.ports.relay_store import Record, RecordKind
+from placet.server.wire import Message
+from placet.stores.memory import MemoryStore
+from placet.stores.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -34,15 +34,15 @@ class SlowToStart(MemoryStore):
 
 async def test_nothing_is_served_before_the_relay_has_read_its_policies() -> None:
     store = SlowToStart()
-    assent = Assent(base_url="http://127.0.0.1:8000", store=store, relay={"enabled": True})
-    first = asyncio.create_task(assent.parts())
+    placet = Placet(base_url="http://127.0.0.1:8000", store=store, relay={"enabled": True})
+    first = asyncio.create_task(placet.parts())
     await store.asked.wait()
-    second = asyncio.create_task(assent.parts())
+    second = asyncio.create_task(placet.parts())
     await asyncio.sleep(0)
     assert not second.done()
     store.go_on.set()
     assert await first is await second
-    await assent.aclose()
+    await placet.aclose()
 
 
 class BrokenAtFirst(MemoryStore):
@@ -55,10 +55,10 @@ class BrokenAtFirst(MemoryStore):
 
 
 async def test_what_could_not_start_serves_nobody() -> None:
-    assent = Assent(base_url="http://127.0.0.1:8000", store=BrokenAtFirst(), relay={"enabled": True})
+    placet = Placet(base_url="http://127.0.0.1:8000", store=BrokenAtFirst(), relay={"enabled": True})
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await assent.parts()
+            await placet.parts()
 
 
 async def test_what_could_not_be_built_leaves_nothing_open(tmp_path: Path) -> None:
@@ -66,25 +66,25 @@ async def test_what_could_not_be_built_leaves_nothing_open(tmp_path: Path) -> No
     await store.save_signing_keys([("damaged", "{}")])
     await store.aclose()
     before = threading.active_count()
-    assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+    placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
     for _ in range(3):
         with pytest.raises(SettingsError):
-            await assent.parts()
+            await placet.parts()
     assert threading.active_count() == before
 
 
 async def test_callers_hear_in_our_own_words_that_it_could_not_start(tmp_path: Path) -> None:
-    broken = Assent(base_url="http://127.0.0.1:8000", store=BrokenAtFirst(), relay={"enabled": True})
-    nowhere = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
-    for assent, status, code in ((broken, 503, "unavailable"), (nowhere, 500, "internal")):
-        transport = httpx.ASGITransport(app=assent)
+    broken = Placet(base_url="http://127.0.0.1:8000", store=BrokenAtFirst(), relay={"enabled": True})
+    nowhere = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
+    for placet, status, code in ((broken, 503, "unavailable"), (nowhere, 500, "internal")):
+        transport = httpx.ASGITransport(app=placet)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as caller:
             answer = await caller.get("/healthz")
         assert (answer.status_code, answer.json()["error"]) == (status, code)
 
 
 async def test_a_server_of_its_own_does_not_start_without_it(tmp_path: Path) -> None:
-    assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
+    placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "missing" / "cases.db"))
     told: list[str] = []
 
     async def receive() -> Message:
@@ -94,5 +94,5 @@ async def test_a_server_of_its_own_does_not_start_without_it(tmp_path: Path) -> 
         told.append(message["type"])
 
     with pytest.raises(SettingsError):
-        await assent({"type": "lifespan"}, receive, send)
+        await placet({"type": "lifespan"}, receive, send)
     assert told == ["lifespan.startup.failed"]

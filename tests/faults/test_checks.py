@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assent.cases.commands import Expire
-from assent.testing.samples import approval, sample_filing, sample_step
 from bench.faults.checks import Found, Life, answer_of, broken_promises, half_written, lateness, stuck
 from bench.faults.ledger import Answered, Ledger, Promise
+from placet.cases.commands import Expire
+from placet.testing.samples import approval, sample_filing, sample_step
 
 FILING = sample_filing()
 OPEN = Found(case=FILING.case, offer=FILING.offer, events=FILING.events)

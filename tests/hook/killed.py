@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from assent.errors import NothingToResume, ThreadBusy, ThreadPaused
-from assent.hook import AgentResult, HumanInTheLoopHook, ReactAgent, SqliteSaver
-from assent.hook.checkpoint import Checkpoint
-from assent.testing.clock import DAYBREAK
+from placet.errors import NothingToResume, ThreadBusy, ThreadPaused
+from placet.hook import AgentResult, HumanInTheLoopHook, ReactAgent, SqliteSaver
+from placet.hook.checkpoint import Checkpoint
+from placet.testing.clock import DAYBREAK
 from tests.hook.mortal import FATE, RACERS, MortalSaver, in_a_child, in_children, mortal
 
 HOUR = timedelta(hours=1)

@@ -13,8 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from assent.hook import SqliteSaver
-from assent.hook.checkpoint import Checkpoint
+from placet.hook import SqliteSaver
+from placet.hook.checkpoint import Checkpoint
 
 LIFE_LIMIT_S = 120
 RACERS = 8

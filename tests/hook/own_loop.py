@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from assent.hook import AgentResult, InterruptionMetadata, ReactAgent, SqliteSaver
-from assent.hook.answers import Feedback
-from assent.hook.checkpoint import Message
-from assent.hook.events import Event, Outcome
-from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from placet.hook import AgentResult, InterruptionMetadata, ReactAgent, SqliteSaver
+from placet.hook.answers import Feedback
+from placet.hook.checkpoint import Message
+from placet.hook.events import Event, Outcome
+from placet.testing.approvals import LAST_WORDS, Harness, Scene
 
 
 class OwnLoop(Harness):

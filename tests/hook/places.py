@@ -17,7 +17,7 @@ def quick_folder() -> Iterator[Path]:
     Not in pytest's folder: where the tests run as root PostgreSQL is another user, and must get in.
     """
     quick = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH
-    folder = Path(tempfile.mkdtemp(prefix="assent-", dir=MEMORY if quick else None))
+    folder = Path(tempfile.mkdtemp(prefix="placet-", dir=MEMORY if quick else None))
     try:
         yield folder
     finally:

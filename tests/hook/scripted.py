@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from assent.hook import AgentResult, InterruptionMetadata
+from placet.hook import AgentResult, InterruptionMetadata
 
 
 def call(call_id: str, name: str, **arguments: Any) -> dict[str, Any]:

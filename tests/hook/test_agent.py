@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assent.errors import (
+from placet.errors import (
     CheckpointConflict,
     InvalidFeedback,
     ModelMisbehaved,
@@ -16,11 +16,11 @@ from assent.errors import (
     ThreadBusy,
     ThreadPaused,
 )
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig, tool
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.events import ModelReplied, TextDelta, ToolAnswered
-from assent.hook.outcomes import CANCELLED, UNKNOWN
-from assent.testing.clock import FakeClock
+from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig, tool
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.events import ModelReplied, TextDelta, ToolAnswered
+from placet.hook.outcomes import CANCELLED, UNKNOWN
+from placet.testing.clock import FakeClock
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.waiting import eventually
 

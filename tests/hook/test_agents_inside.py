@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidFeedback, ThreadBusy, Unavailable
-from assent.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.ruling import Ruling
+from placet.errors import InvalidFeedback, ThreadBusy, Unavailable
+from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.ruling import Ruling
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
 

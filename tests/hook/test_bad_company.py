@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import ThreadBusy
-from assent.hook import (
+from placet.errors import ThreadBusy
+from placet.hook import (
     FileSaver,
     HumanInTheLoopHook,
     MemorySaver,
@@ -21,9 +21,9 @@ from assent.hook import (
     aresume_pending,
     resume_pending,
 )
-from assent.hook.checkpoint import Checkpoint, Stage
-from assent.hook.heartbeat import Heartbeat
-from assent.testing.clock import FakeClock
+from placet.hook.checkpoint import Checkpoint, Stage
+from placet.hook.heartbeat import Heartbeat
+from placet.testing.clock import FakeClock
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.waiting import eventually
 
@@ -206,9 +206,9 @@ def test_a_model_that_thinks_long_keeps_its_thread(thinks: Thinks, asynchronous:
 FORKED = """
 import os, sys, threading
 from datetime import timedelta
-from assent.hook import MemorySaver
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.heartbeat import Heartbeat
+from placet.hook import MemorySaver
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.heartbeat import Heartbeat
 
 class Counts(MemorySaver):
     def renew(self, *args, **named):

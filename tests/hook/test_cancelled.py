@@ -11,14 +11,14 @@ from langchain.agents import create_agent
 from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from assent.client import AssentClient
-from assent.errors import ApprovalPending
-from assent.hook import HumanInTheLoopHook, MemorySaver, ServerReviews, ToolCall, requires_approval
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume
-from assent.hook.frameworks.marks import Marks
-from assent.hook.gate import ApprovalGate
-from assent.testing.approvals import Scene
+from placet.client import PlacetClient
+from placet.errors import ApprovalPending
+from placet.hook import HumanInTheLoopHook, MemorySaver, ServerReviews, ToolCall, requires_approval
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume
+from placet.hook.frameworks.marks import Marks
+from placet.hook.gate import ApprovalGate
+from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
 from tests.server.running import RunningServer, running
 
@@ -123,15 +123,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def client(server: RunningServer) -> Iterator[AssentClient]:
-    with AssentClient(server.url, server.api_key) as client:
+def client(server: RunningServer) -> Iterator[PlacetClient]:
+    with PlacetClient(server.url, server.api_key) as client:
         yield client
 
 
 class Noted(ServerReviews):
     """Says when it has asked, and where."""
 
-    def __init__(self, client: AssentClient) -> None:
+    def __init__(self, client: PlacetClient) -> None:
         super().__init__(client)
         self.asked, self.case_id = threading.Event(), ""
 
@@ -142,7 +142,7 @@ class Noted(ServerReviews):
         return case
 
 
-def test_a_function_that_nobody_waits_for_any_more_leaves_no_question_behind(client: AssentClient) -> None:
+def test_a_function_that_nobody_waits_for_any_more_leaves_no_question_behind(client: PlacetClient) -> None:
     reviews = Noted(client)
 
     @requires_approval(reviews=reviews, look_every=60)
@@ -161,7 +161,7 @@ def test_a_function_that_nobody_waits_for_any_more_leaves_no_question_behind(cli
 
 
 def test_a_function_that_is_interrupted_while_it_waits_leaves_no_question_behind(
-    client: AssentClient,
+    client: PlacetClient,
 ) -> None:
     class Interrupted(Noted):
         def look(self, case: Any) -> Any:
@@ -178,7 +178,7 @@ def test_a_function_that_is_interrupted_while_it_waits_leaves_no_question_behind
     assert client.status(reviews.case_id)["status"] == "cancelled"
 
 
-def test_a_durable_function_goes_on_waiting_for_its_person(client: AssentClient) -> None:
+def test_a_durable_function_goes_on_waiting_for_its_person(client: PlacetClient) -> None:
     reviews = Noted(client)
 
     @requires_approval(reviews=reviews, saver=MemorySaver(), key=lambda call: "k")

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from assent.testing.approvals import Harness
-from assent.testing.contracts.tool_approval import ToolApprovalContract
+from placet.testing.approvals import Harness
+from placet.testing.contracts.tool_approval import ToolApprovalContract
 from tests.hook.own_loop import OwnLoop
 
 

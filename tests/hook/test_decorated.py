@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from assent.errors import CallRejected, InvalidFeedback, ThreadBusy
-from assent.hook import InterruptionMetadata, MemorySaver, requires_approval
-from assent.hook.terminal import ask_in_terminal
+from placet.errors import CallRejected, InvalidFeedback, ThreadBusy
+from placet.hook import InterruptionMetadata, MemorySaver, requires_approval
+from placet.hook.terminal import ask_in_terminal
 from tests.hook.scripted import Person
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from assent.client import AssentClient
-from assent.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback
-from assent.hook import InterruptionMetadata, SqliteSaver
-from assent.hook.decorator import requires_approval
-from assent.hook.reviews import ServerReviews
-from assent.hook.terminal import ask_in_terminal
+from placet.client import PlacetClient
+from placet.errors import ApprovalPending, CallRejected, HookError, InvalidFeedback
+from placet.hook import InterruptionMetadata, SqliteSaver
+from placet.hook.decorator import requires_approval
+from placet.hook.reviews import ServerReviews
+from placet.hook.terminal import ask_in_terminal
 from tests.hook.scripted import Person
 from tests.server.running import running
 
@@ -101,7 +101,7 @@ def test_what_no_person_can_see_is_not_run() -> None:
 
 def test_a_durable_call_is_pending_then_runs_once_in_whatever_process(tmp_path: Path) -> None:
     ran: list[str] = []
-    with running(tmp_path) as server, AssentClient(server.url, server.api_key) as client:
+    with running(tmp_path) as server, PlacetClient(server.url, server.api_key) as client:
 
         def process() -> Any:
             """The same program, started anew."""
@@ -134,7 +134,7 @@ def test_a_durable_call_is_pending_then_runs_once_in_whatever_process(tmp_path: 
 
 
 def test_a_blocking_call_waits_for_the_page(tmp_path: Path) -> None:
-    with running(tmp_path) as server, AssentClient(server.url, server.api_key) as client:
+    with running(tmp_path) as server, PlacetClient(server.url, server.api_key) as client:
         reviews = ServerReviews(client)
 
         @requires_approval(reviews=reviews, look_every=0.01)

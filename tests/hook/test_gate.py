@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assent.errors import InvalidFeedback, NothingToResume, ThreadBusy
-from assent.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
-from assent.hook.gate import ApprovalGate
-from assent.hook.outcomes import UNKNOWN
-from assent.hook.policy import State
+from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
+from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
+from placet.hook.gate import ApprovalGate
+from placet.hook.outcomes import UNKNOWN
+from placet.hook.policy import State
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "DELETE FROM records"})
 MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all@example.com"})

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from assent.errors import ModelMisbehaved
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, tool
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.events import ToolAnswered
-from assent.hook.outcomes import UNKNOWN
+from placet.errors import ModelMisbehaved
+from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, tool
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.events import ToolAnswered
+from placet.hook.outcomes import UNKNOWN
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
 

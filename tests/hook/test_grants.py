@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from assent import Assent, AssentClient
-from assent.errors import CaseNotFound, InvalidSubmission, Unavailable
-from assent.hook import ReactAgent
-from assent.hook.calls import ToolCall
-from assent.hook.grants import (
+from placet import Placet, PlacetClient
+from placet.errors import CaseNotFound, InvalidSubmission, Unavailable
+from placet.hook import ReactAgent
+from placet.hook.calls import ToolCall
+from placet.hook.grants import (
     EmbeddedGrants,
     MemoryGrants,
     ServerGrants,
@@ -25,10 +25,10 @@ from assent.hook.grants import (
     covered,
     use_key,
 )
-from assent.hook.policy import HumanInTheLoopHook, ToolConfig
-from assent.testing.clock import FakeClock
-from assent.testing.contracts.grant_store import granted
-from assent.testing.samples import new_id, sample_grant
+from placet.hook.policy import HumanInTheLoopHook, ToolConfig
+from placet.testing.clock import FakeClock
+from placet.testing.contracts.grant_store import granted
+from placet.testing.samples import new_id, sample_grant
 from tests.server.running import RunningServer, running
 from tests.test_client import answering
 
@@ -218,8 +218,8 @@ def owner() -> str:
 
 
 @pytest.fixture
-def client(server: RunningServer, owner: str) -> Iterator[AssentClient]:
-    with AssentClient(server.url, server.create_key(owner)) as client:
+def client(server: RunningServer, owner: str) -> Iterator[PlacetClient]:
+    with PlacetClient(server.url, server.create_key(owner)) as client:
         yield client
 
 
@@ -231,7 +231,7 @@ def given(server: RunningServer, owner: str, **changes: Any) -> str:
 
 
 @pytest.mark.anyio
-async def test_a_server_keeps_the_book(server: RunningServer, client: AssentClient, owner: str) -> None:
+async def test_a_server_keeps_the_book(server: RunningServer, client: PlacetClient, owner: str) -> None:
     grant_id = given(server, owner, uses=3)
     book = ServerGrants(client)
     calls = [call(1), call(2, to="eve@evil.example")]
@@ -246,19 +246,19 @@ async def test_a_server_keeps_the_book(server: RunningServer, client: AssentClie
 def test_a_server_that_is_gone_or_refuses_covers_nothing(
     server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with AssentClient("http://127.0.0.1:9", "assent_x") as gone:
+    with PlacetClient("http://127.0.0.1:9", "placet_x") as gone:
         assert covered(ServerGrants(gone), [call()], **THREAD) == {}
-    with AssentClient(server.url, "assent_wrong") as stranger:
+    with PlacetClient(server.url, "placet_wrong") as stranger:
         assert covered(ServerGrants(stranger), [call()], **THREAD) == {}
     assert caplog.text.count("a person is asked") == 2
-    assert "assent_wrong" not in caplog.text
+    assert "placet_wrong" not in caplog.text
 
 
 def test_an_older_server_or_an_odd_one_covers_nothing() -> None:
     for body in (b"[]", b"{}", b'{"grant": true}', b'{"grant": {"id": 7}}', b'{"grant": "yes"}', b"<html>"):
-        with answering(200, body) as url, AssentClient(url, "assent_x") as odd:
+        with answering(200, body) as url, PlacetClient(url, "placet_x") as odd:
             assert covered(ServerGrants(odd), [call()], **THREAD) == {}
-    with answering(404, b'{"error": "not_found"}') as url, AssentClient(url, "assent_x") as old:
+    with answering(404, b'{"error": "not_found"}') as url, PlacetClient(url, "placet_x") as old:
         assert covered(ServerGrants(old), [call()], **THREAD) == {}
 
 
@@ -266,27 +266,27 @@ def test_an_older_server_or_an_odd_one_covers_nothing() -> None:
 
 
 @pytest.fixture
-async def assent(tmp_path: Path) -> AsyncIterator[Assent]:
-    embedded = Assent(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"))
+async def placet(tmp_path: Path) -> AsyncIterator[Placet]:
+    embedded = Placet(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"))
     async with embedded.lifespan():
         yield embedded
 
 
 @pytest.mark.anyio
-async def test_an_embedded_desk_keeps_the_book(assent: Assent) -> None:
+async def test_an_embedded_desk_keeps_the_book(placet: Placet) -> None:
     now = datetime.now(UTC)
     grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR)
-    await granted((await assent.parts()).store, grant)
-    book = EmbeddedGrants(assent)
+    await granted((await placet.parts()).store, grant)
+    book = EmbeddedGrants(placet)
     assert await acovered(book, [call()], **THREAD) == {"call_1": grant.id}
     assert [one.uses_left for one in await book.list()] == [4]
     assert (await book.revoke(grant.id)).revoked_by == "key:in-house"
     assert await acovered(book, [call(2)], **THREAD) == {}
-    assert await acovered(EmbeddedGrants(assent, owner="other"), [call(3)], **THREAD) == {}
+    assert await acovered(EmbeddedGrants(placet, owner="other"), [call(3)], **THREAD) == {}
 
 
 def test_grants_need_no_other_package_to_be_asked() -> None:
-    code = "import sys; import assent.hook.grants; print(*sys.modules)"
+    code = "import sys; import placet.hook.grants; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     loaded = {name.partition(".")[0] for name in run.stdout.split()}
     assert not loaded & {"httpx", "msgspec", "starlette", "jinja2"}

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall, holds
-from assent.hook.gate import ApprovalGate
-from assent.hook.outcomes import UNKNOWN
-from assent.testing.clock import FakeClock
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall, holds
+from placet.hook.gate import ApprovalGate
+from placet.hook.outcomes import UNKNOWN
+from placet.testing.clock import FakeClock
 
 CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"amount": number}) for number in range(3)]
 LEASE = timedelta(minutes=5)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidFeedback, ModelMisbehaved
-from assent.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
+from placet.errors import InvalidFeedback, ModelMisbehaved
+from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
 GATED = HumanInTheLoopHook({"execute_sql": True})

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assent.hook.outcomes import UNKNOWN
+from placet.hook.outcomes import UNKNOWN
 
 
 def play(what: str, folder: Path) -> list[dict[str, Any]]:

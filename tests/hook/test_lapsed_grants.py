@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from assent import Assent, AssentClient
-from assent.errors import Unavailable
-from assent.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ReactAgent, SqliteSaver, ToolConfig
-from assent.hook.calls import ToolCall
-from assent.hook.grants import EmbeddedGrants, ServerGrants, aholding, holding
-from assent.hook.reviews import EmbeddedReviews, ServerReviews
-from assent.testing.clock import FakeClock
-from assent.testing.contracts.grant_store import granted
-from assent.testing.samples import sample_grant
+from placet import Placet, PlacetClient
+from placet.errors import Unavailable
+from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ReactAgent, SqliteSaver, ToolConfig
+from placet.hook.calls import ToolCall
+from placet.hook.grants import EmbeddedGrants, ServerGrants, aholding, holding
+from placet.hook.reviews import EmbeddedReviews, ServerReviews
+from placet.testing.clock import FakeClock
+from placet.testing.contracts.grant_store import granted
+from placet.testing.samples import sample_grant
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.server.running import RunningServer, running
 
@@ -210,7 +210,7 @@ def test_the_person_who_revokes_on_the_server_is_asked_there(server: RunningServ
     terms: dict[str, Any] = {"tool": SQL.name, "agent": "clerk", "patterns": {"query": {"exact": "SELECT 1"}}}
     grant = sample_grant("", owner="lapsed", granted_at=now, expires_at=now + HOUR, uses=1, **terms)
     server.run(granted(server.parts.store, grant))
-    with AssentClient(server.url, server.create_key("lapsed")) as client:
+    with PlacetClient(server.url, server.create_key("lapsed")) as client:
         desk = Desk(book=ServerGrants(client), reviews=ServerReviews(client))
         first = desk.begin()
         assert client.grant(grant.id)["state"] == "used_up"
@@ -231,9 +231,9 @@ def test_the_person_who_revokes_on_the_server_is_asked_there(server: RunningServ
 
 @pytest.mark.anyio
 async def test_an_embedded_desk_is_asked_too(tmp_path: Path) -> None:
-    assent = Assent(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"))
-    async with assent.lifespan():
-        parts = await assent.parts()
+    placet = Placet(base_url="http://127.0.0.1:8400", db=str(tmp_path / "cases.db"))
+    async with placet.lifespan():
+        parts = await placet.parts()
         now = parts.desk.grants.now()
         terms: dict[str, Any] = {
             "tool": SQL.name,
@@ -242,8 +242,8 @@ async def test_an_embedded_desk_is_asked_too(tmp_path: Path) -> None:
         }
         grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR, uses=1, **terms)
         await granted(parts.store, grant)
-        book = EmbeddedGrants(assent)
-        desk = Desk(book=book, reviews=EmbeddedReviews(assent))
+        book = EmbeddedGrants(placet)
+        desk = Desk(book=book, reviews=EmbeddedReviews(placet))
         waiting = stopped(await desk.agent.ainvoke("go", thread_id="t"))
         assert await book.holds(grant.id)
         await book.revoke(grant.id)

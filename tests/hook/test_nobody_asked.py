@@ -12,10 +12,10 @@ from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic_ai import Agent
 
-from assent import Assent
-from assent.client import AssentClient
-from assent.errors import NobodyAsked, ThreadPaused
-from assent.hook import (
+from placet import Placet
+from placet.client import PlacetClient
+from placet.errors import NobodyAsked, ThreadPaused
+from placet.hook import (
     EmbeddedReviews,
     HumanInTheLoopHook,
     MemorySaver,
@@ -26,10 +26,10 @@ from assent.hook import (
     requires_approval,
     resume_pending,
 )
-from assent.hook.frameworks.langchain import ApprovalMiddleware, resume
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.hook.gate import ApprovalGate
-from assent.testing.approvals import LAST_WORDS, Scene
+from placet.hook.frameworks.langchain import ApprovalMiddleware, resume
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.gate import ApprovalGate
+from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
 from tests.hook.frameworks.pydantic_ai_harness import scripted
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
@@ -48,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def reviews(server: RunningServer) -> Iterator[ServerReviews]:
-    with AssentClient(server.url, server.api_key) as client:
+    with PlacetClient(server.url, server.api_key) as client:
         yield ServerReviews(client)
 
 
@@ -101,9 +101,9 @@ def test_a_thread_that_nobody_can_be_asked_about_holds_up_no_other(
 
 def test_an_embedded_desk_refuses_in_the_same_words(tmp_path: Path) -> None:
     async def played() -> None:
-        assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
-        office, agent = clerk(EmbeddedReviews(assent), text=ESCAPE)
-        async with assent.lifespan():
+        placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+        office, agent = clerk(EmbeddedReviews(placet), text=ESCAPE)
+        async with placet.lifespan():
             with pytest.raises(NobodyAsked, match="control characters") as told:
                 await agent.ainvoke("go", thread_id="t")
             finished(await agent.aresume("t", told.value.waiting.reject_all("No.")))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from assent import Assent
-from assent.client import AssentClient
-from assent.errors import HookError, InvalidFeedback, Unavailable
-from assent.hook import (
+from placet import Placet
+from placet.client import PlacetClient
+from placet.errors import HookError, InvalidFeedback, Unavailable
+from placet.hook import (
     FeedbackResult,
     HumanInTheLoopHook,
     MemorySaver,
@@ -20,12 +20,12 @@ from assent.hook import (
     ToolCall,
     ToolConfig,
 )
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.gate import ApprovalGate
-from assent.hook.grants import ServerGrants
-from assent.hook.interruption import InterruptionMetadata
-from assent.hook.pickup import aresume_pending, resume_pending
-from assent.hook.reviews import EmbeddedReviews, ServerReviews
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.gate import ApprovalGate
+from placet.hook.grants import ServerGrants
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.pickup import aresume_pending, resume_pending
+from placet.hook.reviews import EmbeddedReviews, ServerReviews
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.server.running import RunningServer, running
 
@@ -43,15 +43,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def client(server: RunningServer) -> Iterator[AssentClient]:
-    with AssentClient(server.url, server.api_key) as client:
+def client(server: RunningServer) -> Iterator[PlacetClient]:
+    with PlacetClient(server.url, server.api_key) as client:
         yield client
 
 
 class Clerk:
     """An agent whose calls are decided on the server; a second one on the same saver is its next process."""
 
-    def __init__(self, client: AssentClient, saver: Any = None, *replies: Any, **options: Any) -> None:
+    def __init__(self, client: PlacetClient, saver: Any = None, *replies: Any, **options: Any) -> None:
         self.office = Office()
         self.model = Scripted(*(replies or (TWO, "done")))
         self.saver = saver or MemorySaver()
@@ -68,7 +68,7 @@ def case_of(waiting: InterruptionMetadata) -> dict[str, Any]:
 
 
 def test_a_person_decides_call_by_call_on_the_page_and_a_new_process_goes_on(
-    server: RunningServer, client: AssentClient, tmp_path: Path
+    server: RunningServer, client: PlacetClient, tmp_path: Path
 ) -> None:
     saver = SqliteSaver(tmp_path / "threads.db")
     case = case_of(stopped(Clerk(client, saver).agent.invoke("clean up", thread_id="t")))
@@ -87,7 +87,7 @@ def test_a_person_decides_call_by_call_on_the_page_and_a_new_process_goes_on(
     saver.close()
 
 
-def press(server: RunningServer, client: AssentClient, waiting: InterruptionMetadata, action: str) -> None:
+def press(server: RunningServer, client: PlacetClient, waiting: InterruptionMetadata, action: str) -> None:
     """Answer the whole case by the API, as a person's button in a messenger does."""
     case = case_of(waiting)
     with server.page(case) as page:
@@ -95,14 +95,14 @@ def press(server: RunningServer, client: AssentClient, waiting: InterruptionMeta
         assert answered.response.status_code == 200, answered.text
 
 
-def test_the_same_interruption_opens_one_case_however_often_it_is_asked_for(client: AssentClient) -> None:
+def test_the_same_interruption_opens_one_case_however_often_it_is_asked_for(client: PlacetClient) -> None:
     waiting = stopped(Clerk(client).agent.invoke("clean up", thread_id="once"))
     reviews = ServerReviews(client, inline_actions=["approve", "reject"])
     assert reviews.ask(waiting, agent="clerk")["case_id"] == case_of(waiting)["case_id"]
 
 
 def test_an_old_approval_of_the_same_calls_in_a_thread_of_the_same_name_approves_nothing(
-    server: RunningServer, client: AssentClient
+    server: RunningServer, client: PlacetClient
 ) -> None:
     old = Clerk(client)
     press(server, client, stopped(old.agent.invoke("clean up", thread_id="daily")), "approve")
@@ -112,7 +112,7 @@ def test_an_old_approval_of_the_same_calls_in_a_thread_of_the_same_name_approves
     assert new.office.ran == []
 
 
-def test_until_someone_decides_the_thread_waits(server: RunningServer, client: AssentClient) -> None:
+def test_until_someone_decides_the_thread_waits(server: RunningServer, client: PlacetClient) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
     assert stopped(clerk.agent.resume("t")).case == waiting.case
@@ -126,7 +126,7 @@ def test_until_someone_decides_the_thread_waits(server: RunningServer, client: A
 
 
 def test_what_a_person_noted_is_the_reason_where_they_gave_no_other(
-    server: RunningServer, client: AssentClient
+    server: RunningServer, client: PlacetClient
 ) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
@@ -136,14 +136,14 @@ def test_what_a_person_noted_is_the_reason_where_they_gave_no_other(
     assert clerk.model.results() == ["A person rejected this call. Their reason: Not on a Friday."] * 2
 
 
-def test_a_decision_taken_in_code_withdraws_the_case(client: AssentClient) -> None:
+def test_a_decision_taken_in_code_withdraws_the_case(client: PlacetClient) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
     finished(clerk.agent.resume("t", waiting.reject_all("no")))
     assert client.status(case_of(waiting)["case_id"])["status"] == "cancelled"
 
 
-def test_a_case_that_nobody_answered_rejects_its_calls(server: RunningServer, client: AssentClient) -> None:
+def test_a_case_that_nobody_answered_rejects_its_calls(server: RunningServer, client: PlacetClient) -> None:
     clerk = Clerk(client)
     stopped(clerk.agent.invoke("clean up", thread_id="t"))
     server.advance(minutes=10)
@@ -153,7 +153,7 @@ def test_a_case_that_nobody_answered_rejects_its_calls(server: RunningServer, cl
     assert all("Nobody decided in time" in result for result in clerk.model.results())
 
 
-def test_calls_that_are_held_are_asked_about_anew(server: RunningServer, client: AssentClient) -> None:
+def test_calls_that_are_held_are_asked_about_anew(server: RunningServer, client: PlacetClient) -> None:
     hook = HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")})
     clerk = Clerk(client, hook=hook)
     first = stopped(clerk.agent.invoke("clean up", thread_id="t"))
@@ -166,7 +166,7 @@ def test_calls_that_are_held_are_asked_about_anew(server: RunningServer, client:
     assert finished(clerk.agent.resume("t")).text == "done"
 
 
-def test_a_person_who_will_not_decide_leaves_the_calls_rejected(client: AssentClient) -> None:
+def test_a_person_who_will_not_decide_leaves_the_calls_rejected(client: PlacetClient) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
     client.cancel(case_of(waiting)["case_id"], reason="Not mine to decide.")
@@ -175,14 +175,14 @@ def test_a_person_who_will_not_decide_leaves_the_calls_rejected(client: AssentCl
     assert clerk.office.ran == []
 
 
-def test_while_the_server_is_away_the_calls_wait_and_are_asked_about_later(client: AssentClient) -> None:
-    with AssentClient("http://127.0.0.1:9", "key") as nobody:
+def test_while_the_server_is_away_the_calls_wait_and_are_asked_about_later(client: PlacetClient) -> None:
+    with PlacetClient("http://127.0.0.1:9", "key") as nobody:
         clerk = Clerk(nobody)
         waiting = stopped(clerk.agent.invoke("clean up", thread_id="t"))
         assert waiting.case is None
     later = Clerk(client, clerk.saver)
     assert case_of(stopped(later.agent.resume("t")))["review_url"]
-    with AssentClient("http://127.0.0.1:9", "key") as nobody:
+    with PlacetClient("http://127.0.0.1:9", "key") as nobody:
         gone = Clerk(nobody, clerk.saver)
         with pytest.raises(Unavailable):
             gone.agent.resume("t")
@@ -191,7 +191,7 @@ def test_while_the_server_is_away_the_calls_wait_and_are_asked_about_later(clien
 
 
 def test_what_a_person_allowed_before_runs_without_asking(
-    server: RunningServer, client: AssentClient
+    server: RunningServer, client: PlacetClient
 ) -> None:
     once = [call("a", "execute_sql", query="SELECT 1")]
     clerk = Clerk(client, None, once, once, "done", grants=ServerGrants(client))
@@ -208,16 +208,16 @@ def test_what_a_person_allowed_before_runs_without_asking(
 
 def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
     async def played() -> None:
-        assent = Assent(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
+        placet = Placet(base_url="http://127.0.0.1:8000", db=str(tmp_path / "cases.db"))
         office, model = Office(), Scripted(TWO, "done")
         agent = ReactAgent(
-            "clerk", model, office.tools, [HumanInTheLoopHook(GATED)], reviews=EmbeddedReviews(assent)
+            "clerk", model, office.tools, [HumanInTheLoopHook(GATED)], reviews=EmbeddedReviews(placet)
         )
-        async with assent.lifespan():
+        async with placet.lifespan():
             waiting = stopped(await agent.ainvoke("clean up", thread_id="t"))
             with pytest.raises(HookError, match="event loop"):
                 await asyncio.to_thread(agent.resume, "t")
-            await assent.cancel(case_of(waiting)["case_id"], reason="no")
+            await placet.cancel(case_of(waiting)["case_id"], reason="no")
             moved = await aresume_pending(agent)
         assert finished(moved["t"]).text == "done"
         assert office.ran == []
@@ -225,12 +225,12 @@ def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
     asyncio.run(played())
 
 
-def gate_on(client: AssentClient, hook: HumanInTheLoopHook) -> ApprovalGate:
+def gate_on(client: PlacetClient, hook: HumanInTheLoopHook) -> ApprovalGate:
     return ApprovalGate([hook], MemorySaver(), agent="clerk", reviews=ServerReviews(client))
 
 
 def test_an_adapters_calls_that_are_held_are_asked_about_anew(
-    server: RunningServer, client: AssentClient
+    server: RunningServer, client: PlacetClient
 ) -> None:
     gate = gate_on(client, HumanInTheLoopHook({"*": ToolConfig(timeout=60, default="hold")}))
     first = gate.stop("k", [ToolCall(id="a", name="pay")])
@@ -242,7 +242,7 @@ def test_an_adapters_calls_that_are_held_are_asked_about_anew(
     assert case_of(second)["case_id"] != case_of(first)["case_id"]
 
 
-def test_an_edit_into_another_gated_tool_opens_a_case_of_its_own(client: AssentClient) -> None:
+def test_an_edit_into_another_gated_tool_opens_a_case_of_its_own(client: PlacetClient) -> None:
     gate = gate_on(client, HumanInTheLoopHook({"*": True}))
     first = gate.stop("k", [ToolCall(id="a", name="pay")], schemas={"pay": None, "send": None})
     assert first is not None
@@ -253,7 +253,7 @@ def test_an_edit_into_another_gated_tool_opens_a_case_of_its_own(client: AssentC
 
 
 def test_a_server_that_refuses_the_case_leaves_the_calls_waiting(server: RunningServer) -> None:
-    with AssentClient(server.url, "not-a-key") as stranger:
+    with PlacetClient(server.url, "not-a-key") as stranger:
         gate = gate_on(stranger, HumanInTheLoopHook({"*": True}))
         waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
     assert waiting is not None
@@ -261,7 +261,7 @@ def test_a_server_that_refuses_the_case_leaves_the_calls_waiting(server: Running
 
 
 def test_a_decision_on_the_page_counts_although_another_call_was_decided_elsewhere(
-    client: AssentClient, server: RunningServer
+    client: PlacetClient, server: RunningServer
 ) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
@@ -272,7 +272,7 @@ def test_a_decision_on_the_page_counts_although_another_call_was_decided_elsewhe
 
 
 def test_what_a_person_refused_on_the_page_no_code_approves_afterwards(
-    client: AssentClient, server: RunningServer
+    client: PlacetClient, server: RunningServer
 ) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
@@ -284,7 +284,7 @@ def test_what_a_person_refused_on_the_page_no_code_approves_afterwards(
 
 
 def test_what_a_person_refused_on_the_page_no_adapter_approves_afterwards(
-    client: AssentClient, server: RunningServer
+    client: PlacetClient, server: RunningServer
 ) -> None:
     gate = gate_on(client, HumanInTheLoopHook({"*": True}))
     waiting = gate.stop("k", [ToolCall(id="a", name="pay")])
@@ -296,7 +296,7 @@ def test_what_a_person_refused_on_the_page_no_adapter_approves_afterwards(
 
 
 def test_what_a_person_changed_on_the_page_may_still_be_rejected_in_code(
-    client: AssentClient, server: RunningServer
+    client: PlacetClient, server: RunningServer
 ) -> None:
     gate = gate_on(client, HumanInTheLoopHook({"*": True}))
     waiting = gate.stop("k", [ToolCall(id="a", name="pay", arguments={"to": "x"})], schemas={"pay": None})
@@ -314,7 +314,7 @@ def test_what_a_person_changed_on_the_page_may_still_be_rejected_in_code(
 
 
 def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
-    client: AssentClient, server: RunningServer
+    client: PlacetClient, server: RunningServer
 ) -> None:
     away = False
 
@@ -337,7 +337,7 @@ def test_nothing_is_approved_while_nobody_can_see_what_the_page_says(
     assert len(office.ran) == 2
 
 
-def test_a_message_that_cancels_the_calls_withdraws_their_case(client: AssentClient) -> None:
+def test_a_message_that_cancels_the_calls_withdraws_their_case(client: PlacetClient) -> None:
     hook = HumanInTheLoopHook(GATED, on_new_message="cancel")
     clerk = Clerk(client, None, TWO, "as you like", hook=hook)
     waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
@@ -346,7 +346,7 @@ def test_a_message_that_cancels_the_calls_withdraws_their_case(client: AssentCli
 
 
 def test_an_edit_into_another_gated_tool_withdraws_the_case_that_shows_the_old_call(
-    client: AssentClient,
+    client: PlacetClient,
 ) -> None:
     clerk = Clerk(client)
     before = stopped(clerk.agent.invoke("go", thread_id="t"))
@@ -356,14 +356,14 @@ def test_an_edit_into_another_gated_tool_withdraws_the_case_that_shows_the_old_c
     assert client.status(case_of(before)["case_id"])["status"] == "cancelled"
 
 
-def test_what_no_server_could_be_told_leaves_the_calls_waiting(client: AssentClient) -> None:
+def test_what_no_server_could_be_told_leaves_the_calls_waiting(client: PlacetClient) -> None:
     clerk = Clerk(client)
     waiting = stopped(clerk.agent.invoke("go", thread_id="half a character \ud800"))
     assert waiting.case is None
     finished(clerk.agent.resume("half a character \ud800", waiting.approve_all()))
 
 
-def test_a_queued_message_is_answered_with_where_the_calls_can_be_decided(client: AssentClient) -> None:
+def test_a_queued_message_is_answered_with_where_the_calls_can_be_decided(client: PlacetClient) -> None:
     clerk = Clerk(client, hook=HumanInTheLoopHook(GATED, on_new_message="queue"))
     waiting = stopped(clerk.agent.invoke("go", thread_id="t"))
     assert case_of(stopped(clerk.agent.invoke("and then?", thread_id="t"))) == case_of(waiting)
@@ -381,7 +381,7 @@ class Dies(MemorySaver):
 
 
 def test_a_callback_finds_the_thread_of_one_who_died_when_it_had_asked(
-    server: RunningServer, client: AssentClient
+    server: RunningServer, client: PlacetClient
 ) -> None:
     saver, asked = Dies(), []
 

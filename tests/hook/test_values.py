@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidFeedback
-from assent.hook import FeedbackResult, ToolFeedback
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.feedback import Verdict
-from assent.hook.interruption import interrupt
-from assent.hook.texts import fingerprint, read, write
-from assent.hook.values import replace
-from assent.testing.threads import full_checkpoint, words
+from placet.errors import InvalidFeedback
+from placet.hook import FeedbackResult, ToolFeedback
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.feedback import Verdict
+from placet.hook.interruption import interrupt
+from placet.hook.texts import fingerprint, read, write
+from placet.hook.values import replace
+from placet.testing.threads import full_checkpoint, words
 
 CHANGES: dict[str, Any] = {
     "agent": "another",

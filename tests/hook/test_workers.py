@@ -8,13 +8,13 @@ from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any
 
-from assent.hook import ReactAgent
-from assent.hook.workers import Workers
+from placet.hook import ReactAgent
+from placet.hook.workers import Workers
 
 PATIENCE_S = 10
 FORKED = """
 import os, threading
-from assent.hook.workers import Workers
+from placet.hook.workers import Workers
 
 def shared(workers):
     meeting = threading.Barrier(3, timeout=10)

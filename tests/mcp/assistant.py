@@ -21,11 +21,11 @@ from mcp.types import (
     TextContent,
 )
 
-from assent.agent import PendingCases
-from assent.mcp.messengers import Messengers
-from assent.mcp.questions import OPEN_AT_MOST, Questions
-from assent.mcp.server import build_server
-from assent.ports.channel import Channel
+from placet.agent import PendingCases
+from placet.mcp.messengers import Messengers
+from placet.mcp.questions import OPEN_AT_MOST, Questions
+from placet.mcp.server import build_server
+from placet.ports.channel import Channel
 from tests.cli.process import COMMAND, ServerProcess, environment
 from tests.server.running import ReviewPage
 from tests.waiting import PATIENCE_S, eventually
@@ -41,7 +41,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Setting:
-    """A running Assent server, its key, and a folder for one assistant's open questions."""
+    """A running Placet server, its key, and a folder for one assistant's open questions."""
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
         self.url = server.url()
@@ -49,7 +49,7 @@ class Setting:
         self.folder = folder
 
     def env(self, **more: str) -> dict[str, str]:
-        return environment({"ASSENT_SERVER": self.url, "ASSENT_KEY": self.key, **more})
+        return environment({"PLACET_SERVER": self.url, "PLACET_KEY": self.key, **more})
 
     def pending(self) -> set[str]:
         """The questions that wait on the server."""
@@ -93,7 +93,7 @@ class Setting:
     async def over_stdio(
         self, *arguments: str, env: dict[str, str] | None = None, **client: Any
     ) -> AsyncIterator[Client]:
-        """`assent mcp` as a client starts it."""
+        """`placet mcp` as a client starts it."""
         parameters = StdioServerParameters(
             command=COMMAND,
             args=["mcp", "--pending", str(self.folder / "agent.db"), *arguments],
@@ -106,7 +106,7 @@ class Setting:
 
     @contextmanager
     def over_http(self, *arguments: str, env: dict[str, str] | None = None) -> Iterator["HttpServer"]:
-        """`assent mcp --http` on a free port."""
+        """`placet mcp --http` on a free port."""
         arguments = ("--port", "0", "--pending", str(self.folder / "agent.db"), *arguments)
         server = HttpServer(self.folder, "mcp", "--http", *arguments, env=env or self.env())
         try:
@@ -117,7 +117,7 @@ class Setting:
 
 
 class HttpServer(ServerProcess):
-    """`assent mcp --http`; loading the SDK takes its time on a busy machine."""
+    """`placet mcp --http`; loading the SDK takes its time on a busy machine."""
 
     def url(self) -> str:
         return eventually(lambda: re.search(r"running at (http://\S+)", self._said()), within=START_S)[1]

@@ -1,4 +1,4 @@
-"""One Assent server for all assistants."""
+"""One Placet server for all assistants."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.mcp.assistant import Setting
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with serving(tmp_path_factory.mktemp("assent")) as server:
+    with serving(tmp_path_factory.mktemp("placet")) as server:
         server.url()
         yield server
 

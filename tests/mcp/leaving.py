@@ -10,7 +10,7 @@ import uvicorn
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 
-from assent.mcp.doors import PATH, http_app
+from placet.mcp.doors import PATH, http_app
 from tests.mcp.assistant import until
 from tests.waiting import PATIENCE_S
 

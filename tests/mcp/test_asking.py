@@ -9,13 +9,13 @@ import httpx
 import pytest
 from mcp.types import TextContent
 
-from assent.agent import Decided, PendingCase, read_case
-from assent.mcp.answers import ended
-from assent.mcp.answers import result as result_of
-from assent.mcp.arguments import DEFAULT_WAIT_S, LONGEST_WAIT_S
-from assent.mcp.messengers import NAMES
-from assent.mcp.questions import OPEN_AT_MOST
-from assent.mcp.server import TITLES
+from placet.agent import Decided, PendingCase, read_case
+from placet.mcp.answers import ended
+from placet.mcp.answers import result as result_of
+from placet.mcp.arguments import DEFAULT_WAIT_S, LONGEST_WAIT_S
+from placet.mcp.messengers import NAMES
+from placet.mcp.questions import OPEN_AT_MOST
+from placet.mcp.server import TITLES
 from tests.docs.markdown import ROOT
 from tests.mcp.assistant import ERA, Person, Setting, answer, opened, run, structured, until
 from tests.waiting import PATIENCE_S

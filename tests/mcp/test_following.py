@@ -8,9 +8,9 @@ import pytest
 from mcp import MCPError
 from mcp.types import ElicitResult, InputRequiredResult, InputResponses
 
-from assent.agent import PendingCases
-from assent.mcp.questions import Questions
-from assent.mcp.server import build_server
+from placet.agent import PendingCases
+from placet.mcp.questions import Questions
+from placet.mcp.server import build_server
 from tests.mcp.assistant import ERA, Person, Setting, answer, refusal, run, structured, until
 from tests.mcp.leaving import served
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import ChannelRefused
-from assent.testing.channel import RecordingChannel
+from placet.errors import ChannelRefused
+from placet.testing.channel import RecordingChannel
 from tests.channels.loopback import loopback
 from tests.channels.telegram.bot_api import CHAT, TOKEN, BotApi
 from tests.mcp.assistant import ERA, Person, Setting, answer, run, structured, until
@@ -20,10 +20,10 @@ def test_a_press_in_telegram_answers_an_assistant(setting: Setting) -> None:
         api = BotApi()
         async with loopback(api.handle) as server:
             env = setting.env(
-                ASSENT_TELEGRAM_BOT_TOKEN=TOKEN,
-                ASSENT_TELEGRAM_CHAT_ID=str(CHAT),
-                ASSENT_TELEGRAM_API_URL=server.url,
-                ASSENT_TELEGRAM_ANSWERERS="7",
+                PLACET_TELEGRAM_BOT_TOKEN=TOKEN,
+                PLACET_TELEGRAM_CHAT_ID=str(CHAT),
+                PLACET_TELEGRAM_API_URL=server.url,
+                PLACET_TELEGRAM_ANSWERERS="7",
             )
             async with setting.over_stdio("--via", "telegram", env=env) as client:
                 asking = asyncio.create_task(

@@ -20,7 +20,7 @@ async def called(client: Any, tool: str, **arguments: Any) -> str:
 
 def test_a_wrong_key_is_named_as_such(setting: Setting) -> None:
     async def main() -> str:
-        async with setting.in_process(key="assent_" + "x" * 43) as client:
+        async with setting.in_process(key="placet_" + "x" * 43) as client:
             return await called(client, "ask_confirmation", prompt="Go?", wait_seconds=0)
 
     said = run(main())
@@ -39,7 +39,7 @@ def test_a_server_that_is_down_is_named(setting: Setting) -> None:
             ]
 
     for said in run(main()):
-        assert f"The Assent server at {NOWHERE} cannot be reached. [unavailable]" in said
+        assert f"The Placet server at {NOWHERE} cannot be reached. [unavailable]" in said
 
 
 def test_a_key_that_is_refused_later_loses_no_question(setting: Setting) -> None:
@@ -48,7 +48,7 @@ def test_a_key_that_is_refused_later_loses_no_question(setting: Setting) -> None
             asked = structured(
                 await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             )
-        async with setting.in_process(key="assent_" + "x" * 43) as client:
+        async with setting.in_process(key="placet_" + "x" * 43) as client:
             assert "[invalid_token]" in await called(
                 client, "check_question", case_id=asked["case_id"], wait_seconds=0
             )

@@ -1,4 +1,4 @@
-"""`assent mcp` as clients meet it: over its standard streams and over HTTP, with its door well kept."""
+"""`placet mcp` as clients meet it: over its standard streams and over HTTP, with its door well kept."""
 
 import asyncio
 import json
@@ -17,10 +17,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from msgspec import Struct
 
-from assent.agent.sse import EventReader
-from assent.cli.mcp import mcp
-from assent.errors import SettingsError
-from tests.cli.process import ServerProcess, assent
+from placet.agent.sse import EventReader
+from placet.cli.mcp import mcp
+from placet.errors import SettingsError
+from tests.cli.process import ServerProcess, placet
 from tests.mcp.assistant import ERA, START_S, HttpServer, Person, Setting, answer, run, structured
 from tests.waiting import PATIENCE_S
 
@@ -35,7 +35,7 @@ def doors(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> It
     guarded = Setting(server, tmp_path_factory.mktemp("guarded"))
     with (
         setting.over_http("--name", "mcp.example") as running,
-        guarded.over_http(env=guarded.env(ASSENT_MCP_TOKEN=TOKEN)) as keeping,
+        guarded.over_http(env=guarded.env(PLACET_MCP_TOKEN=TOKEN)) as keeping,
     ):
         yield Doors(setting=setting, http=running, guarded=keeping)
 
@@ -46,7 +46,7 @@ def http(doors: "Doors") -> HttpServer:
 
 
 class Doors(Struct, frozen=True, kw_only=True):
-    """`assent mcp --http`, with its door open to this machine and with a token before it."""
+    """`placet mcp --http`, with its door open to this machine and with a token before it."""
 
     setting: Setting
     http: HttpServer
@@ -168,11 +168,11 @@ def test_a_page_in_a_browser_cannot_reach_it(http: HttpServer, headers: dict[str
 @pytest.mark.parametrize(
     ("arguments", "token", "complaint"),
     [
-        (("--key", "ключ"), "", "not a key of an Assent server"),
-        (("--key", "k", "--server", "http://assent.example"), "", "must be https://"),
-        (("--key", "k", "--http", "--host", "0.0.0.0"), "", "set ASSENT_MCP_TOKEN"),
+        (("--key", "ключ"), "", "not a key of a Placet server"),
+        (("--key", "k", "--server", "http://placet.example"), "", "must be https://"),
+        (("--key", "k", "--http", "--host", "0.0.0.0"), "", "set PLACET_MCP_TOKEN"),
         (("--key", "k", "--http"), "short", "at least 20 characters"),
-        (("--key", "k", "--via", "telegram"), "", "ASSENT_TELEGRAM_BOT_TOKEN"),
+        (("--key", "k", "--via", "telegram"), "", "PLACET_TELEGRAM_BOT_TOKEN"),
         (("--key", "k", "--pending", "taken/agent.db"), "", "cannot be kept in taken/agent.db"),
     ],
     ids=["odd key", "insecure", "open to all", "short token", "no messenger", "no place"],
@@ -183,21 +183,21 @@ def test_a_start_that_cannot_work_says_why(
     (tmp_path / "taken").write_text("a file")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("ASSENT_MCP_TOKEN", token)
+    monkeypatch.setenv("PLACET_MCP_TOKEN", token)
     with pytest.raises(SettingsError, match=complaint):
         mcp.main(list(arguments), standalone_mode=False)
 
 
 def test_a_start_without_a_key_says_where_to_get_one(tmp_path: Path) -> None:
-    ended = assent(tmp_path, "mcp")
+    ended = placet(tmp_path, "mcp")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("assent: Name a key of the server in ASSENT_KEY")
+    assert ended.stderr.startswith("placet: Name a key of the server in PLACET_KEY")
 
 
 def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> None:
     program = (
-        "import sys; sys.modules['mcp'] = None; sys.argv = ['assent', 'mcp', '--key', 'k'];"
-        "import assent.cli; assent.cli.main()"
+        "import sys; sys.modules['mcp'] = None; sys.argv = ['placet', 'mcp', '--key', 'k'];"
+        "import placet.cli; placet.cli.main()"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program],
@@ -208,4 +208,4 @@ def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> Non
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "assent: `assent mcp` needs the MCP SDK: install Assent with its extra `mcp`.\n"
+    assert ended.stderr == "placet: `placet mcp` needs the MCP SDK: install Placet with its extra `mcp`.\n"

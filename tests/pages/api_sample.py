@@ -4,7 +4,7 @@ from typing import Any
 
 OPENAPI: dict[str, Any] = {
     "openapi": "3.1.0",
-    "info": {"title": "Assent", "version": "1", "description": "Open cases.\nFollow them."},
+    "info": {"title": "Placet", "version": "1", "description": "Open cases.\nFollow them."},
     "paths": {
         "/v1/cases": {
             "post": {

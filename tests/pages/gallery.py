@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assent.cases.case import Case, Decision, Offer, offer_digest
-from assent.errors import BadRequest
-from assent.pages import (
+from placet.cases.case import Case, Decision, Offer, offer_digest
+from placet.errors import BadRequest
+from placet.pages import (
     ClosedView,
     DemoLink,
     HomeView,
@@ -18,12 +18,12 @@ from assent.pages import (
     ReviewView,
     Round,
 )
-from assent.pages.diffs import compare
-from assent.pages.language import ENGLISH, Language
-from assent.pages.view import InboxView, SignInView, undo_of
-from assent.pages.words import MESSAGES, NOTICES
-from assent.protocol.poll import RespondedBy, Result, Status, SubmissionContext
-from assent.reviews import BUILT_IN, CUSTOM, HELD_MESSAGES, TOOL_CALLS, kind_of
+from placet.pages.diffs import compare
+from placet.pages.language import ENGLISH, Language
+from placet.pages.view import InboxView, SignInView, undo_of
+from placet.pages.words import MESSAGES, NOTICES
+from placet.protocol.poll import RespondedBy, Result, Status, SubmissionContext
+from placet.reviews import BUILT_IN, CUSTOM, HELD_MESSAGES, TOOL_CALLS, kind_of
 from tests.pages import bodies
 from tests.pages.api_sample import OPENAPI
 from tests.pages.inbox_views import inbox_views
@@ -320,7 +320,7 @@ def other_views() -> dict[str, View]:
         for name, offer in examples().items()
     )
     passed_on = PassOnView(
-        link="https://assent.example/review/review_00112233?token=" + "x" * 43,
+        link="https://placet.example/review/review_00112233?token=" + "x" * 43,
         review_url="/review/x",
         expires_at=NOW + timedelta(hours=2),
         now=NOW,

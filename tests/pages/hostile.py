@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from assent.pages import Round
-from assent.protocol.characters import is_one_line, is_storable
-from assent.protocol.poll import RespondedBy, Status
-from assent.reviews import BUILT_IN, CUSTOM
+from placet.pages import Round
+from placet.protocol.characters import is_one_line, is_storable
+from placet.protocol.poll import RespondedBy, Status
+from placet.reviews import BUILT_IN, CUSTOM
 from tests.pages.gallery import NOW, View, answered, closed_view, offer_of, rendered, review_view
 
 ALONE = ("markdown", "html")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from assent.cases.case import Offer
-from assent.pages.view import InboxRow, InboxView, SignInView
-from assent.pages.words import SIGN_IN_PROBLEMS
-from assent.server.inbox_list import KINDS, kind_name
+from placet.cases.case import Offer
+from placet.pages.view import InboxRow, InboxView, SignInView
+from placet.pages.words import SIGN_IN_PROBLEMS
+from placet.server.inbox_list import KINDS, kind_name
 
 STATUSES = ("pending", "opened", "in_progress")
 ENDS = {"completed": "approve", "expired": None, "cancelled": None}

@@ -7,8 +7,8 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from assent.pages import assets
-from assent.server.page_replies import HEADERS
+from placet.pages import assets
+from placet.server.page_replies import HEADERS
 
 POSTED = b"<!doctype html><title>posted</title><main class=outcome></main>"
 KEPT = {"cache-control": "public, max-age=31536000, immutable"}

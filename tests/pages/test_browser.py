@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from assent.reviews import BUILT_IN
+from placet.reviews import BUILT_IN
 from tests.pages.checks import (
     DESK,
     PHONE,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assent.pages.cards import columns_to_sort, draw_cards
-from assent.pages.content import Values
-from assent.pages.language import ENGLISH
+from placet.pages.cards import columns_to_sort, draw_cards
+from placet.pages.content import Values
+from placet.pages.language import ENGLISH
 from tests.pages.payloads import PAYLOADS
 
 CONTENT = Values(ENGLISH)

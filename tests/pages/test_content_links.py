@@ -2,9 +2,9 @@
 
 import pytest
 
-from assent.pages.content import Values
-from assent.pages.content.links import disguise, imitates, is_link, ordinary_host, remark
-from assent.pages.language import ENGLISH
+from placet.pages.content import Values
+from placet.pages.content.links import disguise, imitates, is_link, ordinary_host, remark
+from placet.pages.language import ENGLISH
 from tests.pages.markup import Markup
 
 VALUES = Values(ENGLISH)

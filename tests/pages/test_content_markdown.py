@@ -2,9 +2,9 @@
 
 import pytest
 
-from assent.pages.content import Values
-from assent.pages.content.markdown import LONGEST
-from assent.pages.language import ENGLISH
+from placet.pages.content import Values
+from placet.pages.content.markdown import LONGEST
+from placet.pages.language import ENGLISH
 from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
 from tests.pages.payloads import PAYLOADS

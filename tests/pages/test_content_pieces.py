@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.pages.content import Values
-from assent.pages.content.pieces import Later, cut, cut_lines
-from assent.pages.language import ENGLISH
-from assent.pages.visible import visible
+from placet.pages.content import Values
+from placet.pages.content.pieces import Later, cut, cut_lines
+from placet.pages.language import ENGLISH
+from placet.pages.visible import visible
 from tests.pages.test_content_values import BOMBS
 
 VALUES = Values(ENGLISH)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from assent.pages.content import Values
-from assent.pages.content.html_text import words_of
-from assent.pages.content.images import picture
-from assent.pages.language import ENGLISH
+from placet.pages.content import Values
+from placet.pages.content.html_text import words_of
+from placet.pages.content.images import picture
+from placet.pages.language import ENGLISH
 from tests.pages.bodies import IMAGE
 from tests.pages.markup import Markup
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.pages.content import Values
-from assent.pages.language import ENGLISH, Language
+from placet.pages.content import Values
+from placet.pages.language import ENGLISH, Language
 from tests.pages.markup import Markup
 
 VALUES = Values(ENGLISH)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.pages.content.links import is_link
-from assent.pages.content.looks import label, look
+from placet.pages.content.links import is_link
+from placet.pages.content.looks import label, look
 
 
 @pytest.mark.parametrize(

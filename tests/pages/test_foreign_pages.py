@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from assent.pages.language import Language
-from assent.pages.languages import languages
+from placet.pages.language import Language
+from placet.pages.languages import languages
 from tests.pages.checks import BROKEN_WORDS, LAID_OUT, NARROW, OVERFLOWS, SIZES, violations
 from tests.pages.gallery import every_page, heavy_pages
 from tests.pages.looking import opened

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from assent.errors import RequestError
-from assent.pages.visible import visible
-from assent.reviews import BUILT_IN, CUSTOM
+from placet.errors import RequestError
+from placet.pages.visible import visible
+from placet.reviews import BUILT_IN, CUSTOM
 from tests.pages.gallery import RENDERER, answered, every_page, offer_of, review_view
 from tests.pages.markup import Markup
 from tests.pages.payloads import PAYLOADS

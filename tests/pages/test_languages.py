@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 from markupsafe import Markup
 
-from assent.pages.language import ENGLISH, Language
-from assent.pages.languages import FOLDER, LANGUAGES, Languages, choose, languages
-from assent.protocol.wording import counted, message
+from placet.pages.language import ENGLISH, Language
+from placet.pages.languages import FOLDER, LANGUAGES, Languages, choose, languages
+from placet.protocol.wording import counted, message
 from scripts.languages import SOURCE, TRANSLATED, UNTRANSLATED, extracted, problems, refreshed, take, written
 from tests.pages.gallery import every_view, rendered
 
@@ -24,7 +24,7 @@ TEMPLATES = sorted(
 
 
 # Names that are the same in every language.
-UNTRANSLATABLE = {"Assent", "UTC", "Markdown", "HTML"}
+UNTRANSLATABLE = {"Placet", "UTC", "Markdown", "HTML"}
 
 
 # Complete

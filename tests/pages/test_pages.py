@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from assent.cases.case import Offer
-from assent.pages import MessageView, PageRenderer, assets
-from assent.pages.assets import ENTRY, STYLESHEET, WantedScripts
-from assent.pages.language import ENGLISH, Language
-from assent.pages.languages import languages
-from assent.protocol.poll import Status
-from assent.reviews import BUILT_IN
+from placet.cases.case import Offer
+from placet.pages import MessageView, PageRenderer, assets
+from placet.pages.assets import ENTRY, STYLESHEET, WantedScripts
+from placet.pages.language import ENGLISH, Language
+from placet.pages.languages import languages
+from placet.protocol.poll import Status
+from placet.reviews import BUILT_IN
 from tests.pages.gallery import (
     FILLED,
     NOW,
@@ -64,11 +64,11 @@ def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
     scripts = [attributes.get("src") for attributes in page.all("script", "iframe")]
     pictures = [str(attributes.get("src")) for attributes in page.all("img")]
     styles = [attributes["href"] for attributes in page.all("link")]
-    assert all(script == f"{STATIC_URL}/assent.js" for script in scripts)
+    assert all(script == f"{STATIC_URL}/placet.js" for script in scripts)
     assert all(picture.startswith(("data:image/", "/")) for picture in pictures)
     assert not any(picture.startswith("//") for picture in pictures)
     own = [f"{STATIC_URL}/inbox.css"] if name.startswith("inbox") else []
-    assert styles == [f"{STATIC_URL}/assent.css", "data:,", *own]
+    assert styles == [f"{STATIC_URL}/placet.css", "data:,", *own]
 
 
 @pages

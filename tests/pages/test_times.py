@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from assent.pages.language import ENGLISH
-from assent.pages.languages import LANGUAGES, choose
+from placet.pages.language import ENGLISH
+from placet.pages.languages import LANGUAGES, choose
 
 calendar, day, exact, relative = ENGLISH.calendar, ENGLISH.day, ENGLISH.exact, ENGLISH.relative
 

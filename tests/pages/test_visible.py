@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from assent.pages.visible import is_plain, visible
+from placet.pages.visible import is_plain, visible
 
 # Format characters that have a shape of their own.
 SHAPED = {*range(0x0600, 0x0606), 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD}

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from assent.protocol.verification import Evidence, VerificationPolicy, VerifiedEvidence
+from placet.protocol.verification import Evidence, VerificationPolicy, VerifiedEvidence
 
 
 def policy(**changes: Any) -> VerificationPolicy:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from assent.errors import AddressRefused
-from assent.protocol.addresses import (
+from placet.errors import AddressRefused
+from placet.protocol.addresses import (
     FORBIDDEN_RANGES,
     check_address,
     check_url,
@@ -306,19 +306,19 @@ def test_any_text_passes_stably_or_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "secure"),
     [
-        ("https://assent.example.com", True),
-        ("https://10.0.0.5:8443/assent", True),
+        ("https://placet.example.com", True),
+        ("https://10.0.0.5:8443/placet", True),
         ("https://intranet/", True),
         ("http://localhost", True),
         ("http://localhost:8000/", True),
         ("http://127.0.0.1:8000", True),
         ("http://[::1]:8000", True),
-        ("http://assent.example.com", False),
+        ("http://placet.example.com", False),
         ("http://127.0.0.2", False),
         ("http://localhost.example.com", False),
         ("http://localhost@example.com", False),
         ("http://0.0.0.0:8000", False),
-        ("https://user:pw@assent.example.com", False),
+        ("https://user:pw@placet.example.com", False),
         ("ftp://localhost", False),
         ("localhost:8000", False),
         ("", False),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.protocol.argument_patterns import (
+from placet.protocol.argument_patterns import (
     LONGEST_GLOB,
     LONGEST_TEXT,
     as_glob,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from assent.errors import SignatureInvalid, ValidationFailed
-from assent.protocol.callback import (
+from placet.errors import SignatureInvalid, ValidationFailed
+from placet.protocol.callback import (
     HITL_SIGNATURE,
     RETRY_SCHEDULE,
     format_secret,

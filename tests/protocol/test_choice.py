@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import ChoiceRequired, ValidationFailed
-from assent.protocol.choice import require_choice
+from placet.errors import ChoiceRequired, ValidationFailed
+from placet.protocol.choice import require_choice
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

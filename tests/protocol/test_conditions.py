@@ -1,7 +1,7 @@
 import pytest
 
-from assent.protocol.conditions import condition_complaint, holds
-from assent.protocol.fields import Conditional, Field, Option
+from placet.protocol.conditions import condition_complaint, holds
+from placet.protocol.fields import Conditional, Field, Option
 
 OPTIONS = (Option(value="full", label="Full-time"), Option(value="part", label="Part-time"))
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.protocol.discovery import ServiceCard, discovery
-from assent.protocol.versions import SPEC_VERSIONS
+from placet.protocol.discovery import ServiceCard, discovery
+from placet.protocol.versions import SPEC_VERSIONS
 
 CARD = ServiceCard(
-    base_url="https://assent.example",
-    name="Assent",
+    base_url="https://placet.example",
+    name="Placet",
     description="Asks people",
     review_types=("approval", "selection"),
     default_timeout_for=timedelta(hours=24),
@@ -65,7 +65,7 @@ def test_up_to_06_the_document_is_flat(version: str) -> None:
         "timeout_default",
         "features",
     }
-    assert document["service"]["homepage"] == "https://assent.example"
+    assert document["service"]["homepage"] == "https://placet.example"
     assert document["timeout_default"] == "1d"
     assert set(document["features"]) == {"callback", "signed_responses", "edit_grace_period"}
 
@@ -106,4 +106,4 @@ def test_every_address_is_under_the_public_one(version: str) -> None:
 
     found = addresses(discovery(CARD, version))
     assert found
-    assert all(address.startswith("https://assent.example") for address in found)
+    assert all(address.startswith("https://placet.example") for address in found)

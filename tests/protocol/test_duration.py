@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import ValidationFailed
-from assent.protocol.duration import LONGEST, PATTERN, format_duration, format_iso_duration, parse_duration
+from placet.errors import ValidationFailed
+from placet.protocol.duration import LONGEST, PATTERN, format_duration, format_iso_duration, parse_duration
 
 DURATIONS = st.timedeltas(min_value=timedelta(microseconds=1), max_value=LONGEST)
 

@@ -3,8 +3,8 @@ from datetime import date
 
 import pytest
 
-from assent.protocol.field_values import is_blank, judge, missing, parse_date
-from assent.protocol.fields import FIELD_TYPES, Field, Option, Validation
+from placet.protocol.field_values import is_blank, judge, missing, parse_date
+from placet.protocol.fields import FIELD_TYPES, Field, Option, Validation
 
 OPTIONS = (Option(value="de", label="Germany"), Option(value="fr", label="France"))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from assent.protocol.fields import CUSTOM, FIELD_TYPES, Field, Validation
+from placet.protocol.fields import CUSTOM, FIELD_TYPES, Field, Validation
 
 
 def field(type_, **rules):

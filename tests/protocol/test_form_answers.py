@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import InvalidInput
-from assent.protocol.fields import FIELD_TYPES
-from assent.protocol.form_answers import (
+from placet.errors import InvalidInput
+from placet.protocol.fields import FIELD_TYPES
+from placet.protocol.form_answers import (
     check_answers,
     check_step,
     find_problems,
@@ -13,7 +13,7 @@ from assent.protocol.form_answers import (
     visible_in_step,
     without_sensitive,
 )
-from assent.protocol.forms import parse_form
+from placet.protocol.forms import parse_form
 
 KINDS = [{"value": "full", "label": "Full-time"}, {"value": "part", "label": "Part-time"}]
 ALL_TYPES = parse_form(

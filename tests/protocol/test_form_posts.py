@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import InvalidInput
-from assent.protocol.fields import FIELD_TYPES
-from assent.protocol.form_answers import check_answers
-from assent.protocol.form_posts import from_strings
-from assent.protocol.forms import parse_form
+from placet.errors import InvalidInput
+from placet.protocol.fields import FIELD_TYPES
+from placet.protocol.form_answers import check_answers
+from placet.protocol.form_posts import from_strings
+from placet.protocol.forms import parse_form
 
 CHOICES = [{"value": "a", "label": "A"}, {"value": "b", "label": "B"}]
 FORM = parse_form(

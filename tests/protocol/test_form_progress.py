@@ -1,7 +1,7 @@
 import pytest
 
-from assent.protocol.form_progress import FormProgress, progress
-from assent.protocol.forms import parse_form
+from placet.protocol.form_progress import FormProgress, progress
+from placet.protocol.forms import parse_form
 
 
 def asked(key, **more):

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import InvalidForm
-from assent.protocol.fields import FIELD_TYPES, Field, Validation
-from assent.protocol.forms import Form, default_answers, parse_form, wire_form
+from placet.errors import InvalidForm
+from placet.protocol.fields import FIELD_TYPES, Field, Validation
+from placet.protocol.forms import Form, default_answers, parse_form, wire_form
 
 CHOICES = [{"value": "full", "label": "Full-time"}, {"value": "part", "label": "Part-time"}]
 

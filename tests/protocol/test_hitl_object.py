@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from assent.protocol.hitl_object import HitlObject, HumanInputRequired
-from assent.testing.clock import DAYBREAK
+from placet.protocol.hitl_object import HitlObject, HumanInputRequired
+from placet.testing.clock import DAYBREAK
 
 BARE = HitlObject(
     spec_version="0.9",
     case_id="review_1",
-    review_url="https://assent.example/review/review_1?token=t",
-    poll_url="https://assent.example/v1/reviews/review_1/status",
+    review_url="https://placet.example/review/review_1?token=t",
+    poll_url="https://placet.example/v1/reviews/review_1/status",
     callback_url=None,
     type="approval",
     prompt="Go?",

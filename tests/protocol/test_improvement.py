@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from assent.errors import ValidationFailed
-from assent.protocol.improvement import Suggestion, improvement_suggestions
+from placet.errors import ValidationFailed
+from placet.protocol.improvement import Suggestion, improvement_suggestions
 
 
 def suggestion(**changes):

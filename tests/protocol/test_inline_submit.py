@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.protocol.inline_submit import PLATFORMS, SUBMITTED_VIA, SubmitRequest
+from placet.protocol.inline_submit import PLATFORMS, SUBMITTED_VIA, SubmitRequest
 
 PRESSED: dict[str, Any] = {
     "action": "confirm",

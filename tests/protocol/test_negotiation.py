@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from assent.errors import ValidationFailed
-from assent.protocol.negotiation import (
+from placet.errors import ValidationFailed
+from placet.protocol.negotiation import (
     A2A_STATES,
     ADL_STATES,
     HITL_STATUSES,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import AddressRefused, ValidationFailed
-from assent.protocol.addresses import FORBIDDEN_RANGES, OWN_RANGES, check_address, check_url
-from assent.protocol.networks import read_networks
+from placet.errors import AddressRefused, ValidationFailed
+from placet.protocol.addresses import FORBIDDEN_RANGES, OWN_RANGES, check_address, check_url
+from placet.protocol.networks import read_networks
 
 ALL_OWN = read_networks(str(network) for network, rule in FORBIDDEN_RANGES if rule in OWN_RANGES)
 SOME = read_networks(["10.20.0.0/16", "fd12:3456::/32"])

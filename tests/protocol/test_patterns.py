@@ -1,6 +1,6 @@
 import pytest
 
-from assent.protocol.patterns import LONGEST_PATTERN, PatternRefused, matches, pattern_size
+from placet.protocol.patterns import LONGEST_PATTERN, PatternRefused, matches, pattern_size
 
 
 def test_the_whole_text_must_match():

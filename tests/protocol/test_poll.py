@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from assent.protocol.poll import TERMINAL, PollResponse, Progress, RespondedBy, Status
-from assent.testing.clock import DAYBREAK
+from placet.protocol.poll import TERMINAL, PollResponse, Progress, RespondedBy, Status
+from placet.testing.clock import DAYBREAK
 
 
 def test_six_states_of_which_three_are_final() -> None:

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from assent.errors import ValidationFailed
-from assent.protocol.shape import quote, read_shape, whole
+from placet.errors import ValidationFailed
+from placet.protocol.shape import quote, read_shape, whole
 
 
 class Point(Struct, forbid_unknown_fields=True):

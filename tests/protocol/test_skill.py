@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import ValidationFailed
-from assent.protocol.skill import Skill, hitl_handling_section, skill_document, skill_front_matter
+from placet.errors import ValidationFailed
+from placet.protocol.skill import Skill, hitl_handling_section, skill_document, skill_front_matter
 
 
 def skill(**changes):

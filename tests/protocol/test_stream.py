@@ -2,7 +2,7 @@
 
 import pytest
 
-from assent.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
+from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
 
 
 def test_a_frame_is_id_name_and_one_line_of_data() -> None:

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from assent.errors import ValidationFailed
-from assent.protocol.surface import (
+from placet.errors import ValidationFailed
+from placet.protocol.surface import (
     INTEROP_PROFILE,
     EmbeddedSurface,
     Surface,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.protocol.verification import VerificationPolicy, evidence_bytes, meets, unmet
+from placet.protocol.verification import VerificationPolicy, evidence_bytes, meets, unmet
 from tests.protocol.policies import asking, evidence, found, policy
 
 HUMAN = {"proof_type": "proof_of_human"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assent.errors import ValidationFailed
-from assent.protocol.versions import (
+from placet.errors import ValidationFailed
+from placet.protocol.versions import (
     DEFAULT_VERSION,
     SPEC_VERSIONS,
     absent_fields,

@@ -7,17 +7,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Case, Decision, Offer
-from assent.cases.commands import Erase, Expire, Respond
-from assent.cases.machine import apply
-from assent.cases.wire import Links, callback_body, human_input_required, poll_response
-from assent.errors import CaseNotFound
-from assent.protocol.inline_submit import SubmittedBy
-from assent.protocol.poll import Progress, RespondedBy, Result, Signature, Status, SubmissionContext
-from assent.protocol.surface import Surface
-from assent.protocol.verification import VerificationResult
-from assent.protocol.versions import SPEC_VERSIONS
-from assent.reviews import BUILT_IN, CUSTOM
+from placet.cases.case import Case, Decision, Offer
+from placet.cases.commands import Erase, Expire, Respond
+from placet.cases.machine import apply
+from placet.cases.wire import Links, callback_body, human_input_required, poll_response
+from placet.errors import CaseNotFound
+from placet.protocol.inline_submit import SubmittedBy
+from placet.protocol.poll import Progress, RespondedBy, Result, Signature, Status, SubmissionContext
+from placet.protocol.surface import Surface
+from placet.protocol.verification import VerificationResult
+from placet.protocol.versions import SPEC_VERSIONS
+from placet.reviews import BUILT_IN, CUSTOM
 from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, standing
 from tests.protocol.policies import found, policy
 
@@ -122,10 +122,10 @@ def full_case(version: str, type: str) -> Case:
 
 
 LINKS = Links(
-    review_url="https://assent.example/review/r?token=t",
-    poll_url="https://assent.example/v1/reviews/r/status",
-    events_url="https://assent.example/v1/reviews/r/events",
-    submit_url="https://assent.example/v1/reviews/r/respond",
+    review_url="https://placet.example/review/r?token=t",
+    poll_url="https://placet.example/v1/reviews/r/status",
+    events_url="https://placet.example/v1/reviews/r/events",
+    submit_url="https://placet.example/v1/reviews/r/respond",
     submit_token="s" * 43,
 )
 
@@ -209,7 +209,7 @@ FULL_DECISION = Decision(
         action="approve",
         data={"feedback": "go"},
         signature=Signature(
-            algorithm="ES256", value="h..s", signed_at=ENDS_AT, signer="https://assent.example/jwks.json"
+            algorithm="ES256", value="h..s", signed_at=ENDS_AT, signer="https://placet.example/jwks.json"
         ),
     ),
     submission=SubmissionContext(

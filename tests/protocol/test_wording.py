@@ -4,10 +4,10 @@ from datetime import date
 
 import pytest
 
-from assent.errors import InvalidInput
-from assent.protocol.problems import problem
-from assent.protocol.wording import Amount, Message, counted, message, phrase, phrases
-from assent.server.wire import describe_error
+from placet.errors import InvalidInput
+from placet.protocol.problems import problem
+from placet.protocol.wording import Amount, Message, counted, message, phrase, phrases
+from placet.server.wire import describe_error
 
 
 def test_a_message_is_its_english_text_and_remembers_its_parts():

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from assent.bootstrap import build
-from assent.relay.api.route import ApiRoute
-from assent.relay.settings import RelaySettings
-from assent.server.openapi import openapi_with_relay
-from assent.settings import Settings
-from assent.stores.memory import MemoryStore
+from placet.bootstrap import build
+from placet.relay.api.route import ApiRoute
+from placet.relay.settings import RelaySettings
+from placet.server.openapi import openapi_with_relay
+from placet.settings import Settings
+from placet.stores.memory import MemoryStore
 
 
 def addresses() -> tuple[ApiRoute, ...]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from assent.cli.main import cli
+from placet.cli.main import cli
 
 PROGRAM = """
 import asyncio, sys
-from assent.bootstrap import build
-from assent.settings import load
+from placet.bootstrap import build
+from placet.settings import load
 
 async def main():
     parts = await build(load(environ={}, file=None, flags={"db": sys.argv[1]}).settings)
@@ -20,7 +20,7 @@ async def main():
     return parts.relay is not None
 
 relays = asyncio.run(main())
-read = sorted(name for name in sys.modules if name.startswith("assent.relay."))
+read = sorted(name for name in sys.modules if name.startswith("placet.relay."))
 print(relays, *read)
 """
 LIGHT = {"membership", "membership.registry", "membership.tenancy", "settings"}
@@ -29,7 +29,7 @@ LIGHT = {"membership", "membership.registry", "membership.tenancy", "settings"}
 
 def started(folder: Path) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder / "assent.db")],
+        [sys.executable, "-c", PROGRAM, str(folder / "placet.db")],
         check=True,
         cwd=folder,
         capture_output=True,
@@ -42,12 +42,12 @@ def started(folder: Path) -> list[str]:
 def test_a_server_without_agents_does_not_read_the_relay(tmp_path: Path) -> None:
     relays, *read = started(tmp_path)
     assert relays == "False"
-    named = [name.removeprefix("assent.relay.") for name in read]
+    named = [name.removeprefix("placet.relay.") for name in read]
     assert [name for name in named if name not in LIGHT and name.split(".")[0] != "audit"] == []
     assert not [name for name in read if name.endswith((".wiring", ".proxy", ".stored", ".making"))]
 
 
 def test_an_agent_in_the_store_is_enough(tmp_path: Path) -> None:
-    words = ["relay", "agent", "add", "a", "https://a.example", "--db", str(tmp_path / "assent.db")]
+    words = ["relay", "agent", "add", "a", "https://a.example", "--db", str(tmp_path / "placet.db")]
     assert CliRunner().invoke(cli, words).exit_code == 0
     assert started(tmp_path)[0] == "True"

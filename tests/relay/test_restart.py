@@ -8,7 +8,7 @@ import apsw
 import httpx
 import pytest
 
-from tests.cli.process import ServerProcess, assent, serving
+from tests.cli.process import ServerProcess, placet, serving
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.waiting import eventually
 
@@ -31,7 +31,7 @@ def agent() -> Iterator[SdkAgent]:
 
 
 def key_of(folder: Path, name: str) -> str:
-    made = assent(folder, "key", "create", name, "--db", "cases.db")
+    made = placet(folder, "key", "create", name, "--db", "cases.db")
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
@@ -59,7 +59,7 @@ def written(db: Path, task_id: str) -> bool:
 
 
 def test_after_a_kill_a_caller_finds_its_task_and_nobody_else_does(agent: SdkAgent, tmp_path: Path) -> None:
-    (tmp_path / "assent.toml").write_text(CONFIG.format(url=agent.url))
+    (tmp_path / "placet.toml").write_text(CONFIG.format(url=agent.url))
     with serving(tmp_path) as server:
         server.url()
         ann, bob = key_of(tmp_path, "ann"), key_of(tmp_path, "bob")

@@ -17,9 +17,9 @@ import pytest
 from a2a.types import a2a_pb2
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from assent.relay.api.route import ApiRoute
-from assent.relay.membership.tenancy import PERMISSIONS
-from assent.relay.settings import (
+from placet.relay.api.route import ApiRoute
+from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,

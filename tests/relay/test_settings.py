@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assent.cli.settings import settings as settings_command
-from assent.errors import SettingsError
-from assent.relay.membership.roster import check_credentials, roster_of
-from assent.settings import Settings, load, settings_from
+from placet.cli.settings import settings as settings_command
+from placet.errors import SettingsError
+from placet.relay.membership.roster import check_credentials, roster_of
+from placet.settings import Settings, load, settings_from
 
 FILE = """
 [relay]
@@ -36,7 +36,7 @@ payloads = "none"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "assent.toml"
+    path = tmp_path / "placet.toml"
     path.write_text(FILE)
     return path
 

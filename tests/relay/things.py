@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from assent.relay.api.route import ApiRoute
+from placet.relay.api.route import ApiRoute
 from tests.server.running import RunningServer
 from tests.waiting import PATIENCE_S
 

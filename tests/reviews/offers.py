@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from assent.cases.case import Offer
-from assent.cases.kind import ReviewKind
+from placet.cases.case import Offer
+from placet.cases.kind import ReviewKind
 
 
 def offer(kind: ReviewKind, context: dict[str, Any] | None = None, **more: Any) -> Offer:

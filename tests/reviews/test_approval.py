@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidAction, InvalidSubmission
-from assent.reviews.approval.kind import Approval
+from placet.errors import InvalidAction, InvalidSubmission
+from placet.reviews.approval.kind import Approval
 from tests.reviews.offers import offer
 
 KIND = Approval()

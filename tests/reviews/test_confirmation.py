@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidAction, InvalidSubmission, ValidationFailed
-from assent.reviews.confirmation.kind import Confirmation
+from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
+from placet.reviews.confirmation.kind import Confirmation
 from tests.reviews.offers import offer
 
 KIND = Confirmation()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assent.errors import InvalidAction
-from assent.reviews.custom import Custom
+from placet.errors import InvalidAction
+from placet.reviews.custom import Custom
 from tests.reviews.offers import offer
 
 KIND = Custom()

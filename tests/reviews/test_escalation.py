@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidAction, InvalidSubmission, ValidationFailed
-from assent.reviews.escalation.kind import Escalation
+from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
+from placet.reviews.escalation.kind import Escalation
 from tests.reviews.offers import offer
 
 KIND = Escalation()

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.cases.case import Offer
-from assent.cases.kind import ReviewKind
-from assent.desk.draft import draft_from
-from assent.errors import InvalidSubmission, RequestError
-from assent.reviews import BUILT_IN, CUSTOM, BaseKind
+from placet.cases.case import Offer
+from placet.cases.kind import ReviewKind
+from placet.desk.draft import draft_from
+from placet.errors import InvalidSubmission, RequestError
+from placet.reviews import BUILT_IN, CUSTOM, BaseKind
 from tests.reviews.offers import offer
 
 KINDS = [*BUILT_IN.values(), CUSTOM]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assent.cases.case import Offer
-from assent.errors import InvalidSubmission
-from assent.reviews import TOOL_CALLS
+from placet.cases.case import Offer
+from placet.errors import InvalidSubmission
+from placet.reviews import TOOL_CALLS
 
 MAIL: dict[str, Any] = {
     "to": "ada@acme.example",

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from assent.cases.case import Offer
-from assent.desk.draft import draft_from
-from assent.errors import BadRequest, InvalidAction, ValidationFailed
-from assent.reviews import BUILT_IN, HELD_MESSAGES, kind_of
-from assent.reviews.held_messages.held import Excerpt, Mark, segments
+from placet.cases.case import Offer
+from placet.desk.draft import draft_from
+from placet.errors import BadRequest, InvalidAction, ValidationFailed
+from placet.reviews import BUILT_IN, HELD_MESSAGES, kind_of
+from placet.reviews.held_messages.held import Excerpt, Mark, segments
 from tests.pages.gallery import offer_of, rendered, review_view
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidAction, InvalidForm, InvalidInput, InvalidSubmission
-from assent.reviews.input.kind import Input
-from assent.reviews.turn import BACK, NEXT
+from placet.errors import InvalidAction, InvalidForm, InvalidInput, InvalidSubmission
+from placet.reviews.input.kind import Input
+from placet.reviews.turn import BACK, NEXT
 from tests.reviews.offers import offer
 
 KIND = Input()

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assent.cases.action_labels import action_labels
-from assent.reviews.base import without
-from assent.reviews.presets import presets_name, presets_of, with_preset
+from placet.cases.action_labels import action_labels
+from placet.reviews.base import without
+from placet.reviews.presets import presets_name, presets_of, with_preset
 
 SHORT = {"label": "Too long", "text": "Please cut it to five lines."}
 CONTEXT = {"reason_presets": ["Wrong tone", SHORT]}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import InvalidAction, InvalidSelection, InvalidSubmission, ValidationFailed
-from assent.reviews.selection.kind import Selection
+from placet.errors import InvalidAction, InvalidSelection, InvalidSubmission, ValidationFailed
+from placet.reviews.selection.kind import Selection
 from tests.reviews.offers import offer
 
 KIND = Selection()

@@ -3,8 +3,8 @@
 from time import thread_time
 from typing import Any
 
-from assent.reviews import TOOL_CALLS
-from assent.reviews.turn import Turn
+from placet.reviews import TOOL_CALLS
+from placet.reviews.turn import Turn
 from tests.reviews.offers import offer
 from tests.reviews.test_tool_call_forms import BOOKING, SENT
 

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.cases.case import Offer
-from assent.desk.draft import draft_from
-from assent.errors import BadRequest, InvalidAction, InvalidSubmission, ValidationFailed
-from assent.reviews import BUILT_IN, TOOL_CALLS, kind_of
-from assent.reviews.tool_calls.kind import ToolCalls
-from assent.testing.desk import DeskForTests, desk_for_tests
+from placet.cases.case import Offer
+from placet.desk.draft import draft_from
+from placet.errors import BadRequest, InvalidAction, InvalidSubmission, ValidationFailed
+from placet.reviews import BUILT_IN, TOOL_CALLS, kind_of
+from placet.reviews.tool_calls.kind import ToolCalls
+from placet.testing.desk import DeskForTests, desk_for_tests
 from tests.reviews.offers import offer
 
 pytestmark = pytest.mark.anyio

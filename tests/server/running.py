@@ -16,13 +16,13 @@ import httpx
 import msgspec
 import uvicorn
 
-from assent.bootstrap import Parts, build
-from assent.desk.api_keys import DEFAULT_SCOPES, create_key
-from assent.desk.sweep import Sweep
-from assent.ports.verifier import EvidenceVerifier
-from assent.server.serving import bind, new_loop, server_for
-from assent.settings import Settings
-from assent.testing.clock import FakeClock
+from placet.bootstrap import Parts, build
+from placet.desk.api_keys import DEFAULT_SCOPES, create_key
+from placet.desk.sweep import Sweep
+from placet.ports.verifier import EvidenceVerifier
+from placet.server.serving import bind, new_loop, server_for
+from placet.settings import Settings
+from placet.testing.clock import FakeClock
 from tests.waiting import PATIENCE_S
 
 EXAMPLE = {"type": "confirmation", "prompt": "Water the plants?"}

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from standardwebhooks import Webhook
 
-from assent import verify_callback
-from tests.cli.process import ServerProcess, assent, serving
+from placet import verify_callback
+from tests.cli.process import ServerProcess, placet, serving
 from tests.server.receiver import CallbackReceiver, Received, receiving
 from tests.server.running import PRESSED, RunningServer
 from tests.waiting import eventually
@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def process(folder: Path) -> Iterator[ServerProcess]:
-    with serving(folder, env={"ASSENT_ALLOW_LOOPBACK": "true"}) as process:
+    with serving(folder, env={"PLACET_ALLOW_LOOPBACK": "true"}) as process:
         process.url()
         yield process
 
@@ -126,12 +126,12 @@ def test_an_operator_lists_deliveries_and_sends_one_again(
     hitl = confirm(owner, f"{receiver.url}/again")
     (first,) = receiver.wait("/again")
     delivery = settled(owner, hitl, "delivered")
-    table = assent(folder, "deliveries", "list", "--db", "cases.db")
+    table = placet(folder, "deliveries", "list", "--db", "cases.db")
     assert delivery["id"] in table.stdout
     assert "review.completed" in table.stdout
-    listed = assent(folder, *f"deliveries list --json --case {hitl['case_id']} --db cases.db".split())
+    listed = placet(folder, *f"deliveries list --json --case {hitl['case_id']} --db cases.db".split())
     assert [one["id"] for one in msgspec.json.decode(listed.stdout)] == [delivery["id"]]
-    run = assent(folder, "deliveries", "replay", delivery["id"], "--db", "cases.db")
+    run = placet(folder, "deliveries", "replay", delivery["id"], "--db", "cases.db")
     assert (run.returncode, run.stderr) == (0, f"{delivery['id']} will be sent again.\n")
     _, second = receiver.wait("/again", 2)
     assert second.body == first.body
@@ -139,10 +139,10 @@ def test_an_operator_lists_deliveries_and_sends_one_again(
 
 
 def test_a_delivery_that_is_not_there_cannot_be_sent_again(folder: Path, process: ServerProcess) -> None:
-    run = assent(folder, "deliveries", "replay", "msg_nothing", "--db", "cases.db")
+    run = placet(folder, "deliveries", "replay", "msg_nothing", "--db", "cases.db")
     assert run.returncode == 1
     assert "There is no delivery 'msg_nothing'." in run.stderr
-    empty = assent(folder, "deliveries", "list", "--case", "review_nothing", "--db", "cases.db")
+    empty = placet(folder, "deliveries", "list", "--case", "review_nothing", "--db", "cases.db")
     assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", "There are no deliveries.\n")
 
 

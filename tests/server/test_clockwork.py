@@ -5,11 +5,11 @@ from datetime import datetime
 
 import pytest
 
-from assent.errors import Unavailable
-from assent.server.clockwork import Clockwork
-from assent.server.streams import EventStreams
-from assent.stores.memory import MemoryStore
-from assent.testing.desk import desk_for_tests
+from placet.errors import Unavailable
+from placet.server.clockwork import Clockwork
+from placet.server.streams import EventStreams
+from placet.stores.memory import MemoryStore
+from placet.testing.desk import desk_for_tests
 
 pytestmark = pytest.mark.anyio
 PATIENCE_S = 30

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from assent import verify_result
-from assent.reviews import BUILT_IN, SAMPLES
+from placet import verify_result
+from placet.reviews import BUILT_IN, SAMPLES
 from tests.cli.process import ServerProcess, serving
 from tests.server.running import ReviewPage, RunningServer, running
 from tests.waiting import PATIENCE_S, eventually

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.testing.samples import new_id
+from placet.testing.samples import new_id
 from tests.server.running import ReviewPage, RunningServer
 
 CALL = {

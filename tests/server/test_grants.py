@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.cases.grant import Grant
-from assent.testing.contracts.grant_store import granted
-from assent.testing.samples import new_id, sample_grant
+from placet.cases.grant import Grant
+from placet.testing.contracts.grant_store import granted
+from placet.testing.samples import new_id, sample_grant
 from tests.server.running import RunningServer
 
 MAIL = {"to": "ada@acme.example", "copies": 1}

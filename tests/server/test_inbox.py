@@ -10,8 +10,8 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from assent.embed import Assent
-from assent.server import inbox_door, sessions
+from placet.embed import Placet
+from placet.server import inbox_door, sessions
 from tests.server.inboxes import INBOX, InboxPerson, cases_on, closing, link_named, person
 from tests.server.running import RunningServer, running
 
@@ -221,7 +221,7 @@ def test_a_closed_case_can_be_looked_at_again(
 
 def test_a_server_with_people_of_its_own_has_no_inbox(tmp_path: Path) -> None:
     async def served() -> list[str]:
-        app = Assent(base_url="http://127.0.0.1:1", db=str(tmp_path / "a.db"), authenticate=lambda _: "acme")
+        app = Placet(base_url="http://127.0.0.1:1", db=str(tmp_path / "a.db"), authenticate=lambda _: "acme")
         async with app.lifespan():
             return [route.path for route in (await app.parts()).router.routes if isinstance(route, Route)]
 
@@ -231,12 +231,12 @@ def test_a_server_with_people_of_its_own_has_no_inbox(tmp_path: Path) -> None:
 
 
 def test_below_a_path_and_behind_https_the_inbox_stays_there(tmp_path: Path) -> None:
-    with running(tmp_path, base_url="https://app.example/assent") as below:
+    with running(tmp_path, base_url="https://app.example/placet") as below:
         key = below.create_key("ada", "inbox:all")
         with httpx.Client(base_url=f"http://127.0.0.1:{below.parts.settings.port}") as client:
             entered = client.post(f"{INBOX}/sign-in", data={"key": key})
-    assert entered.headers["location"] == "/assent/inbox"
-    assert {"Secure", "Path=/assent/"} <= {part.strip() for part in entered.headers["set-cookie"].split(";")}
+    assert entered.headers["location"] == "/placet/inbox"
+    assert {"Secure", "Path=/placet/"} <= {part.strip() for part in entered.headers["set-cookie"].split(";")}
 
 
 def test_the_words_of_every_language_are_there(server: RunningServer, key: str) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.client import AssentClient
-from assent.hook import HumanInTheLoopHook, ReactAgent, SqliteSaver
-from assent.hook.pickup import resume_pending
-from assent.hook.reviews import ServerReviews
-from assent.reviews import CUSTOM, SAMPLES
+from placet.client import PlacetClient
+from placet.hook import HumanInTheLoopHook, ReactAgent, SqliteSaver
+from placet.hook.pickup import resume_pending
+from placet.hook.reviews import ServerReviews
+from placet.reviews import CUSTOM, SAMPLES
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.server.inboxes import InboxPerson, closing, person
 from tests.server.running import ReviewPage, RunningServer
@@ -94,7 +94,7 @@ def test_an_agent_goes_on_with_the_calls_that_were_decided_in_the_inbox(
     calls = [call("a", "write_file", path="x.txt"), call("b", "execute_sql", query="DROP TABLE t")]
     hook = HumanInTheLoopHook({"write_file": "Writing needs approval", "execute_sql": True})
     with (
-        AssentClient(server.url, server.api_key) as asking,
+        PlacetClient(server.url, server.api_key) as asking,
         person(server, server.create_key("acme", "inbox")) as owner,
     ):
         agent = ReactAgent(

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.tokens import token_digest
-from assent.desk.api_keys import revoke_key
-from assent.ports.store import ApiKey
-from assent.server import sessions
-from assent.server.inbox_pages import SIGN_INS_PER_MINUTE
-from assent.testing.samples import sample_api_key
+from placet.cases.tokens import token_digest
+from placet.desk.api_keys import revoke_key
+from placet.ports.store import ApiKey
+from placet.server import sessions
+from placet.server.inbox_pages import SIGN_INS_PER_MINUTE
+from placet.testing.samples import sample_api_key
 from tests.server.inboxes import INBOX, InboxPerson, cases_on, closing, person
 from tests.server.running import RunningServer, running
 from tests.server.test_spec_verification import Provider, policy
@@ -182,16 +182,16 @@ def test_another_servers_cookie_signs_nobody_in(
 def test_a_cookie_of_nonsense_is_no_cookie(lone: RunningServer, agent: httpx.Client, cookie: bytes) -> None:
     hitl = lone.open(agent)
     with lone.client() as client:
-        sent = {b"cookie": b"assent_inbox=" + cookie}
+        sent = {b"cookie": b"placet_inbox=" + cookie}
         assert 'name="key"' in client.get(INBOX, headers=sent).text
-        for claim in (b"assent_case=", b"assent_case=inbox."):
-            both = {b"cookie": claim + cookie + b"; assent_inbox=" + cookie}
+        for claim in (b"placet_case=", b"placet_case=inbox."):
+            both = {b"cookie": claim + cookie + b"; placet_inbox=" + cookie}
             assert client.get(f"/review/{hitl['case_id']}", headers=both).status_code == 401
 
 
 def test_a_key_under_a_name_of_the_relays_lists_no_held_messages(lone: RunningServer) -> None:
     """No such key can be made here; a store may hold one from elsewhere."""
-    secret, scopes = "assent_from_elsewhere", ("inbox", "cases:write")
+    secret, scopes = "placet_from_elsewhere", ("inbox", "cases:write")
     made = sample_api_key("relay:default", digest=token_digest(secret), scopes=scopes)
     lone.run(lone.parts.store.save_api_key(made))
     with lone.client(secret) as relay, person(lone, secret) as somebody:
@@ -207,7 +207,7 @@ def test_a_key_signs_its_holder_in_while_others_guess_from_the_same_place(
     lone: RunningServer, key: str
 ) -> None:
     with person(lone) as somebody:
-        tries = (somebody.sign_in("assent_guess") for _ in range(100 * SIGN_INS_PER_MINUTE))
+        tries = (somebody.sign_in("placet_guess") for _ in range(100 * SIGN_INS_PER_MINUTE))
         assert any(answer.status_code == 429 for answer in tries)
         assert somebody.sign_in(key).status_code == 200
         assert somebody.signed_in

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from assent.reviews import SAMPLES
+from placet.reviews import SAMPLES
 from tests.cli.process import serving
 from tests.server.inboxes import InboxPerson
 from tests.waiting import eventually

@@ -6,10 +6,10 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from assent.desk.api_keys import create_key, revoke_key
-from assent.server import inbox_door, sessions
-from assent.server.inbox_pages import SIGN_INS_PER_MINUTE
-from assent.server.logs import redact
+from placet.desk.api_keys import create_key, revoke_key
+from placet.server import inbox_door, sessions
+from placet.server.inbox_pages import SIGN_INS_PER_MINUTE
+from placet.server.logs import redact
 from tests.server.inboxes import INBOX, InboxPerson, link_named, person
 from tests.server.running import RunningServer
 
@@ -58,7 +58,7 @@ def test_a_key_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_get
 
 def test_a_key_that_is_wrong_or_missing_opens_nothing_and_says_so(server: RunningServer) -> None:
     for presented, words in {
-        "assent_wrong": "not known here",
+        "placet_wrong": "not known here",
         "": "Enter your key",
         "é" * 50: "not known",
     }.items():
@@ -155,9 +155,9 @@ def test_signing_out_closes_the_inbox_and_the_pages_that_were_opened_from_it(
 def test_too_many_attempts_from_one_place_are_refused_for_a_while(lone: RunningServer) -> None:
     key = lone.create_key("ada", "inbox")
     with person(lone) as guesser:
-        answers = [guesser.sign_in(f"assent_{n}") for n in range(SIGN_INS_PER_MINUTE)]
+        answers = [guesser.sign_in(f"placet_{n}") for n in range(SIGN_INS_PER_MINUTE)]
         assert {answer.status_code for answer in answers} == {401}
-        tries = (guesser.sign_in(key if n % 2 else "assent_x") for n in range(100 * SIGN_INS_PER_MINUTE))
+        tries = (guesser.sign_in(key if n % 2 else "placet_x") for n in range(100 * SIGN_INS_PER_MINUTE))
         refused = next(answer for answer in tries if answer.status_code == 429)
         assert "Too many requests came at once" in refused.text
         assert int(refused.headers["retry-after"]) >= 1

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 import pytest
 from a2a.types.a2a_pb2 import Task
 
-from assent.cases.case import Subject
-from assent.cases.tokens import token_digest
-from assent.desk.draft import draft_from
-from assent.desk.sight import Sight
-from assent.errors import Unavailable
-from assent.ports.identity import Principal
-from assent.ports.relay_store import HoldRow
-from assent.relay.holds.holds import owner_of
-from assent.server.inbox_door import InboxDoor
-from assent.stores.memory import MemoryStore
-from assent.testing.clock import FakeClock
-from assent.testing.samples import sample_api_key, sample_filing
+from placet.cases.case import Subject
+from placet.cases.tokens import token_digest
+from placet.desk.draft import draft_from
+from placet.desk.sight import Sight
+from placet.errors import Unavailable
+from placet.ports.identity import Principal
+from placet.ports.relay_store import HoldRow
+from placet.relay.holds.holds import owner_of
+from placet.server.inbox_door import InboxDoor
+from placet.stores.memory import MemoryStore
+from placet.testing.clock import FakeClock
+from placet.testing.samples import sample_api_key, sample_filing
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.holds.holding import DONE, errand, holding_server, pending, settled, task_of, texts
 from tests.server.inboxes import closing, person

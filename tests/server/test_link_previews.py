@@ -14,10 +14,10 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, Page
 
-from assent.reviews import BUILT_IN, CUSTOM
-from assent.server.page_language import LANGUAGE_COOKIE
-from assent.server.page_style import STYLE_COOKIE
-from assent.server.sessions import COOKIE
+from placet.reviews import BUILT_IN, CUSTOM
+from placet.server.page_language import LANGUAGE_COOKIE
+from placet.server.page_style import STYLE_COOKIE
+from placet.server.sessions import COOKIE
 from tests.pages.checks import until
 from tests.server.running import RunningServer, eventually, running
 from tests.server.scanners import SCANNERS, Scanner

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.reviews import BUILT_IN
-from assent.server.logs import STRUCK, JsonFormatter, TextFormatter, redact
-from tests.cli.process import ServerProcess, assent, serving
+from placet.reviews import BUILT_IN
+from placet.server.logs import STRUCK, JsonFormatter, TextFormatter, redact
+from tests.cli.process import ServerProcess, placet, serving
 from tests.server.receiver import CallbackReceiver, receiving
 from tests.server.running import PRESSED, ReviewPage
 from tests.waiting import eventually
 
 PASSPORT = "C01X00T47"
-WRONG_KEY = "assent_" + "k" * 43
+WRONG_KEY = "placet_" + "k" * 43
 TALKATIVE = {
-    "ASSENT_LOG_LEVEL": "debug",
-    "ASSENT_LOG_REQUESTS": "true",
-    "ASSENT_ALLOW_LOOPBACK": "true",
+    "PLACET_LOG_LEVEL": "debug",
+    "PLACET_LOG_REQUESTS": "true",
+    "PLACET_ALLOW_LOOPBACK": "true",
 }
 
 
@@ -46,7 +46,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, receiver: CallbackReceiver) ->
 def live(server: ServerProcess, folder: Path, receiver: CallbackReceiver) -> list[str]:
     """Ask, fill in, pass on, press, go wrong; returns all that must not be told."""
     key = server.stdout.strip()
-    second = assent(folder, "key", "create", "other", "--db", "cases.db").stdout.strip()
+    second = placet(folder, "key", "create", "other", "--db", "cases.db").stdout.strip()
     callback_url = f"{receiver.url}/hook"
     with server.client(key) as owner, server.client(follow_redirects=True) as person:
         form = BUILT_IN["input"].example()
@@ -60,7 +60,7 @@ def live(server: ServerProcess, folder: Path, receiver: CallbackReceiver) -> lis
         link = re.search(r"token=([\w-]{43})", passed_on)
         assert link is not None
         person.get(f"{asked['review_url']}x")  # cut, mistyped, mangled on the way
-        session = person.cookies.get("assent_case")
+        session = person.cookies.get("placet_case")
         assert session is not None
         inline: dict[str, Any] = owner.post(
             "/v1/cases",
@@ -102,7 +102,7 @@ def test_every_line_is_json_with_a_moment_a_level_and_a_message(run: tuple[str, 
 
 def test_requests_are_logged_by_path_without_their_query(run: tuple[str, list[str]]) -> None:
     lines = [msgspec.json.decode(line) for line in run[0].splitlines()]
-    requests = [line for line in lines if line["logger"] == "assent.access"]
+    requests = [line for line in lines if line["logger"] == "placet.access"]
     assert {"route", "status", "ms"} <= requests[0].keys()
     assert any(line["message"].startswith("GET /review/review_") for line in requests)
     assert not any("?" in line["message"] for line in requests)
@@ -129,11 +129,11 @@ def test_a_quiet_server_logs_no_requests(tmp_path: Path) -> None:
         "token=SECRET&x=1",
         "Authorization: Bearer SECRET",
         "authorization: bearer SECRET",
-        "Cookie: assent_case=SECRET; other=1",
+        "Cookie: placet_case=SECRET; other=1",
         "csrf=SECRET",
         "{'Authorization': 'Bearer SECRET'}",
         "whsec_SECRET",
-        "assent_SECRET",
+        "placet_SECRET",
         "a bare SECRET in the middle",
     ],
 )
@@ -153,7 +153,7 @@ def test_ids_and_digests_stay_readable(text: str) -> None:
 
 def record(message: str, *arguments: object, **extra: object) -> logging.LogRecord:
     made = logging.makeLogRecord(
-        {"name": "assent.test", "levelname": "INFO", "msg": message, "args": arguments}
+        {"name": "placet.test", "levelname": "INFO", "msg": message, "args": arguments}
     )
     vars(made).update(extra)
     return made

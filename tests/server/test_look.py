@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from assent.embed import Assent
-from assent.errors import SettingsError
-from assent.pages.look import CONTRASTS, built_in_colours, contrast, read_look
-from assent.pages.renderer import PageRenderer
-from assent.settings import settings_from
+from placet.embed import Placet
+from placet.errors import SettingsError
+from placet.pages.look import CONTRASTS, built_in_colours, contrast, read_look
+from placet.pages.renderer import PageRenderer
+from placet.settings import settings_from
 from tests.server.running import RunningServer, running
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "look"
@@ -63,11 +63,11 @@ def test_languages_of_the_folder_override_single_texts(library: RunningServer, o
     assert "Ablehnen" in page.text
 
 
-def test_an_embedded_assent_wears_it_too() -> None:
-    assent = Assent(base_url="https://library.example", look=str(EXAMPLE))
-    assert assent.settings.look == str(EXAMPLE)
+def test_an_embedded_placet_wears_it_too() -> None:
+    placet = Placet(base_url="https://library.example", look=str(EXAMPLE))
+    assert placet.settings.look == str(EXAMPLE)
     with pytest.raises(SettingsError, match="no folder"):
-        Assent(base_url="https://library.example", look="no/such/folder")
+        Placet(base_url="https://library.example", look="no/such/folder")
 
 
 def test_an_empty_folder_changes_nothing(tmp_path: Path) -> None:

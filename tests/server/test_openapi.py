@@ -8,11 +8,11 @@ import pytest
 import schemathesis
 from jsonschema import Draft202012Validator
 
-from assent.errors import AssentError
-from assent.server.openapi import openapi_document
-from assent.server.openapi.routes import ROUTES
+from placet.errors import PlacetError
+from placet.server.openapi import openapi_document
+from placet.server.openapi.routes import ROUTES
 
-DOCUMENT = openapi_document("https://assent.example")
+DOCUMENT = openapi_document("https://placet.example")
 # Pages, their style and the demo are for people and try-outs; they are no part of the API.
 NOT_API = re.compile(r"/((review|inbox|static|docs|api/demo)\b|$)")
 
@@ -72,10 +72,10 @@ def test_every_served_route_is_described_and_every_described_one_is_served(serve
 
 
 def test_every_error_a_caller_can_meet_is_listed():
-    def family(error: type[AssentError]) -> set[type[AssentError]]:
+    def family(error: type[PlacetError]) -> set[type[PlacetError]]:
         return {error}.union(*(family(kind) for kind in error.__subclasses__()))
 
-    codes = {error.code for error in family(AssentError) if error.status == 503 or 400 <= error.status < 500}
+    codes = {error.code for error in family(PlacetError) if error.status == 503 or 400 <= error.status < 500}
     assert codes == set(DOCUMENT["components"]["schemas"]["Error"]["properties"]["error"]["enum"])
 
 
@@ -146,4 +146,4 @@ def test_the_description_names_its_own_server(server, client):
 
 
 def test_the_same_description_is_drawn_once():
-    assert openapi_document("https://assent.example") is DOCUMENT
+    assert openapi_document("https://placet.example") is DOCUMENT

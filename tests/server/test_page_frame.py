@@ -13,8 +13,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from assent.server.page_replies import HEADERS
-from assent.server.page_style import POLICY, FirstStyle
+from placet.server.page_replies import HEADERS
+from placet.server.page_style import POLICY, FirstStyle
 from tests.server.running import RunningServer
 from tests.server.sse import listening
 
@@ -86,7 +86,7 @@ def test_a_page_speaks_what_the_browser_asks_for_or_what_was_chosen(
         chosen = person.get(f"{page_of(hitl)}?lang=fr", headers=arabic)
         assert '<html lang="fr" dir="ltr" ' in chosen.text
         cookie = chosen.headers["set-cookie"]
-        assert cookie.startswith("assent_lang=fr;")
+        assert cookie.startswith("placet_lang=fr;")
         assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
         again = person.get(page_of(hitl), headers=arabic)
         assert again.headers["content-language"] == "fr"
@@ -94,7 +94,7 @@ def test_a_page_speaks_what_the_browser_asks_for_or_what_was_chosen(
         lost = person.get("/review/review_nothing", headers=arabic)
         assert (lost.status_code, lost.headers["content-language"]) == (404, "fr")
         odd = person.get(f"{page_of(hitl)}?lang=%0d%0aSet-Cookie:x", headers=arabic)
-        assert odd.headers["set-cookie"].startswith("assent_lang=en;")
+        assert odd.headers["set-cookie"].startswith("placet_lang=en;")
     assert log_of(server, hitl) == ["review.created"]
 
 
@@ -107,7 +107,7 @@ def test_files_are_kept_for_ever_under_the_address_of_their_version(
     with server.page(hitl) as page:
         addresses = re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)
         assert len(set(addresses)) == len(addresses)
-        assert {"assent.css", "assent.js", "send.js"} <= {one.rpartition("/")[2] for one in addresses}
+        assert {"placet.css", "placet.js", "send.js"} <= {one.rpartition("/")[2] for one in addresses}
         for address in addresses:
             file = page.client.get(address)
             assert file.headers["cache-control"] == "public, max-age=31536000, immutable"
@@ -134,9 +134,9 @@ def test_the_first_page_carries_its_style_and_later_ones_name_it(
         assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
         later = page.client.get(page_of(hitl))
         assert "<style>" not in later.text
-        assert 'assent.css">' in later.text
+        assert 'placet.css">' in later.text
         assert "style-src 'self'; script-src" in later.headers[POLICY]
-        person = {"cookie": f"assent_case={page.client.cookies['assent_case']}; assent_style=older"}
+        person = {"cookie": f"placet_case={page.client.cookies['placet_case']}; placet_style=older"}
         assert "<style>" in page.client.get(page_of(hitl), headers=person).text
     assert log_of(server, hitl) == ["review.created"]
 
@@ -145,8 +145,8 @@ def test_the_first_page_carries_its_style_and_later_ones_name_it(
     "style", [b"p{background:URL(dot.png)}", b"@import 'more.css';", b"p{content:'</style>'}", b"p{}\r\n"]
 )
 def test_a_style_that_needs_its_own_address_stays_a_file(style: bytes) -> None:
-    first = FirstStyle("/static/1", {"assent.css": style})
-    html = '<head><link rel="stylesheet" href="/static/1/assent.css"></head>'
+    first = FirstStyle("/static/1", {"placet.css": style})
+    html = '<head><link rel="stylesheet" href="/static/1/placet.css"></head>'
     response = HTMLResponse(html, headers=HEADERS)
     assert not first.put_into(response, Request({"type": "http", "headers": []}))
     assert response.body == html.encode()

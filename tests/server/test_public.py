@@ -14,8 +14,8 @@ import pytest
 from joserfc.jwk import KeySet
 from prometheus_client.parser import text_string_to_metric_families
 
-from assent import verify_result
-from assent.protocol.versions import SPEC_VERSIONS
+from placet import verify_result
+from placet.protocol.versions import SPEC_VERSIONS
 from tests.cli.process import serving
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S, eventually
@@ -145,13 +145,13 @@ def test_metrics_count_what_happened(server: RunningServer, client: httpx.Client
         key = (name, tuple(sorted(labels.items())))
         return after.get(key, 0) - before.get(key, 0)
 
-    assert grew("assent_events_total", event="review.completed") == 1
-    assert grew("assent_events_total", event="review.created") == 1
-    assert grew("assent_http_requests_total", route="/v1/cases", status="202") == 1
-    assert grew("assent_http_requests_total", route="status", status="200") == 1
-    assert grew("assent_http_requests_total", route="status", status="404") == 1
-    assert grew("assent_http_request_seconds_count", route="respond") == 1
-    assert ("assent_open_streams", ()) in after
+    assert grew("placet_events_total", event="review.completed") == 1
+    assert grew("placet_events_total", event="review.created") == 1
+    assert grew("placet_http_requests_total", route="/v1/cases", status="202") == 1
+    assert grew("placet_http_requests_total", route="status", status="200") == 1
+    assert grew("placet_http_requests_total", route="status", status="404") == 1
+    assert grew("placet_http_request_seconds_count", route="respond") == 1
+    assert ("placet_open_streams", ()) in after
 
 
 def test_strangers_cannot_make_the_metrics_grow(anyone: httpx.Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.reviews import BUILT_IN
+from placet.reviews import BUILT_IN
 from tests.server.running import ReviewPage, RunningServer
 
 PREVIEWERS = [
@@ -85,7 +85,7 @@ def test_the_session_is_a_cookie_for_this_case_alone_that_no_script_can_read(
     other = server.open(client)
     value = cookie.partition("=")[2].partition(";")[0]
     with server.client() as thief:
-        refused = thief.get(page_of(other), headers={"Cookie": f"assent_case={value}"})
+        refused = thief.get(page_of(other), headers={"Cookie": f"placet_case={value}"})
     assert refused.status_code == 401
 
 
@@ -142,7 +142,7 @@ def test_without_a_link_there_is_nothing_to_see(server: RunningServer, hitl: dic
         assert person.get("/review/review_nothing").status_code == 404
         assert person.get("/review/review_nothing?token=x").status_code == 404
         for cookie in ("", "x", "..", "a.b.c", "x" * 32 + ".9999999999." + "0" * 64, "é", "x" * 9000):
-            headers = [(b"Cookie", f"assent_case={cookie}".encode())]
+            headers = [(b"Cookie", f"placet_case={cookie}".encode())]
             assert person.get(page_of(hitl), headers=headers).status_code == 401
 
 

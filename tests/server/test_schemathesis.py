@@ -9,9 +9,9 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from assent.server.openapi import openapi_document
-from assent.testing.contracts.grant_store import granted
-from assent.testing.samples import sample_grant
+from placet.server.openapi import openapi_document
+from placet.testing.contracts.grant_store import granted
+from placet.testing.samples import sample_grant
 from tests.server.running import RunningServer
 
 SOUND_ID = re.compile(r"[a-zA-Z0-9_-]+")

@@ -7,10 +7,10 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from assent.cases.case import Case
-from assent.server.sessions import LAST_FOR, CaseSessions
-from assent.testing.clock import FakeClock
-from assent.testing.samples import sample_filing
+from placet.cases.case import Case
+from placet.server.sessions import LAST_FOR, CaseSessions
+from placet.testing.clock import FakeClock
+from placet.testing.samples import sample_filing
 from tests.server.running import RunningServer
 
 SECRET = "5a" * 32

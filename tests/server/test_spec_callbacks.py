@@ -8,9 +8,9 @@ import msgspec
 import pytest
 import standardwebhooks
 
-from assent.errors import SignatureInvalid
-from assent.protocol.callback import RETRY_SCHEDULE, verify_callback
-from assent.protocol.review_callback import ReviewCallback
+from placet.errors import SignatureInvalid
+from placet.protocol.callback import RETRY_SCHEDULE, verify_callback
+from placet.protocol.review_callback import ReviewCallback
 from tests.server.callback_receiver import CallbackReceiver, receiving
 from tests.server.running import EXAMPLE, eventually, running
 

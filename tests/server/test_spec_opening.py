@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from assent.protocol.versions import SPEC_VERSIONS
-from assent.reviews import BUILT_IN
+from placet.protocol.versions import SPEC_VERSIONS
+from placet.reviews import BUILT_IN
 from tests.server.running import EXAMPLE
 
 AGENT = "https://agent.example/hooks/decisions"

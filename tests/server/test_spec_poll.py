@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from assent.protocol.poll import Status
+from placet.protocol.poll import Status
 from tests.server.running import running
 
 FORM = {

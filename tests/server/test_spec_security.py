@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from assent.cases.events import broken_link
-from assent.cases.tokens import token_digest
-from assent.errors import SettingsError
-from assent.server.logs import JsonFormatter
-from assent.settings import Settings, check
-from assent.signing.verify import verify_result
+from placet.cases.events import broken_link
+from placet.cases.tokens import token_digest
+from placet.errors import SettingsError
+from placet.server.logs import JsonFormatter
+from placet.settings import Settings, check
+from placet.signing.verify import verify_result
 from tests.server.running import EXAMPLE, running
 
 CONTENDERS = 16
@@ -82,15 +82,15 @@ def test_an_answer_cannot_be_edited_however_soon(server, client):
 @pytest.mark.parametrize(
     ("base_url", "sound"),
     [
-        ("https://assent.example", True),
+        ("https://placet.example", True),
         ("http://localhost:8400", True),
         ("http://127.0.0.1:8400", True),
         ("http://[::1]:8400", True),
-        ("http://assent.example", False),
+        ("http://placet.example", False),
         ("http://10.0.0.5", False),
         ("http://localhost.evil.example", False),
-        ("ftp://assent.example", False),
-        ("assent.example", False),
+        ("ftp://placet.example", False),
+        ("placet.example", False),
     ],
 )
 def test_a_server_that_would_hand_out_plain_http_links_does_not_start(base_url, sound):
@@ -104,7 +104,7 @@ def test_a_server_that_would_hand_out_plain_http_links_does_not_start(base_url, 
 
 @pytest.mark.spec("13.3-https", "7.5-https")
 def test_every_address_handed_out_is_under_the_public_one(tmp_path):
-    public = "https://decide.example/assent"
+    public = "https://decide.example/placet"
     with running(tmp_path, base_url=public) as server, server.client(server.api_key) as client:
         client.base_url = f"http://127.0.0.1:{server.parts.settings.port}"
         draft = {**EXAMPLE, "inline_actions": ["confirm"]}
@@ -192,7 +192,7 @@ def test_what_is_logged_carries_no_token_and_no_answer(tmp_path, caplog):
             page.post("respond", {"field.pin": "4711-k!zw", "asked": "pin", "action": "submit"})
             page.post("respond", {"field.pin": "k!zw", "asked": "pin", "action": "submit"})
         assert client.get(hitl["poll_url"]).json()["status"] == "completed"
-    ours = [record for record in caplog.records if record.name.startswith("assent")]
+    ours = [record for record in caplog.records if record.name.startswith("placet")]
     lines = "\n".join(JsonFormatter().format(record) for record in ours)
     assert f"/review/{hitl['case_id']}" in lines
     for secret in (token_of(hitl), server.api_key, "4711-k!zw", "k!zw"):

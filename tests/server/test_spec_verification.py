@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assent.cases.case import Case
-from assent.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.cases.case import Case
+from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 from tests.server.running import EXAMPLE, RunningServer, running
 
 SPOKEN = "proof-that-only-the-provider-reads"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from assent.desk.api_keys import revoke_key
+from placet.desk.api_keys import revoke_key
 from tests.cli.process import serving
 from tests.server.running import RunningServer, events_of, running
 from tests.server.sse import listening

@@ -58,7 +58,7 @@ def test_a_callback_becomes_a_span_that_its_receiver_can_join(
 
 def test_a_server_sends_its_spans_where_the_environment_says(tmp_path: Path) -> None:
     with receiving() as collector:
-        told = {"ASSENT_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        told = {"PLACET_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         with serving(tmp_path, env=told) as server:
             with server.client() as client:
                 client.get("/healthz")

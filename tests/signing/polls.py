@@ -5,12 +5,12 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
 from typing import Any
 
-from assent.protocol.signed_result import signing_payload
-from assent.signing.jws_signer import JwsSigner
-from assent.signing.keys import KeyRing, generate_key
+from placet.protocol.signed_result import signing_payload
+from placet.signing.jws_signer import JwsSigner
+from placet.signing.keys import KeyRing, generate_key
 from tests.signing.samples import DATA, MOMENT, NOW, SHOWN
 
-SIGNER = "https://assent.example/.well-known/jwks.json"
+SIGNER = "https://placet.example/.well-known/jwks.json"
 
 
 @cache

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
-from assent.errors import SignatureInvalid
-from assent.protocol.signed_result import signing_payload
-from assent.signing.algorithms import ALGORITHMS
-from assent.signing.jws_signer import JwsSigner
-from assent.signing.verify import verify_result
+from placet.errors import SignatureInvalid
+from placet.protocol.signed_result import signing_payload
+from placet.signing.algorithms import ALGORITHMS
+from placet.signing.jws_signer import JwsSigner
+from placet.signing.verify import verify_result
 from tests.signing.polls import base64url, header_of, ring, signed_poll
 from tests.signing.samples import DATA, JSON, MOMENT, SHOWN
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from assent.ports.signer import Claim
-from assent.protocol.signed_result import signing_payload
-from assent.signing.apart import SigningProcess
-from assent.signing.busy_signer import MANY, BusySigner
-from assent.signing.jws_signer import JwsSigner
-from assent.signing.keys import SigningKey
-from assent.signing.verify import verify_result
+from placet.ports.signer import Claim
+from placet.protocol.signed_result import signing_payload
+from placet.signing.apart import SigningProcess
+from placet.signing.busy_signer import MANY, BusySigner
+from placet.signing.jws_signer import JwsSigner
+from placet.signing.keys import SigningKey
+from placet.signing.verify import verify_result
 from tests.signing.polls import ring, signed_poll
 from tests.signing.samples import DATA, MOMENT, SHOWN
 

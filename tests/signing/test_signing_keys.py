@@ -7,10 +7,10 @@ from joserfc.jwk import RSAKey
 from joserfc.jwk import import_key as plain_import
 from msgspec.structs import replace
 
-from assent.errors import SettingsError
-from assent.protocol import signed_result
-from assent.signing.algorithms import ALGORITHMS, import_key
-from assent.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
+from placet.errors import SettingsError
+from placet.protocol import signed_result
+from placet.signing.algorithms import ALGORITHMS, import_key
+from placet.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
 from tests.signing.polls import ring
 from tests.signing.samples import LATER, NOW
 

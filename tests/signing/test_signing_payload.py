@@ -11,8 +11,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import ValidationFailed
-from assent.protocol.signed_result import MAX_DEPTH, signing_payload, wire_time
+from placet.errors import ValidationFailed
+from placet.protocol.signed_result import MAX_DEPTH, signing_payload, wire_time
 from tests.signing.samples import JSON, MOMENT, SAFE, SHOWN
 
 

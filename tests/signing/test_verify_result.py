@@ -9,14 +9,14 @@ from joserfc import jws
 from joserfc.jwk import import_key
 from msgspec.structs import replace
 
-from assent.errors import SettingsError, SignatureInvalid
-from assent.ports.signer import Signer
-from assent.protocol.poll import PollResponse, Result, Signature
-from assent.protocol.signed_result import parse_signature, signing_payload, wire_time
-from assent.signing.algorithms import ALGORITHMS
-from assent.signing.jws_signer import JwsSigner
-from assent.signing.keys import KeyRing
-from assent.signing.verify import VerifiedResult, verify_result
+from placet.errors import SettingsError, SignatureInvalid
+from placet.ports.signer import Signer
+from placet.protocol.poll import PollResponse, Result, Signature
+from placet.protocol.signed_result import parse_signature, signing_payload, wire_time
+from placet.signing.algorithms import ALGORITHMS
+from placet.signing.jws_signer import JwsSigner
+from placet.signing.keys import KeyRing
+from placet.signing.verify import VerifiedResult, verify_result
 from tests.signing.polls import SIGNER, base64url, ring, signed_poll
 from tests.signing.samples import DATA, JSON, LATER, MOMENT, NOW, SHOWN
 

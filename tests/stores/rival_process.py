@@ -6,11 +6,11 @@ import sys
 
 from msgspec.structs import replace
 
-from assent.errors import RelayConflict
-from assent.ports.relay_store import HoldFilter
-from assent.stores.sqlite import SqliteStore
-from assent.testing.clock import DAYBREAK
-from assent.testing.relay_samples import sample_audit, sample_task
+from placet.errors import RelayConflict
+from placet.ports.relay_store import HoldFilter
+from placet.stores.sqlite import SqliteStore
+from placet.testing.clock import DAYBREAK
+from placet.testing.relay_samples import sample_audit, sample_task
 
 STEPS = 25
 

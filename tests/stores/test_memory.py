@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.ports.store import Store
-from assent.stores.memory import MemoryStore
-from assent.testing.contracts.store import StoreContract
+from placet.ports.store import Store
+from placet.stores.memory import MemoryStore
+from placet.testing.contracts.store import StoreContract
 
 
 @pytest.fixture

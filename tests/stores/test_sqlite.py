@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from assent.ports.store import Store
-from assent.stores.sqlite import SqliteStore
-from assent.testing.contracts.store import StoreContract
+from placet.ports.store import Store
+from placet.stores.sqlite import SqliteStore
+from placet.testing.contracts.store import StoreContract
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    sqlite = await SqliteStore.open(tmp_path / "assent.db")
+    sqlite = await SqliteStore.open(tmp_path / "placet.db")
     yield sqlite
     await sqlite.aclose()
 

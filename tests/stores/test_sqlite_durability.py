@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.cases.events import broken_link
-from assent.protocol.poll import Status
-from assent.stores.sqlite.store import SqliteStore
+from placet.cases.events import broken_link
+from placet.protocol.poll import Status
+from placet.stores.sqlite.store import SqliteStore
 
 WRITING_PROCESS = Path(__file__).with_name("writing_process.py")
 KILLS = 5
@@ -44,7 +44,7 @@ async def unkept(path: Path, said: list[list[str]]) -> list[str]:
 
 @pytest.mark.anyio
 async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
-    path = tmp_path / "assent.db"
+    path = tmp_path / "placet.db"
     said: list[list[str]] = []
     for run in range(KILLS):
         said += acknowledged_before_a_kill(path, run)
@@ -55,7 +55,7 @@ async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path:
 
 @pytest.mark.anyio
 async def test_a_process_may_write_beside_the_server(tmp_path: Path) -> None:
-    path = tmp_path / "assent.db"
+    path = tmp_path / "placet.db"
     store = await SqliteStore.open(path)
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(WRITING_PROCESS), str(path), "beside", stdout=asyncio.subprocess.PIPE

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assent.stores.sqlite import SqliteStore
-from assent.stores.sqlite.connection import connect_reader
-from assent.testing.desk import DeskForTests, desk_for_tests
+from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.connection import connect_reader
+from placet.testing.desk import DeskForTests, desk_for_tests
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +79,7 @@ async def test_the_log_is_cut_later_while_another_process_reads(tmp_path: Path) 
 
 def threads_of_stores() -> set[threading.Thread]:
     """What reads long, or cuts a log."""
-    return {one for one in threading.enumerate() if one.name.startswith("assent-pages")}
+    return {one for one in threading.enumerate() if one.name.startswith("placet-pages")}
 
 
 async def test_a_store_is_closed_once_nothing_cuts_its_log_any_more(tmp_path: Path) -> None:

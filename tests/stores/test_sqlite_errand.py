@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assent.stores.sqlite.errand import ErrandThread
+from placet.stores.sqlite.errand import ErrandThread
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.stores.sqlite.connection import connect_writer
-from assent.stores.sqlite.migrate import prepare
-from assent.stores.sqlite.queries import QUERIES, named_queries
+from placet.stores.sqlite.connection import connect_writer
+from placet.stores.sqlite.migrate import prepare
+from placet.stores.sqlite.queries import QUERIES, named_queries
 
 # Of these there are a handful, or they are only the beginning of a query.
 SMALL = {
@@ -36,7 +36,7 @@ PLANNED = [
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
-    path: Path = tmp_path_factory.mktemp("growth") / "assent.db"
+    path: Path = tmp_path_factory.mktemp("growth") / "placet.db"
     prepare(path)
     return connect_writer(path)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.cases.case import Case
-from assent.cases.commands import Expire
-from assent.ports.inbox_store import Place
-from assent.stores.sqlite.migrate import MIGRATIONS, migrate
-from assent.stores.sqlite.rows import encode, micros
-from assent.stores.sqlite.store import SqliteStore
-from assent.testing.clock import DAYBREAK
-from assent.testing.samples import approval, sample_filing, sample_offer, sample_step
+from placet.cases.case import Case
+from placet.cases.commands import Expire
+from placet.ports.inbox_store import Place
+from placet.stores.sqlite.migrate import MIGRATIONS, migrate
+from placet.stores.sqlite.rows import encode, micros
+from placet.stores.sqlite.store import SqliteStore
+from placet.testing.clock import DAYBREAK
+from placet.testing.samples import approval, sample_filing, sample_offer, sample_step
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ def write_old(connection: apsw.Connection, case: Case, *, erased: bool = False) 
 
 
 async def test_an_older_file_lists_what_it_holds_once_it_is_migrated(tmp_path: Path) -> None:
-    path = tmp_path / "assent.db"
+    path = tmp_path / "placet.db"
     migrate(path, scripts={number: sql for number, sql in MIGRATIONS.items() if number < 6})
     odd = DAYBREAK + timedelta(hours=3, microseconds=1_204)
     soon, late = sample_filing(expires_at=odd).case, sample_filing(expires_at=odd + timedelta(hours=1)).case
@@ -58,7 +58,7 @@ async def test_an_older_file_lists_what_it_holds_once_it_is_migrated(tmp_path: P
 
 
 async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
-    path = tmp_path / "assent.db"
+    path = tmp_path / "placet.db"
     migrate(path)
     connection = apsw.Connection(str(path))
     soonest = micros(DAYBREAK) + 1

@@ -6,11 +6,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.cases.events import broken_link
-from assent.ports.store import Store
-from assent.stores.sqlite.connection import connect_writer
-from assent.stores.sqlite.store import SqliteStore
-from assent.testing.contracts.erasure import answered
+from placet.cases.events import broken_link
+from placet.ports.store import Store
+from placet.stores.sqlite.connection import connect_writer
+from placet.stores.sqlite.store import SqliteStore
+from placet.testing.contracts.erasure import answered
 
 pytestmark = pytest.mark.anyio
 
@@ -29,14 +29,14 @@ TAMPERING = [
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    sqlite = await SqliteStore.open(tmp_path / "assent.db")
+    sqlite = await SqliteStore.open(tmp_path / "placet.db")
     yield sqlite
     await sqlite.aclose()
 
 
 @pytest.fixture
 def intruder(store: Store, tmp_path: Path) -> Iterator[apsw.Connection]:
-    connection = connect_writer(tmp_path / "assent.db")
+    connection = connect_writer(tmp_path / "placet.db")
     yield connection
     connection.close()
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.cases.events import broken_link
-from assent.errors import CaseConflict, Unavailable
-from assent.ports.store import Store
-from assent.stores.sqlite.connection import connect_writer
-from assent.stores.sqlite.migrate import prepare
-from assent.stores.sqlite.operation import Operation
-from assent.stores.sqlite.pages import PageReader
-from assent.stores.sqlite.reader import Reader
-from assent.stores.sqlite.store import SqliteStore
-from assent.stores.sqlite.writer import Writer
-from assent.testing.contracts.case_store import opened, outcomes
-from assent.testing.samples import sample_filing, sample_offer, sample_replay
+from placet.cases.events import broken_link
+from placet.errors import CaseConflict, Unavailable
+from placet.ports.store import Store
+from placet.stores.sqlite.connection import connect_writer
+from placet.stores.sqlite.migrate import prepare
+from placet.stores.sqlite.operation import Operation
+from placet.stores.sqlite.pages import PageReader
+from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.store import SqliteStore
+from placet.stores.sqlite.writer import Writer
+from placet.testing.contracts.case_store import opened, outcomes
+from placet.testing.samples import sample_filing, sample_offer, sample_replay
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ HUGE = sample_offer(context={"document": "x" * 3_000_000})
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "assent.db"
+    path = tmp_path / "placet.db"
     prepare(path)
     return path
 

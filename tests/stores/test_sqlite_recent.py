@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from assent.cases.commands import Cancel, View
-from assent.errors import CaseConflict
-from assent.stores.sqlite import SqliteStore
-from assent.stores.sqlite.reader import Reader
-from assent.stores.sqlite.recent import RecentCases, Row
-from assent.testing.samples import sample_commitment, sample_filing
+from placet.cases.commands import Cancel, View
+from placet.errors import CaseConflict
+from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.recent import RecentCases, Row
+from placet.testing.samples import sample_commitment, sample_filing
 from tests.waiting import eventually
 
 VIEW = View(actor="link:1")

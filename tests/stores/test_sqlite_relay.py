@@ -12,10 +12,10 @@ from typing import Any
 import apsw
 import pytest
 
-from assent.ports.relay_store import AuditFilter, HoldFilter
-from assent.stores.sqlite import SqliteStore
-from assent.stores.sqlite.connection import connect_reader
-from assent.stores.sqlite.relay_filters import (
+from placet.ports.relay_store import AuditFilter, HoldFilter
+from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.connection import connect_reader
+from placet.stores.sqlite.relay_filters import (
     COUNT_AUDIT_EVENTS,
     COUNT_HOLDS,
     SELECT_AUDIT_EVENTS,
@@ -25,8 +25,8 @@ from assent.stores.sqlite.relay_filters import (
     asked_holds,
     following_events,
 )
-from assent.testing.clock import DAYBREAK
-from assent.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
+from placet.testing.clock import DAYBREAK
+from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ TIMES: dict[str, Any] = {"since": DAYBREAK + HOUR, "until": DAYBREAK + HOUR * 2}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "assent.db"
+    return tmp_path / "placet.db"
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_an_audit_event_cannot_be_changed_behind_the_stores_back(
 @pytest.fixture(scope="module")
 async def crowded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[SqliteStore, Path]]:
     """Ten thousand holds, and as many events, of two tenants."""
-    path = tmp_path_factory.mktemp("crowded") / "assent.db"
+    path = tmp_path_factory.mktemp("crowded") / "placet.db"
     store = await SqliteStore.open(path)
     for begin in range(0, 10_000, 1_000):
         await asyncio.gather(*(_crowd(store, number) for number in range(begin, begin + 1_000)))

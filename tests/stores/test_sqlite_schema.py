@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.errors import MigrationError, SettingsError
-from assent.stores.sqlite.migrate import (
+from placet.errors import MigrationError, SettingsError
+from placet.stores.sqlite.migrate import (
     APPLICATION_ID,
     MIGRATIONS,
     SchemaState,
@@ -17,7 +17,7 @@ from assent.stores.sqlite.migrate import (
     prepare,
     schema_state,
 )
-from assent.stores.sqlite.store import SqliteStore
+from placet.stores.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ SCHEMA = Path(migrate.__code__.co_filename).with_name("schema.sql")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "assent.db"
+    return tmp_path / "placet.db"
 
 
 def drawn(connection: apsw.Connection) -> list[tuple[str, str]]:
@@ -90,21 +90,21 @@ async def test_a_new_file_is_readable_by_its_owner_alone(path: Path) -> None:
         await store.aclose()
     finally:
         os.umask(before)
-    assert rights == dict.fromkeys(["assent.db", "assent.db-wal", "assent.db-shm"], 0o600)
+    assert rights == dict.fromkeys(["placet.db", "placet.db-wal", "placet.db-shm"], 0o600)
 
 
 async def test_a_closed_store_leaves_one_file(path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.secret("name", "value")
     await store.aclose()
-    assert [file.name for file in path.parent.iterdir()] == ["assent.db"]
+    assert [file.name for file in path.parent.iterdir()] == ["placet.db"]
 
 
 def test_an_older_file_asks_for_the_migration_and_keeps_its_content(path: Path) -> None:
     migrate(path)
     newer = {**MIGRATIONS, max(MIGRATIONS) + 1: "ALTER TABLE secrets ADD COLUMN note TEXT"}
     write(path, "INSERT INTO secrets VALUES ('name', 'value')")
-    with pytest.raises(MigrationError, match="run `assent migrate`"):
+    with pytest.raises(MigrationError, match="run `placet migrate`"):
         prepare(path, scripts=newer)
     assert not migrate(path, scripts=newer).current
     prepare(path, scripts=newer)
@@ -134,7 +134,7 @@ def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None
     write(path, "CREATE TABLE recipes (name TEXT)")
     content = path.read_bytes()
     for attempt in (prepare, migrate, schema_state):
-        with pytest.raises(MigrationError, match="not one of Assent's"):
+        with pytest.raises(MigrationError, match="not one of Placet's"):
             attempt(path)
     assert path.read_bytes() == content
 
@@ -156,7 +156,7 @@ def test_an_empty_file_becomes_a_database(path: Path) -> None:
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="missing"):
-        await SqliteStore.open(tmp_path / "missing" / "assent.db")
+        await SqliteStore.open(tmp_path / "missing" / "placet.db")
 
 
 async def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assent.stores.sqlite.connection import connect_writer
-from assent.stores.sqlite.migrate import prepare
-from assent.stores.sqlite.operation import Operation
-from assent.stores.sqlite.writer import FULL, Writer
+from placet.stores.sqlite.connection import connect_writer
+from placet.stores.sqlite.migrate import prepare
+from placet.stores.sqlite.operation import Operation
+from placet.stores.sqlite.writer import FULL, Writer
 
 pytestmark = pytest.mark.anyio
 

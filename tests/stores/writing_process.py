@@ -4,8 +4,8 @@ import asyncio
 import os
 import sys
 
-from assent.stores.sqlite import SqliteStore
-from assent.testing.samples import approval, new_id, sample_commitment, sample_filing
+from placet.stores.sqlite import SqliteStore
+from placet.testing.samples import approval, new_id, sample_commitment, sample_filing
 
 WRITERS = 16
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from assent.channels.discord import DiscordChannel, limits
-from assent.ports.channel import Call, Ticket
-from assent.testing.clock import DAYBREAK
-from assent.testing.platforms import PressableHarness, Shown
+from placet.channels.discord import DiscordChannel, limits
+from placet.ports.channel import Call, Ticket
+from placet.testing.clock import DAYBREAK
+from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import HANG_UP, Answer, Loopback, Request
 
 TOKEN = "MTA1.secret.of-the-bot"

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from assent.channels.discord import DiscordChannel, from_environment
-from assent.errors import ChannelRefused, SettingsError, Unreachable
-from assent.ports.channel import Call, Press
-from assent.testing.platforms import ended, sample_card
+from placet.channels.discord import DiscordChannel, from_environment
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.ports.channel import Call, Press
+from placet.testing.platforms import ended, sample_card
 from tests.channels.discord.discord_api import PLACE, TOKEN, DiscordHarness, problems_of, refusal
 from tests.channels.loopback import Answer
 
@@ -109,7 +109,7 @@ async def test_a_bot_that_was_removed_cannot_settle(harness: DiscordHarness):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (refusal(401, 0, "401: Unauthorized"), "ASSENT_DISCORD_BOT_TOKEN"),
+        (refusal(401, 0, "401: Unauthorized"), "PLACET_DISCORD_BOT_TOKEN"),
         (refusal(404, 10003, "Unknown Channel"), "Unknown Channel"),
         (refusal(400, 50035, "Invalid Form Body https://acme.example?token=x"), "Invalid Form Body …"),
     ],
@@ -138,9 +138,9 @@ async def test_two_buttons_that_are_the_same_are_refused_here(harness: DiscordHa
 
 async def test_a_person_gets_direct_messages(harness: DiscordHarness):
     environ = {
-        "ASSENT_DISCORD_BOT_TOKEN": TOKEN,
-        "ASSENT_DISCORD_USER_ID": "42",
-        "ASSENT_DISCORD_API_URL": f"{harness.server.url}/api/v10",
+        "PLACET_DISCORD_BOT_TOKEN": TOKEN,
+        "PLACET_DISCORD_USER_ID": "42",
+        "PLACET_DISCORD_API_URL": f"{harness.server.url}/api/v10",
     }
     channel = from_environment(environ)
     tickets = [await channel.send(sample_card()) for _ in range(2)]
@@ -151,7 +151,7 @@ async def test_a_person_gets_direct_messages(harness: DiscordHarness):
 
 async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
     channel = DiscordChannel(token=TOKEN, channel_id=PLACE, api_url=harness.server.url)
-    with pytest.raises(SettingsError, match="ASSENT_DISCORD_PUBLIC_KEY"):
+    with pytest.raises(SettingsError, match="PLACET_DISCORD_PUBLIC_KEY"):
         await channel.hear(Call(method="POST", headers={}, body=b"{}"))
     await channel.aclose()
 
@@ -159,15 +159,15 @@ async def test_without_a_key_no_call_is_believed(harness: DiscordHarness):
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
-        ({}, "ASSENT_DISCORD_BOT_TOKEN, and ASSENT_DISCORD_CHANNEL_ID or ASSENT_DISCORD_USER_ID"),
-        ({"BOT_TOKEN": TOKEN}, "ASSENT_DISCORD_CHANNEL_ID or ASSENT_DISCORD_USER_ID"),
-        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "../users"}, "ASSENT_DISCORD_CHANNEL_ID is a number"),
-        ({"BOT_TOKEN": TOKEN, "USER_ID": "ada"}, "ASSENT_DISCORD_USER_ID is a number"),
-        ({"BOT_TOKEN": "a b\n", "CHANNEL_ID": "1"}, "ASSENT_DISCORD_BOT_TOKEN is not"),
-        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "PUBLIC_KEY": "abc"}, "ASSENT_DISCORD_PUBLIC_KEY is not"),
+        ({}, "PLACET_DISCORD_BOT_TOKEN, and PLACET_DISCORD_CHANNEL_ID or PLACET_DISCORD_USER_ID"),
+        ({"BOT_TOKEN": TOKEN}, "PLACET_DISCORD_CHANNEL_ID or PLACET_DISCORD_USER_ID"),
+        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "../users"}, "PLACET_DISCORD_CHANNEL_ID is a number"),
+        ({"BOT_TOKEN": TOKEN, "USER_ID": "ada"}, "PLACET_DISCORD_USER_ID is a number"),
+        ({"BOT_TOKEN": "a b\n", "CHANNEL_ID": "1"}, "PLACET_DISCORD_BOT_TOKEN is not"),
+        ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "PUBLIC_KEY": "abc"}, "PLACET_DISCORD_PUBLIC_KEY is not"),
         ({"BOT_TOKEN": TOKEN, "CHANNEL_ID": "1", "API_URL": "http://discord.example"}, "https"),
     ],
 )
 async def test_what_is_missing_or_wrong_is_named(environ: dict[str, str], named: str):
     with pytest.raises(SettingsError, match=named):
-        from_environment({f"ASSENT_DISCORD_{name}": value for name, value in environ.items()})
+        from_environment({f"PLACET_DISCORD_{name}": value for name, value in environ.items()})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assent.channels.discord import limits, render
+from placet.channels.discord import limits, render
 
 LINK = {"type": 2, "style": 5, "label": "Open", "url": "https://acme.example/"}
 PRESS = {"type": 2, "style": 2, "label": "Yes", "custom_id": "1"}

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from assent.channels.discord import render
-from assent.errors import ChannelRefused
-from assent.testing.platforms import ENDINGS, ended, sample_card
+from placet.channels.discord import render
+from placet.errors import ChannelRefused
+from placet.testing.platforms import ENDINGS, ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.discord.discord_api import problems_of, read
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.agent import Decided
-from assent.errors import SignatureInvalid
+from placet.agent import Decided
+from placet.errors import SignatureInvalid
 from tests.channels.discord.discord_api import DiscordHarness
 from tests.channels.loopback import Answer, Loopback, Request, loopback
 from tests.channels.scene import PATIENCE_S, Scene

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.email import EmailChannel
-from assent.testing.clock import DAYBREAK
+from placet.channels.email import EmailChannel
+from placet.testing.clock import DAYBREAK
 from tests.channels.email.mail_server import (
     PASSWORD,
     RECIPIENT,

@@ -12,12 +12,12 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from assent.channels.email import EmailChannel
-from assent.testing.platforms import ChannelHarness, Shown
+from placet.channels.email import EmailChannel
+from placet.testing.platforms import ChannelHarness, Shown
 
-SENDER = "Assent <assent@acme.example>"
+SENDER = "Placet <placet@acme.example>"
 RECIPIENT = "ada@people.example"
-USER = "assent@acme.example"
+USER = "placet@acme.example"
 PASSWORD = "mail-password-0123456789"
 HEADERS = {
     "From",

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from assent.channels.email import EmailChannel, from_environment, render
-from assent.channels.email.limits import is_linkable, misfits
-from assent.errors import ChannelRefused, SettingsError, Unreachable
-from assent.ports.channel import Call, Press, Presser
-from assent.testing.clock import DAYBREAK
-from assent.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
+from placet.channels.email import EmailChannel, from_environment, render
+from placet.channels.email.limits import is_linkable, misfits
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.ports.channel import Call, Press, Presser
+from placet.testing.clock import DAYBREAK
+from placet.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
 from tests.certificates import certified
 from tests.channels.email.conftest import channel_at
 from tests.channels.email.mail_server import (
@@ -45,8 +45,8 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 @pytest.mark.parametrize(
     ("source", "subject"),
     [
-        ("Assent (127.0.0.1)", "Assent (127.0.0.1): Send the newsletter to 1,200 readers?"),
-        ("Assent (assent-of-a-very-large-company.example)", "…nt-of-a-very-large-company.example: Send"),
+        ("Placet (127.0.0.1)", "Placet (127.0.0.1): Send the newsletter to 1,200 readers?"),
+        ("Placet (placet-of-a-very-large-company.example)", "…nt-of-a-very-large-company.example: Send"),
     ],
 )
 def test_a_subject_that_would_be_too_long_says_where_from_rather_than_what_for(source: str, subject: str):
@@ -61,7 +61,7 @@ async def test_a_mail_says_who_asks_for_what_in_its_subject(harness: EmailHarnes
     assert message["Subject"] == "Acme asks for your approval: Send the newsletter to 1,200 reader…"
     assert (message["From"], message["To"]) == (SENDER, RECIPIENT)
     assert parsedate_to_datetime(message["Date"]) == DAYBREAK
-    assert (mail.sender, mail.recipient, mail.user) == ("assent@acme.example", RECIPIENT, USER)
+    assert (mail.sender, mail.recipient, mail.user) == ("placet@acme.example", RECIPIENT, USER)
 
 
 @pytest.mark.anyio
@@ -208,7 +208,7 @@ async def test_a_server_that_cannot_prove_who_it_is_gets_no_mail(tls: Tls):
 @pytest.mark.anyio
 async def test_a_wrong_password_is_named_and_not_told(harness: EmailHarness):
     channel = channel_at(harness.server, [], user=USER, password="wrong-password")
-    with pytest.raises(ChannelRefused, match="ASSENT_EMAIL_PASSWORD") as caught:
+    with pytest.raises(ChannelRefused, match="PLACET_EMAIL_PASSWORD") as caught:
         await channel.send(sample_card())
     assert "wrong-password" not in caught.value.message
     assert "wrong-password" not in repr(channel._server)
@@ -265,16 +265,16 @@ async def test_nothing_comes_back_by_mail(harness: EmailHarness):
 
 
 ENVIRON = {
-    "ASSENT_EMAIL_HOST": "smtp.acme.example",
-    "ASSENT_EMAIL_FROM": SENDER,
-    "ASSENT_EMAIL_TO": RECIPIENT,
+    "PLACET_EMAIL_HOST": "smtp.acme.example",
+    "PLACET_EMAIL_FROM": SENDER,
+    "PLACET_EMAIL_TO": RECIPIENT,
 }
 
 
 @pytest.mark.anyio
 async def test_the_environment_opens_the_channel():
     async with mail_server() as server:
-        there = {"ASSENT_EMAIL_HOST": "127.0.0.1", "ASSENT_EMAIL_PORT": str(server.port)}
+        there = {"PLACET_EMAIL_HOST": "127.0.0.1", "PLACET_EMAIL_PORT": str(server.port)}
         channel = from_environment(ENVIRON | there)
         await channel.send(sample_card())
     assert isinstance(channel, EmailChannel)
@@ -282,8 +282,8 @@ async def test_the_environment_opens_the_channel():
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(SettingsError, match="ASSENT_EMAIL_FROM and ASSENT_EMAIL_TO"):
-        from_environment({"ASSENT_EMAIL_HOST": "smtp.acme.example"})
+    with pytest.raises(SettingsError, match="PLACET_EMAIL_FROM and PLACET_EMAIL_TO"):
+        from_environment({"PLACET_EMAIL_HOST": "smtp.acme.example"})
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_what_is_missing_is_named():
 )
 def test_mail_to_another_machine_is_encrypted(port: str, named: str, security: str):
     channel = from_environment(
-        {**ENVIRON, "ASSENT_EMAIL_PORT": port, "ASSENT_EMAIL_SECURITY": named},
+        {**ENVIRON, "PLACET_EMAIL_PORT": port, "PLACET_EMAIL_SECURITY": named},
     )
     assert channel._server.security == security
 
@@ -300,16 +300,16 @@ def test_mail_to_another_machine_is_encrypted(port: str, named: str, security: s
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ASSENT_EMAIL_SECURITY", "none", "encrypted only"),
-        ("ASSENT_EMAIL_SECURITY", "ssl", "starttls, tls, none"),
-        ("ASSENT_EMAIL_PORT", "smtp", "number"),
-        ("ASSENT_EMAIL_PORT", "0", "number"),
-        ("ASSENT_EMAIL_TO", "ada", "one e-mail address"),
-        ("ASSENT_EMAIL_TO", "ada@a.example, bob@b.example", "one e-mail address"),
-        ("ASSENT_EMAIL_TO", "ada@a.example\r\nBcc: eve@evil.example", "one e-mail address"),
-        ("ASSENT_EMAIL_TO", "Ada <ada@a.example", "one e-mail address"),
-        ("ASSENT_EMAIL_FROM", "<>", "one e-mail address"),
-        ("ASSENT_EMAIL_FROM", "ödä@acme.example", "one e-mail address"),
+        ("PLACET_EMAIL_SECURITY", "none", "encrypted only"),
+        ("PLACET_EMAIL_SECURITY", "ssl", "starttls, tls, none"),
+        ("PLACET_EMAIL_PORT", "smtp", "number"),
+        ("PLACET_EMAIL_PORT", "0", "number"),
+        ("PLACET_EMAIL_TO", "ada", "one e-mail address"),
+        ("PLACET_EMAIL_TO", "ada@a.example, bob@b.example", "one e-mail address"),
+        ("PLACET_EMAIL_TO", "ada@a.example\r\nBcc: eve@evil.example", "one e-mail address"),
+        ("PLACET_EMAIL_TO", "Ada <ada@a.example", "one e-mail address"),
+        ("PLACET_EMAIL_FROM", "<>", "one e-mail address"),
+        ("PLACET_EMAIL_FROM", "ödä@acme.example", "one e-mail address"),
     ],
 )
 def test_a_setting_that_does_not_fit_says_so(name: str, value: str, words: str):

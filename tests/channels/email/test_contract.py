@@ -1,6 +1,6 @@
 """E-mail keeps the contract of every channel, as far as it has any buttons: none."""
 
-from assent.testing.contracts.channel import NotListeningContract, SendingContract
+from placet.testing.contracts.channel import NotListeningContract, SendingContract
 
 
 class TestEmail(SendingContract, NotListeningContract):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from assent.channels.email.limits import misfits
-from assent.channels.email.render import Envelope, ending, question, thread_of
-from assent.testing.clock import DAYBREAK
-from assent.testing.platforms import ended, sample_card
+from placet.channels.email.limits import misfits
+from placet.channels.email.render import Envelope, ending, question, thread_of
+from placet.testing.clock import DAYBREAK
+from placet.testing.platforms import ended, sample_card
 
-ENVELOPE = Envelope(sender="Assent <a@acme.example>", recipient="ada@people.example", domain="acme.example")
+ENVELOPE = Envelope(sender="Placet <a@acme.example>", recipient="ada@people.example", domain="acme.example")
 
 
 def mail() -> bytes:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
 from tests.channels.email.mail_server import EmailHarness
 from tests.channels.scene import PATIENCE_S
 from tests.server.running import RunningServer

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.calling import Sleep
-from assent.channels.slack import SlackChannel
-from assent.testing.clock import DAYBREAK
+from placet.channels.calling import Sleep
+from placet.channels.slack import SlackChannel
+from placet.testing.clock import DAYBREAK
 from tests.channels.loopback import loopback
 from tests.channels.slack.workspace import APP_TOKEN, PLACE, SECRET, TOKEN, SlackHarness, Workspace
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.channels.slack import SlackChannel, from_environment
-from assent.errors import ChannelRefused, SettingsError, Unreachable
-from assent.ports.channel import Press, Presser
-from assent.testing.platforms import MARKUP, ended, sample_card
+from placet.channels.slack import SlackChannel, from_environment
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.ports.channel import Press, Presser
+from placet.testing.platforms import MARKUP, ended, sample_card
 from tests.channels.loopback import HANG_UP, Answer
 from tests.channels.slack.workspace import (
     APP_TOKEN,
@@ -23,7 +23,7 @@ from tests.channels.slack.workspace import (
 
 pytestmark = pytest.mark.anyio
 
-ENVIRON = {"ASSENT_SLACK_BOT_TOKEN": TOKEN, "ASSENT_SLACK_CHANNEL": PLACE}
+ENVIRON = {"PLACET_SLACK_BOT_TOKEN": TOKEN, "PLACET_SLACK_CHANNEL": PLACE}
 
 
 async def pressed(harness: SlackHarness, **changes: Any) -> Press:
@@ -170,7 +170,7 @@ async def test_the_oldest_and_newest_signatures_that_count(harness: SlackHarness
 
 async def test_without_a_signing_secret_no_call_is_believed(harness: SlackHarness):
     channel = SlackChannel(token=TOKEN, place=PLACE, api_url=harness.server.url)
-    with pytest.raises(SettingsError, match="ASSENT_SLACK_SIGNING_SECRET"):
+    with pytest.raises(SettingsError, match="PLACET_SLACK_SIGNING_SECRET"):
         await channel.hear(signed(form(harness.workspace.interaction("1.1", "ref-1"))))
     await channel.aclose()
 
@@ -185,9 +185,9 @@ async def test_the_environment_opens_a_channel(harness: SlackHarness):
     channel = from_environment(
         {
             **ENVIRON,
-            "ASSENT_SLACK_SIGNING_SECRET": SECRET,
-            "ASSENT_SLACK_APP_TOKEN": APP_TOKEN,
-            "ASSENT_SLACK_API_URL": f"{harness.server.url}/api/",
+            "PLACET_SLACK_SIGNING_SECRET": SECRET,
+            "PLACET_SLACK_APP_TOKEN": APP_TOKEN,
+            "PLACET_SLACK_API_URL": f"{harness.server.url}/api/",
         }
     )
     ticket = await channel.send(sample_card())
@@ -198,11 +198,11 @@ async def test_the_environment_opens_a_channel(harness: SlackHarness):
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({}, "ASSENT_SLACK_BOT_TOKEN and ASSENT_SLACK_CHANNEL"),
-        ({"ASSENT_SLACK_BOT_TOKEN": TOKEN}, "Set ASSENT_SLACK_CHANNEL to"),
-        ({**ENVIRON, "ASSENT_SLACK_BOT_TOKEN": "xapp-1\r\nX: y"}, "xoxb-"),
-        ({**ENVIRON, "ASSENT_SLACK_APP_TOKEN": TOKEN}, "xapp-"),
-        ({**ENVIRON, "ASSENT_SLACK_API_URL": "http://slack.example"}, "https"),
+        ({}, "PLACET_SLACK_BOT_TOKEN and PLACET_SLACK_CHANNEL"),
+        ({"PLACET_SLACK_BOT_TOKEN": TOKEN}, "Set PLACET_SLACK_CHANNEL to"),
+        ({**ENVIRON, "PLACET_SLACK_BOT_TOKEN": "xapp-1\r\nX: y"}, "xoxb-"),
+        ({**ENVIRON, "PLACET_SLACK_APP_TOKEN": TOKEN}, "xapp-"),
+        ({**ENVIRON, "PLACET_SLACK_API_URL": "http://slack.example"}, "https"),
     ],
 )
 def test_an_incomplete_environment_is_named_without_its_secrets(environ: dict[str, str], words: str):

@@ -24,17 +24,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def environ(harness: SlackHarness, server: RunningServer, folder: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     return {
         **inherited,
         "HOME": str(folder),
         "XDG_STATE_HOME": str(folder),
-        "ASSENT_KEY": server.api_key,
-        "ASSENT_SLACK_BOT_TOKEN": TOKEN,
-        "ASSENT_SLACK_APP_TOKEN": APP_TOKEN,
-        "ASSENT_SLACK_CHANNEL": PLACE,
-        "ASSENT_SLACK_ANSWERERS": f"{TEAM}:U7",
-        "ASSENT_SLACK_API_URL": f"{harness.server.url}/api",
+        "PLACET_KEY": server.api_key,
+        "PLACET_SLACK_BOT_TOKEN": TOKEN,
+        "PLACET_SLACK_APP_TOKEN": APP_TOKEN,
+        "PLACET_SLACK_CHANNEL": PLACE,
+        "PLACET_SLACK_ANSWERERS": f"{TEAM}:U7",
+        "PLACET_SLACK_API_URL": f"{harness.server.url}/api",
     }
 
 
@@ -47,7 +47,7 @@ async def test_a_press_ends_the_command_with_what_was_decided(
     async with socket_server() as sockets:
         harness.workspace.socket_url = sockets.url
         command = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name("assent")),
+            str(Path(sys.executable).with_name("placet")),
             *("ask", "confirmation", "Water the plants?", "--via", "slack", "--server", server.url),
             env=environ(harness, server, tmp_path),
             cwd=tmp_path,

@@ -13,7 +13,7 @@ from slack_sdk.models.blocks import (
     SectionBlock,
 )
 
-from assent.channels.slack import limits
+from placet.channels.slack import limits
 
 
 def plain(text: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 
-from assent.channels.slack import render
-from assent.testing.platforms import ended, sample_card
+from placet.channels.slack import render
+from placet.testing.platforms import ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.slack.workspace import PLACE, problems_of, texts_of
 

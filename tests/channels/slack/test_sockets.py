@@ -7,9 +7,9 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from assent.channels.slack import SlackChannel
-from assent.errors import ChannelRefused, SettingsError
-from assent.ports.channel import Channel, Press
+from placet.channels.slack import SlackChannel
+from placet.errors import ChannelRefused, SettingsError
+from placet.ports.channel import Channel, Press
 from tests.channels.loopback import Answer
 from tests.channels.slack.sockets import Connection, SocketServer, socket_server
 from tests.channels.slack.workspace import APP_TOKEN, PLACE, TOKEN, SlackHarness, refusal
@@ -108,12 +108,12 @@ async def test_a_press_delivered_again_has_the_same_id(harness: SlackHarness, so
 async def test_what_is_no_press_is_acknowledged_and_nothing_more(
     harness: SlackHarness, sockets: SocketServer
 ):
-    link = {"type": "button", "action_id": "assent.link", "action_ts": "1.2"}
+    link = {"type": "button", "action_id": "placet.link", "action_ts": "1.2"}
     async with listening(harness.channel) as listener:
         connection = await connected(sockets)
         await connection.socket.send_str("no JSON")
         await connection.say({"type": "something_new"})
-        await connection.deliver("e1", {"command": "/assent"}, type="slash_commands")
+        await connection.deliver("e1", {"command": "/placet"}, type="slash_commands")
         await connection.deliver("e2", harness.workspace.interaction("1.1", "x", actions=[link]))
         await connection.deliver("e3", {"type": "block_actions", "user": 7})
         await connection.deliver("e4", harness.workspace.interaction("1.1", "ref-1"))
@@ -228,7 +228,7 @@ async def test_a_wrong_token_ends_the_listening(harness: SlackHarness):
 
 async def test_listening_without_an_app_token_says_what_to_set(harness: SlackHarness):
     channel = SlackChannel(token=TOKEN, place=PLACE, api_url=harness.server.url)
-    with pytest.raises(SettingsError, match="ASSENT_SLACK_APP_TOKEN"):
+    with pytest.raises(SettingsError, match="PLACET_SLACK_APP_TOKEN"):
         await anext(aiter(channel.listen()))
     await channel.aclose()
 

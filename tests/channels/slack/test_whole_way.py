@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assent.agent import Decided
-from assent.errors import SignatureInvalid
-from assent.ports.channel import Call, Ticket
-from assent.testing.clock import DAYBREAK
+from placet.agent import Decided
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Call, Ticket
+from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.slack.sockets import socket_server
 from tests.channels.slack.workspace import PLACE, TEAM, SlackHarness

@@ -10,10 +10,10 @@ from slack_sdk.errors import SlackObjectFormationError
 from slack_sdk.models.blocks import Block
 from slack_sdk.signature import SignatureVerifier
 
-from assent.channels.slack import SlackChannel, limits
-from assent.ports.channel import Call, Ticket
-from assent.testing.clock import DAYBREAK
-from assent.testing.platforms import PressableHarness, Shown
+from placet.channels.slack import SlackChannel, limits
+from placet.ports.channel import Call, Ticket
+from placet.testing.clock import DAYBREAK
+from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
 
 TOKEN = "xoxb-1234-secret-of-the-bot"
@@ -74,7 +74,7 @@ class Workspace:
         button = {"type": "button", "block_id": "b", "text": {"type": "plain_text", "text": "Approve"}}
         action = {
             **button,
-            "action_id": "assent.press.0",
+            "action_id": "placet.press.0",
             "value": value,
             "action_ts": f"1794700001.{number:06}",
         }
@@ -208,10 +208,10 @@ class SlackHarness(PressableHarness):
 
     def noise(self) -> Sequence[Call]:
         interaction = self.workspace.interaction
-        link = {"type": "button", "action_id": "assent.link", "action_ts": "1.2", "value": "x"}
+        link = {"type": "button", "action_id": "placet.link", "action_ts": "1.2", "value": "x"}
         foreign = {**link, "action_id": "someone.elses"}
-        menu = {**link, "type": "static_select", "action_id": "assent.press.0"}
-        endless = {**link, "action_id": "assent.press.0", "value": "x" * 65}
+        menu = {**link, "type": "static_select", "action_id": "placet.press.0"}
+        endless = {**link, "action_id": "placet.press.0", "value": "x" * 65}
         empty = {**endless, "value": ""}
         odd = {**endless, "value": "x", "action_ts": "1\r\nX-Header: y"}
         return [

@@ -14,10 +14,10 @@ from adaptive_cards.validation import MicrosoftTeams
 from joserfc import jwk, jwt
 from jsonschema import Draft6Validator
 
-from assent.channels.teams import TeamsChannel, limits
-from assent.ports.channel import Call, Ticket
-from assent.testing.clock import DAYBREAK
-from assent.testing.platforms import PressableHarness, Shown
+from placet.channels.teams import TeamsChannel, limits
+from placet.ports.channel import Call, Ticket
+from placet.testing.clock import DAYBREAK
+from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
 
 APP_ID = "11111111-2222-3333-4444-555555555555"
@@ -160,7 +160,7 @@ def calling(activity: Any, authorization: str | None = None) -> Call:
 def invoke(reference: Any, number: int, **changes: Any) -> dict[str, Any]:
     """The activity for a press, as Teams sends it."""
     data = {"reference": reference}
-    action = {"type": "Action.Execute", "title": "Approve", "verb": "assent.press", "data": data}
+    action = {"type": "Action.Execute", "title": "Approve", "verb": "placet.press", "data": data}
     return {
         "type": "invoke",
         "name": "adaptiveCard/action",
@@ -170,7 +170,7 @@ def invoke(reference: Any, number: int, **changes: Any) -> dict[str, Any]:
         "serviceUrl": SERVICE_URL,
         "from": {"id": "29:1abc", "name": "Ada", "aadObjectId": "4711"},
         "conversation": {"id": "a:personal/1", "conversationType": "personal", "tenantId": TENANT},
-        "recipient": {"id": f"28:{APP_ID}", "name": "Assent"},
+        "recipient": {"id": f"28:{APP_ID}", "name": "Placet"},
         "replyToId": "1794700000001",
         "value": {"action": action, "trigger": "manual"},
         "channelData": {"tenant": {"id": TENANT}, "source": {"name": "message"}},

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.calling import Sleep
-from assent.channels.teams import TeamsChannel
-from assent.testing.clock import FakeClock
+from placet.channels.calling import Sleep
+from placet.channels.teams import TeamsChannel
+from placet.testing.clock import FakeClock
 from tests.channels.loopback import loopback
 from tests.channels.teams.bot_connector import (
     APP_ID,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from assent.channels.teams import TeamsChannel, from_environment
-from assent.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
-from assent.ports.channel import Press, Presser
-from assent.testing.clock import FakeClock
-from assent.testing.platforms import ended, sample_card
+from placet.channels.teams import TeamsChannel, from_environment
+from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
+from placet.ports.channel import Press, Presser
+from placet.testing.clock import FakeClock
+from placet.testing.platforms import ended, sample_card
 from tests.channels.loopback import HANG_UP, Answer
 from tests.channels.teams.bot_connector import (
     APP_ID,
@@ -30,10 +30,10 @@ pytestmark = pytest.mark.anyio
 TOKEN_PATH = "/oauth2/v2.0/token"
 KEYS_PATH = "/v1/.well-known/keys"
 ENVIRON = {
-    "ASSENT_TEAMS_APP_ID": APP_ID,
-    "ASSENT_TEAMS_APP_SECRET": APP_SECRET,
-    "ASSENT_TEAMS_TENANT_ID": TENANT,
-    "ASSENT_TEAMS_TO": CONVERSATION,
+    "PLACET_TEAMS_APP_ID": APP_ID,
+    "PLACET_TEAMS_APP_SECRET": APP_SECRET,
+    "PLACET_TEAMS_TENANT_ID": TENANT,
+    "PLACET_TEAMS_TO": CONVERSATION,
 }
 
 
@@ -44,9 +44,9 @@ async def pressed(harness: TeamsHarness, authorization: str | None = None, **cha
 
 def environ(harness: TeamsHarness, **changes: str) -> dict[str, str]:
     urls = {
-        "ASSENT_TEAMS_SERVICE_URL": f"{harness.server.url}/teams",
-        "ASSENT_TEAMS_LOGIN_URL": harness.server.url,
-        "ASSENT_TEAMS_KEYS_URL": harness.server.url,
+        "PLACET_TEAMS_SERVICE_URL": f"{harness.server.url}/teams",
+        "PLACET_TEAMS_LOGIN_URL": harness.server.url,
+        "PLACET_TEAMS_KEYS_URL": harness.server.url,
     }
     return {**ENVIRON, **urls, **changes}
 
@@ -88,7 +88,7 @@ async def test_a_bot_that_is_refused_with_a_new_token_too_is_told_so(harness: Te
 
 
 async def test_a_wrong_secret_is_a_refusal_that_does_not_tell_it(harness: TeamsHarness):
-    channel = from_environment(environ(harness, ASSENT_TEAMS_APP_SECRET="wr0ng-secret"))
+    channel = from_environment(environ(harness, PLACET_TEAMS_APP_SECRET="wr0ng-secret"))
     with pytest.raises(ChannelRefused, match="invalid_client") as raised:
         await channel.send(sample_card())
     await channel.aclose()
@@ -238,7 +238,7 @@ async def test_an_answer_that_teams_refuses_is_a_refusal(harness: TeamsHarness):
 
 
 async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHarness):
-    channel = from_environment(environ(harness, ASSENT_TEAMS_TO=PERSON))
+    channel = from_environment(environ(harness, PLACET_TEAMS_TO=PERSON))
     tickets = [await channel.send(sample_card()) for _ in range(2)]
     await channel.settle(tickets[0], sample_card(), ended())
     await channel.aclose()
@@ -250,7 +250,7 @@ async def test_a_person_is_asked_in_a_conversation_of_their_own(harness: TeamsHa
 
 
 async def test_ids_of_conversations_stay_whole_in_addresses(harness: TeamsHarness):
-    channel = from_environment(environ(harness, ASSENT_TEAMS_TO="19:a/../b?c#d@thread.v2"))
+    channel = from_environment(environ(harness, PLACET_TEAMS_TO="19:a/../b?c#d@thread.v2"))
     await channel.send(sample_card())
     await channel.aclose()
     (message,) = harness.connector.messages.values()
@@ -364,11 +364,11 @@ def test_what_is_not_set_is_named(missing: str):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"ASSENT_TEAMS_APP_ID": "my-bot"}, "8-4-4-4-12"),
-        ({"ASSENT_TEAMS_TENANT_ID": "../common"}, "8-4-4-4-12"),
-        ({"ASSENT_TEAMS_SERVICE_URL": "http://teams.example"}, "https"),
-        ({"ASSENT_TEAMS_LOGIN_URL": "http://login.example"}, "https"),
-        ({"ASSENT_TEAMS_KEYS_URL": "http://keys.example"}, "https"),
+        ({"PLACET_TEAMS_APP_ID": "my-bot"}, "8-4-4-4-12"),
+        ({"PLACET_TEAMS_TENANT_ID": "../common"}, "8-4-4-4-12"),
+        ({"PLACET_TEAMS_SERVICE_URL": "http://teams.example"}, "https"),
+        ({"PLACET_TEAMS_LOGIN_URL": "http://login.example"}, "https"),
+        ({"PLACET_TEAMS_KEYS_URL": "http://keys.example"}, "https"),
     ],
 )
 def test_what_does_not_fit_is_said(changes: dict[str, str], words: str):

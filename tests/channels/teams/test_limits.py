@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assent.channels.teams import limits
-from assent.channels.teams.render import message
-from assent.testing.platforms import sample_card
+from placet.channels.teams import limits
+from placet.channels.teams.render import message
+from placet.testing.platforms import sample_card
 from tests.channels.teams.bot_connector import TEAMS, schema
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from assent.channels.teams import render
-from assent.ports.channel import Button
-from assent.testing.platforms import ended, sample_card
+from placet.channels.teams import render
+from placet.ports.channel import Button
+from placet.testing.platforms import ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.teams.bot_connector import problems_of, shown_text
 

@@ -8,10 +8,10 @@ import httpx
 import msgspec
 import pytest
 
-from assent.agent import Decided
-from assent.errors import SignatureInvalid
-from assent.ports.channel import Call, Heard, Ticket
-from assent.testing.clock import DAYBREAK
+from placet.agent import Decided
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Call, Heard, Ticket
+from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.teams.bot_connector import CONVERSATION, TENANT, TeamsHarness
 from tests.server.running import RunningServer

@@ -11,9 +11,9 @@ import msgspec
 import pydantic
 from aiogram import methods, types
 
-from assent.channels.telegram import TelegramChannel, limits
-from assent.ports.channel import Call, Ticket
-from assent.testing.platforms import PressableHarness, Shown
+from placet.channels.telegram import TelegramChannel, limits
+from placet.ports.channel import Call, Ticket
+from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
 
 TOKEN = "123456:AAb-secret_of-the_bot"

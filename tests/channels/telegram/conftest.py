@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.calling import Sleep
-from assent.channels.telegram import TelegramChannel
-from assent.testing.clock import DAYBREAK
+from placet.channels.calling import Sleep
+from placet.channels.telegram import TelegramChannel
+from placet.testing.clock import DAYBREAK
 from tests.channels.loopback import loopback
 from tests.channels.telegram.bot_api import CHAT, SECRET, TOKEN, BotApi, TelegramHarness
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.channels.telegram import TelegramChannel, from_environment
-from assent.channels.telegram.channel import MOST_AT_ONCE
-from assent.errors import ChannelRefused, SettingsError, Unreachable
-from assent.ports.channel import Call, Channel, Press
-from assent.testing.platforms import ended, sample_card
+from placet.channels.telegram import TelegramChannel, from_environment
+from placet.channels.telegram.channel import MOST_AT_ONCE
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.ports.channel import Call, Channel, Press
+from placet.testing.platforms import ended, sample_card
 from tests.channels.loopback import HANG_UP, Answer
 from tests.channels.telegram.bot_api import CHAT, SECRET, TOKEN, TelegramHarness, refusal
 
@@ -114,7 +114,7 @@ async def test_a_webhook_in_the_way_of_listening_is_named(harness: TelegramHarne
 
 async def test_a_wrong_token_ends_listening(harness: TelegramHarness):
     harness.server.planned.append(refusal(401, "Unauthorized"))
-    with pytest.raises(ChannelRefused, match="ASSENT_TELEGRAM_BOT_TOKEN"):
+    with pytest.raises(ChannelRefused, match="PLACET_TELEGRAM_BOT_TOKEN"):
         await heard(harness.channel)
 
 
@@ -204,17 +204,17 @@ async def test_a_reference_too_long_for_a_button_is_refused_here(harness: Telegr
 
 async def test_without_a_secret_no_webhook_call_is_believed(harness: TelegramHarness):
     channel = TelegramChannel(token=TOKEN, chat_id="1", api_url=harness.server.url)
-    with pytest.raises(SettingsError, match="ASSENT_TELEGRAM_WEBHOOK_SECRET"):
+    with pytest.raises(SettingsError, match="PLACET_TELEGRAM_WEBHOOK_SECRET"):
         await channel.hear(Call(method="POST", headers={"x-telegram-bot-api-secret-token": ""}, body=b"{}"))
     await channel.aclose()
 
 
 async def test_the_environment_opens_a_channel(harness: TelegramHarness):
     environ = {
-        "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
-        "ASSENT_TELEGRAM_CHAT_ID": "99",
-        "ASSENT_TELEGRAM_WEBHOOK_SECRET": SECRET,
-        "ASSENT_TELEGRAM_API_URL": harness.server.url,
+        "PLACET_TELEGRAM_BOT_TOKEN": TOKEN,
+        "PLACET_TELEGRAM_CHAT_ID": "99",
+        "PLACET_TELEGRAM_WEBHOOK_SECRET": SECRET,
+        "PLACET_TELEGRAM_API_URL": harness.server.url,
     }
     channel = from_environment(environ)
     ticket = await channel.send(sample_card())
@@ -225,22 +225,22 @@ async def test_the_environment_opens_a_channel(harness: TelegramHarness):
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
-        ({}, "ASSENT_TELEGRAM_BOT_TOKEN and ASSENT_TELEGRAM_CHAT_ID"),
-        ({"ASSENT_TELEGRAM_BOT_TOKEN": TOKEN}, "ASSENT_TELEGRAM_CHAT_ID"),
-        ({"ASSENT_TELEGRAM_BOT_TOKEN": "a/b?", "ASSENT_TELEGRAM_CHAT_ID": "1"}, "BotFather"),
+        ({}, "PLACET_TELEGRAM_BOT_TOKEN and PLACET_TELEGRAM_CHAT_ID"),
+        ({"PLACET_TELEGRAM_BOT_TOKEN": TOKEN}, "PLACET_TELEGRAM_CHAT_ID"),
+        ({"PLACET_TELEGRAM_BOT_TOKEN": "a/b?", "PLACET_TELEGRAM_CHAT_ID": "1"}, "BotFather"),
         (
             {
-                "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
-                "ASSENT_TELEGRAM_CHAT_ID": "1",
-                "ASSENT_TELEGRAM_WEBHOOK_SECRET": "not this!",
+                "PLACET_TELEGRAM_BOT_TOKEN": TOKEN,
+                "PLACET_TELEGRAM_CHAT_ID": "1",
+                "PLACET_TELEGRAM_WEBHOOK_SECRET": "not this!",
             },
             "A-Z",
         ),
         (
             {
-                "ASSENT_TELEGRAM_BOT_TOKEN": TOKEN,
-                "ASSENT_TELEGRAM_CHAT_ID": "1",
-                "ASSENT_TELEGRAM_API_URL": "http://telegram.example",
+                "PLACET_TELEGRAM_BOT_TOKEN": TOKEN,
+                "PLACET_TELEGRAM_CHAT_ID": "1",
+                "PLACET_TELEGRAM_API_URL": "http://telegram.example",
             },
             "https",
         ),

@@ -1,6 +1,6 @@
 """Telegram keeps the contract of every channel."""
 
-from assent.testing.contracts.channel import ChannelContract
+from placet.testing.contracts.channel import ChannelContract
 
 
 class TestTelegram(ChannelContract):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assent.channels.telegram import limits
+from placet.channels.telegram import limits
 
 LINK = {"text": "Open", "url": "https://acme.example/"}
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from assent.channels.telegram import limits, render
-from assent.errors import ChannelRefused
-from assent.testing.platforms import ENDINGS, ended, sample_card
+from placet.channels.telegram import limits, render
+from placet.errors import ChannelRefused
+from placet.testing.platforms import ENDINGS, ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.telegram.bot_api import problems_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assent.agent import Decided
-from assent.errors import SignatureInvalid
-from assent.ports.channel import Ticket
-from assent.testing.clock import DAYBREAK
+from placet.agent import Decided
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Ticket
+from placet.testing.clock import DAYBREAK
 from tests.channels.scene import PATIENCE_S, Scene
 from tests.channels.telegram.bot_api import CHAT, TelegramHarness
 from tests.server.running import RunningServer

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assent.channels.terminal import TerminalChannel
-from assent.testing.clock import DAYBREAK
+from placet.channels.terminal import TerminalChannel
+from placet.testing.clock import DAYBREAK
 from tests.channels.terminal.screens import Screen, TerminalHarness
 
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from assent.channels.terminal import TerminalChannel
-from assent.channels.terminal.limits import BOLD, DIM, RESET
-from assent.testing.platforms import ChannelHarness, Shown
+from placet.channels.terminal import TerminalChannel
+from placet.channels.terminal.limits import BOLD, DIM, RESET
+from placet.testing.platforms import ChannelHarness, Shown
 
 STYLES = re.compile("|".join(map(re.escape, (BOLD, DIM, RESET))))
 

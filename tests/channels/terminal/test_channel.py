@@ -11,15 +11,15 @@ from contextlib import aclosing
 
 import pytest
 
-from assent.channels.terminal import TerminalChannel, from_environment
-from assent.channels.terminal.channel import login_name
-from assent.channels.terminal.limits import columns, is_linkable, misfits
-from assent.channels.terminal.presses import whole_lines
-from assent.channels.terminal.render import Paper, question, wrapped
-from assent.errors import ChannelRefused, SettingsError
-from assent.ports.channel import Button, Call, Press
-from assent.testing.clock import DAYBREAK
-from assent.testing.platforms import HIDDEN, REVIEW_URL, ended, sample_card
+from placet.channels.terminal import TerminalChannel, from_environment
+from placet.channels.terminal.channel import login_name
+from placet.channels.terminal.limits import columns, is_linkable, misfits
+from placet.channels.terminal.presses import whole_lines
+from placet.channels.terminal.render import Paper, question, wrapped
+from placet.errors import ChannelRefused, SettingsError
+from placet.ports.channel import Button, Call, Press
+from placet.testing.clock import DAYBREAK
+from placet.testing.platforms import HIDDEN, REVIEW_URL, ended, sample_card
 from tests.channels.terminal.screens import Screen, TerminalHarness, Window, window
 
 

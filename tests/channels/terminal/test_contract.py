@@ -1,6 +1,6 @@
 """The terminal keeps the contract of every channel, as far as one can be told about things there."""
 
-from assent.testing.contracts.channel import SendingContract
+from placet.testing.contracts.channel import SendingContract
 
 
 class TestTerminal(SendingContract):

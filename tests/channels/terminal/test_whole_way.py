@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assent.agent import AsyncAgent, Decided, PendingCases, Switchboard
-from assent.channels.terminal import TerminalChannel
+from placet.agent import AsyncAgent, Decided, PendingCases, Switchboard
+from placet.channels.terminal import TerminalChannel
 from tests.channels.scene import PATIENCE_S
 from tests.channels.terminal.screens import Screen, TerminalHarness, window
 from tests.server.running import RunningServer

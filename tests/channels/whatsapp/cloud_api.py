@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from jsonschema import Draft202012Validator
 
-from assent.channels.whatsapp import WhatsAppChannel
-from assent.ports.channel import Call, Ticket
-from assent.testing.platforms import PressableHarness, Shown
+from placet.channels.whatsapp import WhatsAppChannel
+from placet.ports.channel import Call, Ticket
+from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
 
 ACCESS_TOKEN = "EAAsecretAccessToken"
@@ -20,7 +20,7 @@ APP_SECRET = "app-secret-0123456789"
 VERIFY_TOKEN = "verify-token-0123456789"
 PHONE_NUMBER_ID = "106540352242922"
 TO = "41791234567"
-TEMPLATE = "assent_question"
+TEMPLATE = "placet_question"
 READ_AS = str.maketrans({"\u2217": "*", "\u02cd": "_", "\u223c": "~", "\u02cb": "`", "\u203a": ">"})
 
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from assent.channels.whatsapp import WhatsAppChannel
-from assent.testing.clock import DAYBREAK
+from placet.channels.whatsapp import WhatsAppChannel
+from placet.testing.clock import DAYBREAK
 from tests.channels.loopback import Loopback, loopback
 from tests.channels.whatsapp.cloud_api import (
     ACCESS_TOKEN,

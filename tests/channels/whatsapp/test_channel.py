@@ -5,10 +5,10 @@ import logging
 import pytest
 from msgspec.structs import replace
 
-from assent.channels.whatsapp import WhatsAppChannel, from_environment
-from assent.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
-from assent.ports.channel import Button, Call
-from assent.testing.platforms import REVIEW_TOKEN, REVIEW_URL, ended, sample_card
+from placet.channels.whatsapp import WhatsAppChannel, from_environment
+from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
+from placet.ports.channel import Button, Call
+from placet.testing.platforms import REVIEW_TOKEN, REVIEW_URL, ended, sample_card
 from tests.channels.loopback import HANG_UP, Answer, Loopback
 from tests.channels.whatsapp.cloud_api import (
     ACCESS_TOKEN,
@@ -97,7 +97,7 @@ async def test_an_answer_replies_to_the_press(harness: WhatsAppHarness):
 
 async def test_a_closed_window_without_a_template_is_a_refusal_that_says_what_helps(harness: WhatsAppHarness):
     harness.api.is_open = False
-    with pytest.raises(ChannelRefused, match="ASSENT_WHATSAPP_TEMPLATE"):
+    with pytest.raises(ChannelRefused, match="PLACET_WHATSAPP_TEMPLATE"):
         await harness.channel.send(sample_card())
 
 
@@ -163,7 +163,7 @@ async def test_a_failed_delivery_is_logged_without_its_person(
     harness: WhatsAppHarness, caplog: pytest.LogCaptureFixture
 ):
     ticket = await harness.channel.send(sample_card())
-    with caplog.at_level(logging.WARNING, "assent.channels.whatsapp"):
+    with caplog.at_level(logging.WARNING, "placet.channels.whatsapp"):
         await harness.channel.hear(failed(ticket.message_id, 131026))
     assert "a message did not arrive" in caplog.text
     assert TO not in caplog.text
@@ -174,7 +174,7 @@ async def test_a_late_failure_without_a_template_says_what_helps(
 ):
     ticket = await harness.channel.send(sample_card())
     await harness.channel.hear(failed(ticket.message_id))
-    assert "ASSENT_WHATSAPP_TEMPLATE" in caplog.text
+    assert "PLACET_WHATSAPP_TEMPLATE" in caplog.text
 
 
 async def test_a_template_that_fails_too_is_logged(
@@ -266,9 +266,9 @@ async def test_a_busy_platform_gets_longer_and_longer_breaks(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (refusal(401, 190, "Error validating access token"), "ASSENT_WHATSAPP_ACCESS_TOKEN"),
+        (refusal(401, 190, "Error validating access token"), "PLACET_WHATSAPP_ACCESS_TOKEN"),
         (refusal(400, 131030, "Recipient phone number not in allowed list"), "registered people"),
-        (refusal(400, 131026, "Message undeliverable"), "ASSENT_WHATSAPP_TO"),
+        (refusal(400, 131026, "Message undeliverable"), "PLACET_WHATSAPP_TO"),
         (refusal(400, 100, "Invalid parameter"), "WhatsApp says: Invalid parameter"),
         (Answer(status=403, json={"error": "no"}), "nothing more"),
     ],
@@ -294,16 +294,16 @@ async def test_an_answer_that_says_nothing_is_unreachable(harness: WhatsAppHarne
 
 
 ENVIRON = {
-    "ASSENT_WHATSAPP_ACCESS_TOKEN": ACCESS_TOKEN,
-    "ASSENT_WHATSAPP_PHONE_NUMBER_ID": PHONE_NUMBER_ID,
-    "ASSENT_WHATSAPP_TO": "+41 (79) 123-45 67",
-    "ASSENT_WHATSAPP_APP_SECRET": APP_SECRET,
-    "ASSENT_WHATSAPP_VERIFY_TOKEN": VERIFY_TOKEN,
+    "PLACET_WHATSAPP_ACCESS_TOKEN": ACCESS_TOKEN,
+    "PLACET_WHATSAPP_PHONE_NUMBER_ID": PHONE_NUMBER_ID,
+    "PLACET_WHATSAPP_TO": "+41 (79) 123-45 67",
+    "PLACET_WHATSAPP_APP_SECRET": APP_SECRET,
+    "PLACET_WHATSAPP_VERIFY_TOKEN": VERIFY_TOKEN,
 }
 
 
 async def test_the_environment_opens_the_channel(server: Loopback, api: CloudApi):
-    channel = from_environment({**ENVIRON, "ASSENT_WHATSAPP_API_URL": server.url})
+    channel = from_environment({**ENVIRON, "PLACET_WHATSAPP_API_URL": server.url})
     ticket = await channel.send(replace(sample_card(), is_reminder=True))
     await channel.aclose()
     assert ticket.place == TO
@@ -312,18 +312,18 @@ async def test_the_environment_opens_the_channel(server: Loopback, api: CloudApi
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(SettingsError, match="ACCESS_TOKEN and ASSENT_WHATSAPP_PHONE_NUMBER_ID"):
-        from_environment({"ASSENT_WHATSAPP_TO": TO})
+    with pytest.raises(SettingsError, match="ACCESS_TOKEN and PLACET_WHATSAPP_PHONE_NUMBER_ID"):
+        from_environment({"PLACET_WHATSAPP_TO": TO})
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ASSENT_WHATSAPP_TO", "somebody", "country code"),
-        ("ASSENT_WHATSAPP_PHONE_NUMBER_ID", "+1 555", "not the number itself"),
-        ("ASSENT_WHATSAPP_ACCESS_TOKEN", "two\nlines", "one line"),
-        ("ASSENT_WHATSAPP_API_VERSION", "../me", "v24.0"),
-        ("ASSENT_WHATSAPP_API_URL", "http://graph.example", "https://"),
+        ("PLACET_WHATSAPP_TO", "somebody", "country code"),
+        ("PLACET_WHATSAPP_PHONE_NUMBER_ID", "+1 555", "not the number itself"),
+        ("PLACET_WHATSAPP_ACCESS_TOKEN", "two\nlines", "one line"),
+        ("PLACET_WHATSAPP_API_VERSION", "../me", "v24.0"),
+        ("PLACET_WHATSAPP_API_URL", "http://graph.example", "https://"),
     ],
 )
 def test_a_setting_that_does_not_fit_says_so(name: str, value: str, words: str):

@@ -1,6 +1,6 @@
 """WhatsApp keeps the contract of every channel."""
 
-from assent.testing.contracts.channel import ChannelContract, NotListeningContract
+from placet.testing.contracts.channel import ChannelContract, NotListeningContract
 
 
 class TestWhatsApp(ChannelContract, NotListeningContract):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from assent.channels.whatsapp import render
-from assent.channels.whatsapp.limits import TEMPLATE_BODY, TEMPLATE_WORDS, is_linkable, misfits
-from assent.testing.platforms import ended, sample_card
+from placet.channels.whatsapp import render
+from placet.channels.whatsapp.limits import TEMPLATE_BODY, TEMPLATE_WORDS, is_linkable, misfits
+from placet.testing.platforms import ended, sample_card
 from tests.channels.whatsapp.cloud_api import formatted
 
 Message = dict[str, Any]
@@ -29,7 +29,7 @@ def text() -> Message:
 
 
 def template() -> Message:
-    return render.template_question(sample_card(), name="assent_question", language="en")
+    return render.template_question(sample_card(), name="placet_question", language="en")
 
 
 def parameters(message: Message) -> list[dict[str, str]]:

@@ -16,11 +16,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from assent.errors import HookError, InvalidFeedback, ThreadBusy
-from assent.hook import InterruptionMetadata
-from assent.testing.approvals import HOLD, Scene, runs_in, wait_until
-from assent.testing.clock import DAYBREAK
-from assent.testing.contracts.tool_approval import MAIL, READ, SQL, WRITE
+from placet.errors import HookError, InvalidFeedback, ThreadBusy
+from placet.hook import InterruptionMetadata
+from placet.testing.approvals import HOLD, Scene, runs_in, wait_until
+from placet.testing.clock import DAYBREAK
+from placet.testing.contracts.tool_approval import MAIL, READ, SQL, WRITE
 from tests.hook.frameworks.lives import Life
 from tests.hook.mortal import FATE, RACERS, in_a_child, in_children
 

@@ -16,11 +16,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver as GraphFile
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as AsyncGraphFile
 from pydantic import Field
 
-from assent.hook import InterruptionMetadata
-from assent.hook.answers import Feedback
-from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from placet.hook import InterruptionMetadata
+from placet.hook.answers import Feedback
+from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.approvals import LAST_WORDS, Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
 from tests.hook.mortal import FATE, LIFE_LIMIT_S, MortalSaver
 

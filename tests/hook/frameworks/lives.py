@@ -4,8 +4,8 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from assent.hook import InterruptionMetadata
-from assent.testing.approvals import Harness, Scene
+from placet.hook import InterruptionMetadata
+from placet.testing.approvals import Harness, Scene
 from tests.hook.mortal import mortal
 
 Stands = InterruptionMetadata | Literal["new", "cut off", "over"]

@@ -14,16 +14,16 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent
 
-from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
-from assent.hook import FeedbackResult, InterruptionMetadata, ToolCall
-from assent.hook.answers import Feedback, accept
-from assent.hook.feedback import Verdict
-from assent.hook.frameworks.mcp import ApprovalProxy
-from assent.hook.frameworks.mcp_names import CALL, THREAD
-from assent.hook.frameworks.mcp_upstream import Upstream
-from assent.hook.frameworks.mcp_wire import HELD, WAITING
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.approvals import Harness, Scene
+from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
+from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
+from placet.hook.answers import Feedback, accept
+from placet.hook.feedback import Verdict
+from placet.hook.frameworks.mcp import ApprovalProxy
+from placet.hook.frameworks.mcp_names import CALL, THREAD
+from placet.hook.frameworks.mcp_upstream import Upstream
+from placet.hook.frameworks.mcp_wire import HELD, WAITING
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.approvals import Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
 from tests.hook.mortal import FATE, MortalSaver
 

@@ -12,13 +12,13 @@ from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, ToolAnnotations
 
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
-from assent.hook.feedback import USUAL_DECISIONS
-from assent.hook.frameworks.mcp import ApprovalProxy
-from assent.hook.frameworks.mcp_upstream import Upstream
-from assent.hook.frameworks.mcp_wire import WAITING
-from assent.hook.policy import Hook
-from assent.hook.ruling import Ruling
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
+from placet.hook.feedback import USUAL_DECISIONS
+from placet.hook.frameworks.mcp import ApprovalProxy
+from placet.hook.frameworks.mcp_upstream import Upstream
+from placet.hook.frameworks.mcp_wire import WAITING
+from placet.hook.policy import Hook
+from placet.hook.ruling import Ruling
 from tests.hook.frameworks.mcp_harness import run
 
 RAW = Path(__file__).with_name("raw_mcp_server.py")

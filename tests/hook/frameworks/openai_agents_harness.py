@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from assent.hook import InterruptionMetadata
-from assent.hook.answers import Feedback
-from assent.hook.frameworks.openai_agents import Approval
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from placet.hook import InterruptionMetadata
+from placet.hook.answers import Feedback
+from placet.hook.frameworks.openai_agents import Approval
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.approvals import LAST_WORDS, Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
 from tests.hook.mortal import MortalSaver
 

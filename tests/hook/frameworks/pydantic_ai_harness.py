@@ -10,11 +10,11 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from assent.hook import InterruptionMetadata
-from assent.hook.answers import Feedback
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.approvals import LAST_WORDS, Harness, Scene
+from placet.hook import InterruptionMetadata
+from placet.hook.answers import Feedback
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.approvals import LAST_WORDS, Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
 from tests.hook.mortal import MortalSaver
 

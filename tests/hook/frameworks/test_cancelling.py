@@ -10,10 +10,10 @@ from agents import Agent as OpenAIAgent
 from agents import function_tool
 from pydantic_ai import Agent
 
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from assent.hook.frameworks import openai_agents, pydantic_ai
-from assent.testing.approvals import LAST_WORDS, Scene
-from assent.testing.clock import FakeClock
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.frameworks import openai_agents, pydantic_ai
+from placet.testing.approvals import LAST_WORDS, Scene
+from placet.testing.clock import FakeClock
 from tests.hook.frameworks.openai_agents_harness import QUIET, Scripted
 from tests.hook.frameworks.pydantic_ai_harness import scripted
 

@@ -15,12 +15,12 @@ from pydantic import BaseModel, StringConstraints
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from assent.hook.frameworks import openai_agents
-from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.hook.gate import ApprovalGate
-from assent.testing.approvals import Scene
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.frameworks import openai_agents
+from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.gate import ApprovalGate
+from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
 from tests.hook.frameworks.openai_agents_harness import QUIET, Scripted
 from tests.hook.frameworks.pydantic_ai_harness import scripted

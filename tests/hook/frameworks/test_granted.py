@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 
-from assent.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
-from assent.hook.frameworks.langchain import ApprovalMiddleware
-from assent.hook.frameworks.threads import Threads
-from assent.hook.gate import ApprovalGate
-from assent.testing.approvals import Harness, Scene, runs_in
-from assent.testing.clock import FakeClock
+from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
+from placet.hook.frameworks.langchain import ApprovalMiddleware
+from placet.hook.frameworks.threads import Threads
+from placet.hook.gate import ApprovalGate
+from placet.testing.approvals import Harness, Scene, runs_in
+from placet.testing.clock import FakeClock
 from tests.hook.frameworks.langchain_harness import AsyncLangChainHarness, LangChainHarness
 from tests.hook.frameworks.openai_agents_harness import OpenAIAgents
 from tests.hook.frameworks.pydantic_ai_harness import PydanticAI

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assent.hook.outcomes import UNKNOWN
+from placet.hook.outcomes import UNKNOWN
 from tests.hook.frameworks.killed import EDITED, LIVES, SECOND_SAYS
 from tests.hook.mortal import RACERS
 from tests.hook.places import quick_folder

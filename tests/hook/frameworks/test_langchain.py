@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 
-from assent.errors import InvalidFeedback, NothingToResume, ThreadBusy
-from assent.hook.frameworks.langchain_wire import preserved, revived
-from assent.testing.approvals import HOLD, runs_in
-from assent.testing.contracts.tool_approval import (
+from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
+from placet.hook.frameworks.langchain_wire import preserved, revived
+from placet.testing.approvals import HOLD, runs_in
+from placet.testing.contracts.tool_approval import (
     BATCH,
     InOneProcessContract,
     ToolApprovalContract,

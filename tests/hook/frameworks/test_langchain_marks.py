@@ -10,13 +10,13 @@ from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from assent.errors import ThreadBusy
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
-from assent.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
-from assent.hook.gate import ApprovalGate
-from assent.testing.approvals import Scene
+from placet.errors import ThreadBusy
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
+from placet.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
+from placet.hook.gate import ApprovalGate
+from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
 
 CALLS = tuple(ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(AT_ONCE))

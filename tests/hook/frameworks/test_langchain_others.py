@@ -21,11 +21,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from assent.errors import HookError
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
-from assent.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
-from assent.hook.outcomes import UNKNOWN
-from assent.testing.approvals import Scene
+from placet.errors import HookError
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
+from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
+from placet.hook.outcomes import UNKNOWN
+from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
 
 PAY = ToolCall(id="c1", name="pay", arguments={"to": "Ann"})

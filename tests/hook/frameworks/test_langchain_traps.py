@@ -15,18 +15,18 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
-from assent.errors import InvalidFeedback, NothingToResume, ThreadPaused
-from assent.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
-from assent.hook.frameworks.langchain import (
+from placet.errors import InvalidFeedback, NothingToResume, ThreadPaused
+from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
+from placet.hook.frameworks.langchain import (
     ApprovalMiddleware,
     aresume,
     interruption_of,
     interruptions_of,
     resume,
 )
-from assent.hook.outcomes import CANCELLED, UNKNOWN
-from assent.testing.approvals import Scene
-from assent.testing.clock import FakeClock
+from placet.hook.outcomes import CANCELLED, UNKNOWN
+from placet.testing.approvals import Scene
+from placet.testing.clock import FakeClock
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "DELETE"})

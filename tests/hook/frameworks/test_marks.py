@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from assent.errors import NothingToResume, ThreadBusy
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.frameworks.marks import Marks, Queue
-from assent.hook.gate import ApprovalGate
-from assent.hook.outcomes import UNKNOWN
+from placet.errors import NothingToResume, ThreadBusy
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.marks import Marks, Queue
+from placet.hook.gate import ApprovalGate
+from placet.hook.outcomes import UNKNOWN
 from tests.waiting import eventually
 
 CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(4)]

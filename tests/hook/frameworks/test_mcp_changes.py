@@ -10,12 +10,12 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
-from assent.hook import MemorySaver
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.frameworks import mcp_upstream
-from assent.hook.frameworks.mcp_names import CALL
-from assent.hook.frameworks.mcp_policy import unless_read_only
-from assent.hook.grants import MemoryGrants
+from placet.hook import MemorySaver
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks import mcp_upstream
+from placet.hook.frameworks.mcp_names import CALL
+from placet.hook.frameworks.mcp_policy import unless_read_only
+from placet.hook.grants import MemoryGrants
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, Board, Raw, waits
 from tests.mcp.assistant import until

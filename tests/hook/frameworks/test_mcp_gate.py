@@ -10,14 +10,14 @@ from mcp import Client, MCPError
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, PromptReference, ToolAnnotations
 
-from assent.errors import NothingToResume, SettingsError
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
-from assent.hook.frameworks.mcp import ApprovalProxy
-from assent.hook.frameworks.mcp_names import CALL
-from assent.hook.frameworks.mcp_policy import read_policy, unless_read_only
-from assent.hook.gate import ApprovalGate
-from assent.hook.holds import Begun
-from assent.testing.clock import FakeClock
+from placet.errors import NothingToResume, SettingsError
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.frameworks.mcp import ApprovalProxy
+from placet.hook.frameworks.mcp_names import CALL
+from placet.hook.frameworks.mcp_policy import read_policy, unless_read_only
+from placet.hook.gate import ApprovalGate
+from placet.hook.holds import Begun
+from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Raw, Shop, waits
 from tests.mcp.assistant import until

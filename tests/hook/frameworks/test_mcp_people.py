@@ -9,18 +9,18 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult
 
-from assent.client import ServerRefused
-from assent.errors import NobodyAsked, Unavailable
-from assent.hook import MemorySaver
-from assent.hook.frameworks.mcp import ApprovalProxy
-from assent.hook.frameworks.mcp_names import CALL
-from assent.hook.frameworks.mcp_wire import HELD
-from assent.hook.gate import ApprovalGate
-from assent.hook.grants import MemoryGrants
-from assent.hook.outcomes import UNKNOWN
-from assent.hook.ruling import Ruling
-from assent.hook.savers.saver import Kept
-from assent.testing.clock import FakeClock
+from placet.client import ServerRefused
+from placet.errors import NobodyAsked, Unavailable
+from placet.hook import MemorySaver
+from placet.hook.frameworks.mcp import ApprovalProxy
+from placet.hook.frameworks.mcp_names import CALL
+from placet.hook.frameworks.mcp_wire import HELD
+from placet.hook.gate import ApprovalGate
+from placet.hook.grants import MemoryGrants
+from placet.hook.outcomes import UNKNOWN
+from placet.hook.ruling import Ruling
+from placet.hook.savers.saver import Kept
+from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Board, Raw, Shop, waits
 from tests.mcp.assistant import until

@@ -12,16 +12,16 @@ from agents.result import RunResultBase
 from agents.testing import ScriptedModel, assistant_message, function_call
 from pydantic import BaseModel
 
-from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from assent.hook.frameworks.openai_agents import UNDECIDED, UNREADABLE, Approval, Delivered
-from assent.hook.frameworks.threads import Held, Threads
-from assent.hook.grants import MemoryGrants
-from assent.hook.outcomes import CANCELLED, UNKNOWN
-from assent.hook.policy import NewMessage
-from assent.testing.approvals import LAST_WORDS, Scene
-from assent.testing.clock import FakeClock
-from assent.testing.contracts.tool_approval import ToolApprovalContract
+from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.frameworks.openai_agents import UNDECIDED, UNREADABLE, Approval, Delivered
+from placet.hook.frameworks.threads import Held, Threads
+from placet.hook.grants import MemoryGrants
+from placet.hook.outcomes import CANCELLED, UNKNOWN
+from placet.hook.policy import NewMessage
+from placet.testing.approvals import LAST_WORDS, Scene
+from placet.testing.clock import FakeClock
+from placet.testing.contracts.tool_approval import ToolApprovalContract
 from tests.hook.frameworks.openai_agents_harness import QUIET, OpenAIAgents, Scripted
 
 PAY = ToolCall(id="c0", name="pay", arguments={"to": "Ann", "amount": 5})

@@ -23,10 +23,10 @@ from agents import (
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseFunctionShellToolCall
 
-from assent.errors import HookError, InvalidFeedback
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
-from assent.hook.frameworks.openai_agents import UNDECIDED, Approval
-from assent.testing.approvals import LAST_WORDS
+from placet.errors import HookError, InvalidFeedback
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
+from placet.hook.frameworks.openai_agents import UNDECIDED, Approval
+from placet.testing.approvals import LAST_WORDS
 from tests.hook.frameworks.openai_agents_harness import QUIET
 
 BYE = [assistant_message(LAST_WORDS)]

@@ -22,16 +22,16 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import FunctionToolset
 
-from assent.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.hook.frameworks.threads import Held, Threads
-from assent.hook.grants import MemoryGrants
-from assent.hook.outcomes import UNKNOWN
-from assent.hook.policy import NewMessage
-from assent.testing.approvals import LAST_WORDS, Scene
-from assent.testing.clock import FakeClock
-from assent.testing.contracts.tool_approval import ToolApprovalContract
+from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.threads import Held, Threads
+from placet.hook.grants import MemoryGrants
+from placet.hook.outcomes import UNKNOWN
+from placet.hook.policy import NewMessage
+from placet.testing.approvals import LAST_WORDS, Scene
+from placet.testing.clock import FakeClock
+from placet.testing.contracts.tool_approval import ToolApprovalContract
 from tests.hook.frameworks.pydantic_ai_harness import PydanticAI, scripted
 
 PAY = ToolCall(id="c0", name="pay", arguments={"to": "Ann", "amount": 5})

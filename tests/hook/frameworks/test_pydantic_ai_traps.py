@@ -30,10 +30,10 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
-from assent.errors import HookError, InvalidFeedback
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.testing.approvals import LAST_WORDS
+from placet.errors import HookError, InvalidFeedback
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.testing.approvals import LAST_WORDS
 
 ALWAYS = HumanInTheLoopHook({"pay": True})
 SOMETIMES = HumanInTheLoopHook({"pay": ToolConfig(when=lambda call, state: True)})

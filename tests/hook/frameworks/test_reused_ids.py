@@ -14,11 +14,11 @@ from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from pydantic_ai import Agent
 
-from assent.errors import InvalidFeedback
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
-from assent.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
-from assent.hook.frameworks.pydantic_ai import Approval
-from assent.testing.approvals import LAST_WORDS, Scene
+from placet.errors import InvalidFeedback
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
+from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
+from placet.hook.frameworks.pydantic_ai import Approval
+from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
 from tests.hook.frameworks.pydantic_ai_harness import scripted
 

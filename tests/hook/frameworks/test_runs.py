@@ -12,11 +12,11 @@ from agents import function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 from pydantic_ai import Agent as PydanticAgent
 
-from assent.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.frameworks.openai_agents import Approval as OpenAIApproval
-from assent.hook.frameworks.pydantic_ai import Approval as PydanticApproval
-from assent.testing.approvals import LAST_WORDS, Scene
+from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.openai_agents import Approval as OpenAIApproval
+from placet.hook.frameworks.pydantic_ai import Approval as PydanticApproval
+from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.openai_agents_harness import QUIET
 from tests.hook.frameworks.pydantic_ai_harness import scripted
 

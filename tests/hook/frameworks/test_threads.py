@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from assent.hook import HumanInTheLoopHook, MemorySaver, ToolCall
-from assent.hook.frameworks.threads import Ended, Held, Threads
-from assent.hook.outcomes import UNKNOWN
-from assent.hook.policy import Gate, ToolConfig
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.frameworks.threads import Ended, Held, Threads
+from placet.hook.outcomes import UNKNOWN
+from placet.hook.policy import Gate, ToolConfig
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "q"})
 

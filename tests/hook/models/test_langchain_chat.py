@@ -8,9 +8,9 @@ import pytest
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from assent.errors import ModelMisbehaved
-from assent.hook import HumanInTheLoopHook, ReactAgent
-from assent.hook.models.langchain import AsyncLangChainChat, LangChainChat
+from placet.errors import ModelMisbehaved
+from placet.hook import HumanInTheLoopHook, ReactAgent
+from placet.hook.models.langchain import AsyncLangChainChat, LangChainChat
 from tests.hook.scripted import Office, finished, stopped
 
 

@@ -13,10 +13,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from assent.errors import ModelMisbehaved, SettingsError, Unavailable
-from assent.hook import HumanInTheLoopHook, ReactAgent
-from assent.hook.events import TextDelta
-from assent.hook.models.openai_chat import AsyncOpenAIChat, OpenAIChat, StreamingOpenAIChat
+from placet.errors import ModelMisbehaved, SettingsError, Unavailable
+from placet.hook import HumanInTheLoopHook, ReactAgent
+from placet.hook.events import TextDelta
+from placet.hook.models.openai_chat import AsyncOpenAIChat, OpenAIChat, StreamingOpenAIChat
 from tests.hook.scripted import Office, finished, stopped
 
 CALLS = [

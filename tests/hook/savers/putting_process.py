@@ -5,10 +5,10 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.savers.file import FileSaver
-from assent.hook.savers.saver import Saver
-from assent.hook.savers.sqlite import SqliteSaver
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.savers.file import FileSaver
+from placet.hook.savers.saver import Saver
+from placet.hook.savers.sqlite import SqliteSaver
 
 THREADS = 3
 SAVERS: dict[str, type[FileSaver] | type[SqliteSaver]] = {"file": FileSaver, "sqlite": SqliteSaver}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assent.hook.savers.file import FileSaver
-from assent.testing.contracts.saver import OpenSaver, SharedSaverContract
+from placet.hook.savers.file import FileSaver
+from placet.testing.contracts.saver import OpenSaver, SharedSaverContract
 
 
 class TestFileSaver(SharedSaverContract):

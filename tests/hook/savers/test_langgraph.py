@@ -10,12 +10,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver as LangGraphSqliteSaver
 
-from assent.errors import CheckpointConflict, Unavailable
-from assent.hook.savers.langgraph import LangGraphSaver
-from assent.hook.savers.memory import MemorySaver
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, standing
-from assent.testing.threads import full_checkpoint
+from placet.errors import CheckpointConflict, Unavailable
+from placet.hook.savers.langgraph import LangGraphSaver
+from placet.hook.savers.memory import MemorySaver
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, standing
+from placet.testing.threads import full_checkpoint
 
 
 def connected(folder: Path) -> sqlite3.Connection:

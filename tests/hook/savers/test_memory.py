@@ -2,8 +2,8 @@
 
 import pytest
 
-from assent.hook.savers.memory import MemorySaver
-from assent.testing.contracts.saver import OpenSaver, SaverContract
+from placet.hook.savers.memory import MemorySaver
+from placet.testing.contracts.saver import OpenSaver, SaverContract
 
 
 class TestMemorySaver(SaverContract):

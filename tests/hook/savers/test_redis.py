@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 import redis
 
-from assent.errors import CheckpointConflict, Unavailable
-from assent.hook.savers.redis import RedisSaver
-from assent.hook.savers.saver import Retention
-from assent.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
+from placet.errors import CheckpointConflict, Unavailable
+from placet.hook.savers.redis import RedisSaver
+from placet.hook.savers.saver import Retention
+from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
 from tests.hook.savers.servers import RedisProcess, running_redis
 from tests.waiting import eventually
 
@@ -74,7 +74,7 @@ def test_what_was_kept_survives_the_death_of_the_server(open_saver: OpenSaver, s
 def test_a_write_that_is_sent_again_is_kept_once(open_saver: OpenSaver, client: redis.Redis) -> None:
     saver = open_saver()
     standing(saver, 1)
-    keys = [b"{assent}:thread:thread", b"{assent}:texts:thread", b"{assent}:stage:ready"]
+    keys = [b"{placet}:thread:thread", b"{placet}:texts:thread", b"{placet}:stage:ready"]
     given = [b"thread", 2, "ready", "{}", "token", -1, 0, 3, -1]
     script = saver._append_script  # type: ignore[attr-defined]
     assert [script(keys=keys, args=given) for _ in range(2)] == [b"kept", b"kept"]
@@ -115,7 +115,7 @@ def test_a_thread_that_the_server_dropped_in_part_is_never_taken_for_whole_or_ne
 ) -> None:
     saver = open_saver(retain=Retention(age=HOUR))
     checkpoint = standing(saver, 3)
-    client.delete(b"{assent}:texts:thread")
+    client.delete(b"{placet}:texts:thread")
     with pytest.raises(Unavailable, match="must not evict"):
         saver.get("thread")
     assert saver.list("thread") == []

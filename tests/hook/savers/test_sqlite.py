@@ -8,12 +8,12 @@ from typing import Any
 import apsw
 import pytest
 
-from assent.errors import ThreadBusy
-from assent.hook.checkpoint import Checkpoint
-from assent.hook.savers.saver import Saver
-from assent.hook.savers.sqlite import SqliteSaver
-from assent.hook.savers.sqlite_file import VERSION
-from assent.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract
+from placet.errors import ThreadBusy
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.savers.saver import Saver
+from placet.hook.savers.sqlite import SqliteSaver
+from placet.hook.savers.sqlite_file import VERSION
+from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract
 
 VERSION_2 = Path(__file__).with_name("version_2.sql").read_text()
 STEP_OF_2 = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from assent.server.serving import bind
+from placet.server.serving import bind
 
 PATIENCE_S = 10.0
 Behaviour = Callable[["RawAgent", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

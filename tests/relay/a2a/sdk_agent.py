@@ -38,7 +38,7 @@ from a2a.types.a2a_pb2 import (
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from assent.server.serving import bind
+from placet.server.serving import bind
 
 PATIENCE_S = 10.0
 TLS = ssl.create_default_context()  # once: each client would read all the certificates again

@@ -10,9 +10,9 @@ from a2a.types import a2a_pb2
 from google.protobuf.descriptor import Descriptor  # type: ignore[import-untyped]
 from pydantic import BaseModel
 
-from assent.relay.a2a.recognition import recognise
-from assent.relay.a2a.reply import read_reply
-from assent.relay.a2a.texts import NAMES
+from placet.relay.a2a.recognition import recognise
+from placet.relay.a2a.reply import read_reply
+from placet.relay.a2a.texts import NAMES
 
 OLDER: tuple[type[BaseModel], ...] = (
     legacy.Message,

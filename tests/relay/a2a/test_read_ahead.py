@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.relay.a2a.call import A2ACall, read_ahead
-from assent.relay.a2a.dialects import REST_1_0, RPC_0_3, RPC_1_0
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.reply import A2AReply, checked_reply
+from placet.relay.a2a.call import A2ACall, read_ahead
+from placet.relay.a2a.dialects import REST_1_0, RPC_0_3, RPC_1_0
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reply import A2AReply, checked_reply
 
 odd = st.sampled_from([None, "", "x", 7, [], {}, ["x"], {"state": "TASK_STATE_WORKING"}])
 ids = st.sampled_from(["", "an id", "other"]) | odd

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.ports.detector import Match, Scannable
-from assent.relay.a2a.readings import ORDINARY, beside, instead, readings, reads_one_way, told_of_source
+from placet.ports.detector import Match, Scannable
+from placet.relay.a2a.readings import ORDINARY, beside, instead, readings, reads_one_way, told_of_source
 
 NUMBER = "536-22-8764"
 WRITTEN = {

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.relay.a2a.dialects import REST_1_0, RPC_0_3, RPC_1_0, Dialect
-from assent.relay.a2a.gathering import gathered, gathered_documents
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.reply import read_reply
-from assent.relay.a2a.sse import EventSplitter, documents, event_data, frame
+from placet.relay.a2a.dialects import REST_1_0, RPC_0_3, RPC_1_0, Dialect
+from placet.relay.a2a.gathering import gathered, gathered_documents
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reply import read_reply
+from placet.relay.a2a.sse import EventSplitter, documents, event_data, frame
 
 PARTS: list[list[dict[str, Any]]] = [[], [{"text": "a"}], [{"text": "b"}, {"data": {"c": 1}}]]
 KINDS = {"artifactUpdate": "artifact-update", "statusUpdate": "status-update"}

@@ -14,9 +14,9 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.relay.a2a.building import message, status_event, status_reply, task, task_reply, text_part
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import (
+from placet.relay.a2a.building import message, status_event, status_reply, task, task_reply, text_part
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.dialects import (
     DIALECTS,
     REST_0_3,
     REST_1_0,
@@ -27,13 +27,13 @@ from assent.relay.a2a.dialects import (
     State,
     state_word,
 )
-from assent.relay.a2a.problems import A2AProblem, error_body, error_status
-from assent.relay.a2a.recognition import Unrecognised, recognise
-from assent.relay.a2a.renaming import rename_task
-from assent.relay.a2a.reply import A2AReply, read_reply
-from assent.relay.a2a.sse import EventSplitter, event_data, frame, with_data
-from assent.relay.a2a.translation import parts_of, translated
-from assent.relay.tasks.reasons import (
+from placet.relay.a2a.problems import A2AProblem, error_body, error_status
+from placet.relay.a2a.recognition import Unrecognised, recognise
+from placet.relay.a2a.renaming import rename_task
+from placet.relay.a2a.reply import A2AReply, read_reply
+from placet.relay.a2a.sse import EventSplitter, event_data, frame, with_data
+from placet.relay.a2a.translation import parts_of, translated
+from placet.relay.tasks.reasons import (
     HitlHeld,
     HitlHeldAgentInputRequired,
     HitlRejected,

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from yarl import URL
 
-from assent.deliveries.guarded_resolver import GuardedResolver
-from assent.relay.agents.http import AgentHttp, Response
+from placet.deliveries.guarded_resolver import GuardedResolver
+from placet.relay.agents.http import AgentHttp, Response
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from assent.relay.agents import http as agent_http
-from assent.relay.agents.failures import BadHttp, BrokenOff
+from placet.relay.agents import http as agent_http
+from placet.relay.agents.failures import BadHttp, BrokenOff
 from tests.relay.agents.peer import OK, Peer, asking, client_of, whole
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assent.relay.agents.deadlines import Deadlines
+from placet.relay.agents.deadlines import Deadlines
 from tests.quick_loop import QuickLoop
 
 pytestmark = pytest.mark.anyio

@@ -6,11 +6,11 @@ from contextlib import suppress
 import pytest
 from yarl import URL
 
-from assent.deliveries.guarded_resolver import GuardedResolver
-from assent.relay.agents import http as agent_http
-from assent.relay.agents.deadlines import Deadlines
-from assent.relay.agents.failures import BadHttp, ConnectTimeout
-from assent.relay.agents.http import AgentHttp, Asked
+from placet.deliveries.guarded_resolver import GuardedResolver
+from placet.relay.agents import http as agent_http
+from placet.relay.agents.deadlines import Deadlines
+from placet.relay.agents.failures import BadHttp, ConnectTimeout
+from placet.relay.agents.http import AgentHttp, Asked
 from tests.relay.agents.peer import OK, Ends, Peer, asking, client_of, nowhere, whole
 
 pytestmark = pytest.mark.anyio

@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.bootstrap import Parts, build
-from assent.desk import clock
-from assent.desk.api_keys import create_key
-from assent.errors import AddressRefused, SettingsError
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.settings import Settings
+from placet.bootstrap import Parts, build
+from placet.desk import clock
+from placet.desk.api_keys import create_key
+from placet.errors import AddressRefused, SettingsError
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.settings import Settings
 from tests.certificates import certified
 from tests.relay.a2a.raw_agent import RawAgent, answering
 from tests.relay.things import message_of
@@ -173,7 +173,7 @@ async def test_an_agent_whose_network_is_no_longer_listed_is_left_out(
     draft = {"agentId": "later", "url": f"https://{OURS}"}
     async with serving(tmp_path, f"https://{OURS}") as server:
         assert (await server.root.post("/relay/v1/registry/agents", json=draft)).is_success
-    with caplog.at_level(logging.WARNING, "assent.relay"):
+    with caplog.at_level(logging.WARNING, "placet.relay"):
         async with serving(tmp_path, "https://clerk.example.com", networks=()) as server:
             await server.root.get("/relay/v1/registry/agents")
     assert "later of tenant default is left out" in caplog.text

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assent.relay.agents.patience import Patience
+from placet.relay.agents.patience import Patience
 from tests.quick_loop import QuickLoop
 
 pytestmark = pytest.mark.anyio

@@ -8,26 +8,26 @@ from typing import Any
 
 import msgspec
 
-from assent.errors import CaseNotFound
-from assent.ports.identity import Principal
-from assent.ports.relay_store import AuditFilter, RelayStore
-from assent.relay.api.bindings import BindingApi
-from assent.relay.api.policies import PolicyApi
-from assent.relay.api.policy_groups import PolicyGroupApi
-from assent.relay.api.replays import ReplayApi
-from assent.relay.api.route import ApiRequest, ApiRoute
-from assent.relay.api.tryouts import EvaluationApi
-from assent.relay.audit.stored import StoredTrail
-from assent.relay.detectors.registry import Detectors, installed
-from assent.relay.judging.shelf import Shelf
-from assent.relay.membership.members import Members
-from assent.relay.membership.roster import roster_of
-from assent.relay.membership.tenancy import PERMISSIONS, Membership, require
-from assent.relay.policies.bookkeeping import Bookkeeper
-from assent.relay.policies.policy import Policy
-from assent.relay.settings import AgentSettings, RelaySettings
-from assent.stores.memory import MemoryStore
-from assent.testing.clock import FakeClock
+from placet.errors import CaseNotFound
+from placet.ports.identity import Principal
+from placet.ports.relay_store import AuditFilter, RelayStore
+from placet.relay.api.bindings import BindingApi
+from placet.relay.api.policies import PolicyApi
+from placet.relay.api.policy_groups import PolicyGroupApi
+from placet.relay.api.replays import ReplayApi
+from placet.relay.api.route import ApiRequest, ApiRoute
+from placet.relay.api.tryouts import EvaluationApi
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.detectors.registry import Detectors, installed
+from placet.relay.judging.shelf import Shelf
+from placet.relay.membership.members import Members
+from placet.relay.membership.roster import roster_of
+from placet.relay.membership.tenancy import PERMISSIONS, Membership, require
+from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.policies.policy import Policy
+from placet.relay.settings import AgentSettings, RelaySettings
+from placet.stores.memory import MemoryStore
+from placet.testing.clock import FakeClock
 
 
 class PolicyDesk:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from assent.errors import AssentError, CaseNotFound, RelayConflict, ValidationFailed
-from assent.relay.policies.policy import Leg
-from assent.stores.memory import MemoryStore
+from placet.errors import CaseNotFound, PlacetError, RelayConflict, ValidationFailed
+from placet.relay.policies.policy import Leg
+from placet.stores.memory import MemoryStore
 from tests.relay.api.policy_desk import PolicyDesk, policy_desk
 from tests.relay.policies.samples import regex_draft
 
@@ -170,14 +170,14 @@ async def test_what_the_store_does_not_take_changes_nothing():
 
         async def change_records(self, **what: Any) -> None:
             if self.broken:
-                raise AssentError("The disk is full.")
+                raise PlacetError("The disk is full.")
             await super().change_records(**what)
 
     store = Failing()
     async with policy_desk(store) as desk:
         group_id = await group(desk)
         store.broken = True
-        with pytest.raises(AssentError, match="full"):
+        with pytest.raises(PlacetError, match="full"):
             await bound(desk, group_id)
         assert (await desk.ask("GET", "/policy-bindings"))["content"] == []
         store.broken = False

@@ -10,9 +10,9 @@ import schemathesis
 from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
-from assent.relay.settings import RelaySettings
-from assent.server.openapi.relaying_routes import RELAYING_ROUTES
-from assent.server.openapi.with_relay import RELAY_TAGS
+from placet.relay.settings import RelaySettings
+from placet.server.openapi.relaying_routes import RELAYING_ROUTES
+from placet.server.openapi.with_relay import RELAY_TAGS
 from tests.server.running import RunningServer, running
 
 Operation = tuple[str, str, dict[str, Any]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.errors import (
+from placet.errors import (
     CaseNotFound,
     InvalidJson,
     NotPermitted,
@@ -15,7 +15,7 @@ from assent.errors import (
     Unavailable,
     ValidationFailed,
 )
-from assent.relay.policies.records import book_record
+from placet.relay.policies.records import book_record
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import regex_draft
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import CaseNotFound, NotPermitted, RateLimited, ValidationFailed
-from assent.relay.membership.registry import Agent, Caller, Subscription
-from assent.relay.membership.tenancy import PERMISSIONS
+from placet.errors import CaseNotFound, NotPermitted, RateLimited, ValidationFailed
+from placet.relay.membership.registry import Agent, Caller, Subscription
+from placet.relay.membership.tenancy import PERMISSIONS
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import regex_draft
 

@@ -8,7 +8,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.described import relay_document
 from tests.relay.things import Things

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from assent.cli.main import cli
-from assent.errors import CaseNotFound, RelayConflict, ValidationFailed
-from assent.relay.policies.file import read_policies
-from assent.relay.settings import RelaySettings
+from placet.cli.main import cli
+from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.relay.policies.file import read_policies
+from placet.relay.settings import RelaySettings
 from tests.relay.api.policy_desk import PolicyDesk, policy_desk
 from tests.relay.policies.samples import NOW, regex_draft
 from tests.server.running import running
@@ -92,7 +92,7 @@ def test_an_operator_sees_where_they_come_from(tmp_path: Path) -> None:
     (tmp_path / "policies.json").write_bytes(FILE)
     relay = RelaySettings(enabled=True, policies=str(tmp_path / "policies.json"))
     with running(tmp_path, relay=relay) as server:
-        there = {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("root", "admin")}
+        there = {"PLACET_SERVER": server.url, "PLACET_KEY": server.create_key("root", "admin")}
         listed = CliRunner().invoke(cli, ["policy", "list"], env=there)
         shown = CliRunner().invoke(cli, ["policy", "show", FIRST], env=there)
         refused = CliRunner().invoke(cli, ["policy", "retire", FIRST], env=there)

@@ -3,15 +3,15 @@
 import pytest
 from msgspec import Struct
 
-from assent.errors import CaseNotFound, SettingsError
-from assent.ports.identity import Principal
-from assent.relay.api.front import ApiFront
-from assent.relay.api.route import ApiRequest
-from assent.relay.api.topic import Api, Topic
-from assent.relay.membership.members import Members
-from assent.relay.membership.roster import roster_of
-from assent.relay.membership.tenancy import Membership
-from assent.relay.settings import RelaySettings
+from placet.errors import CaseNotFound, SettingsError
+from placet.ports.identity import Principal
+from placet.relay.api.front import ApiFront
+from placet.relay.api.route import ApiRequest
+from placet.relay.api.topic import Api, Topic
+from placet.relay.membership.members import Members
+from placet.relay.membership.roster import roster_of
+from placet.relay.membership.tenancy import Membership
+from placet.relay.settings import RelaySettings
 
 things = Topic(tag="Things", read="AGENTS:READ", write="AGENTS:WRITE")
 nobodys = Topic(tag="Nobody's", read="DREAMS:READ", write="DREAMS:WRITE")

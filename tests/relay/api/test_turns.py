@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from assent.errors import RateLimited
-from assent.relay.api.turns import Turns
+from placet.errors import RateLimited
+from placet.relay.api.turns import Turns
 
 
 def test_a_tenant_has_its_turns_and_leaves_others_theirs():

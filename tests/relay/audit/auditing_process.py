@@ -5,10 +5,10 @@ import os
 import sys
 import time
 
-from assent.desk import clock
-from assent.ports.relay_store import HoldRow
-from assent.relay.audit.stored import StoredTrail
-from assent.stores.sqlite import SqliteStore
+from placet.desk import clock
+from placet.ports.relay_store import HoldRow
+from placet.relay.audit.stored import StoredTrail
+from placet.stores.sqlite import SqliteStore
 from tests.relay.audit.samples import subscription
 
 BETWEEN_HOLDS = 20

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from assent.relay.settings import (
+from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
     GroupSettings,

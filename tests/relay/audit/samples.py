@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.recognition import recognise
-from assent.relay.a2a.reply import A2AReply, read_reply
-from assent.relay.membership.registry import Agent, Caller, CallerKind, Subscription
-from assent.relay.policies.binding import BindingLevel
-from assent.relay.policies.finding import Finding
-from assent.relay.policies.policy import Action
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.recognition import recognise
+from placet.relay.a2a.reply import A2AReply, read_reply
+from placet.relay.membership.registry import Agent, Caller, CallerKind, Subscription
+from placet.relay.policies.binding import BindingLevel
+from placet.relay.policies.finding import Finding
+from placet.relay.policies.policy import Action
 
 SSN = "536-22-8764"
 

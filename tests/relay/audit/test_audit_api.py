@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.ports.relay_store import AuditRow
-from assent.relay.audit.stored import StoredTrail
-from assent.relay.settings import GroupSettings, RelaySettings, TenantSettings
+from placet.ports.relay_store import AuditRow
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.settings import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import subscription
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S

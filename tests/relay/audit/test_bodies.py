@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import RPC_1_0
-from assent.relay.a2a.reply import A2AReply
-from assent.relay.audit.bodies import LARGEST_BODY, kept_body
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.dialects import RPC_1_0
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.audit.bodies import LARGEST_BODY, kept_body
 from tests.relay.audit.samples import SSN, call, finding, reply
 
 USER = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": f"my SSN is {SSN}"}]}

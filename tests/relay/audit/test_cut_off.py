@@ -5,17 +5,17 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
-from assent.desk import clock
-from assent.errors import Unavailable
-from assent.relay.push.pushes import Pushes
-from assent.relay.push.sealing import Seal
-from assent.relay.push.webhooks import Webhooks
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook
-from assent.relay.wiring import relay_app
-from assent.server.serving import bind
-from assent.stores.memory import MemoryStore
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.desk import clock
+from placet.errors import Unavailable
+from placet.relay.push.pushes import Pushes
+from placet.relay.push.sealing import Seal
+from placet.relay.push.webhooks import Webhooks
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook
+from placet.relay.wiring import relay_app
+from placet.server.serving import bind
+from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.judging.judged import MemoryTrail

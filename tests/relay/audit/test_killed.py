@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assent.ports.relay_store import AuditFilter, HoldFilter
-from assent.stores.sqlite.store import SqliteStore
+from placet.ports.relay_store import AuditFilter, HoldFilter
+from placet.stores.sqlite.store import SqliteStore
 from tests.docs.markdown import ROOT
 
 AUDITING_PROCESS = Path(__file__).with_name("auditing_process.py")

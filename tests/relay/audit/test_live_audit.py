@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from assent.relay.settings import TenantSettings
+from placet.relay.settings import TenantSettings
 from tests.relay.audit.live import SSN, Live, live
 from tests.waiting import eventually
 

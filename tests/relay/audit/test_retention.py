@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import RelayConflict, SettingsError
-from assent.ports.identity import Principal
-from assent.ports.relay_store import AuditFilter, RelayStore
-from assent.relay.audit.keeping import Keeping, Payloads
-from assent.relay.audit.retention import BATCH, Retention
-from assent.relay.audit.stored import StoredTrail
-from assent.relay.audit.tenants import TenantKeeping
-from assent.relay.membership.tenancy import Membership
-from assent.relay.settings import RelaySettings, TenantSettings, check_relay
-from assent.stores.memory import MemoryStore
-from assent.stores.sqlite.store import SqliteStore
-from assent.testing.clock import FakeClock
+from placet.errors import RelayConflict, SettingsError
+from placet.ports.identity import Principal
+from placet.ports.relay_store import AuditFilter, RelayStore
+from placet.relay.audit.keeping import Keeping, Payloads
+from placet.relay.audit.retention import BATCH, Retention
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.audit.tenants import TenantKeeping
+from placet.relay.membership.tenancy import Membership
+from placet.relay.settings import RelaySettings, TenantSettings, check_relay
+from placet.stores.memory import MemoryStore
+from placet.stores.sqlite.store import SqliteStore
+from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
 
 pytestmark = pytest.mark.anyio

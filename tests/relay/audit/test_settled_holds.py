@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from assent.relay.settings import TenantSettings
+from placet.relay.settings import TenantSettings
 from tests.relay.a2a.raw_agent import silent
 from tests.relay.audit.live import Live, live
 from tests.waiting import eventually

@@ -6,13 +6,13 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from assent.ports.identity import Principal
-from assent.relay.api.audit import MOST_STEPS, AuditApi
-from assent.relay.api.route import ApiRequest
-from assent.relay.audit.stored import StoredTrail
-from assent.relay.membership.tenancy import Membership
-from assent.stores.sqlite.store import SqliteStore
-from assent.testing.clock import FakeClock
+from placet.ports.identity import Principal
+from placet.relay.api.audit import MOST_STEPS, AuditApi
+from placet.relay.api.route import ApiRequest
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.membership.tenancy import Membership
+from placet.stores.sqlite.store import SqliteStore
+from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
 
 pytestmark = pytest.mark.anyio

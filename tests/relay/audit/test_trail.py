@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import Unavailable, ValidationFailed
-from assent.ports.identity import Principal
-from assent.ports.relay_store import AuditFilter, AuditRow
-from assent.relay.audit.communication import Communication, Told
-from assent.relay.audit.event import AuditEvent
-from assent.relay.audit.making import LONGEST_ID
-from assent.relay.audit.stored import BATCH, MAX_UNMADE, StoredTrail
-from assent.relay.membership.tenancy import Membership
-from assent.relay.traffic.way import Way
-from assent.stores.memory import MemoryStore
-from assent.testing.clock import FakeClock
+from placet.errors import Unavailable, ValidationFailed
+from placet.ports.identity import Principal
+from placet.ports.relay_store import AuditFilter, AuditRow
+from placet.relay.audit.communication import Communication, Told
+from placet.relay.audit.event import AuditEvent
+from placet.relay.audit.making import LONGEST_ID
+from placet.relay.audit.stored import BATCH, MAX_UNMADE, StoredTrail
+from placet.relay.membership.tenancy import Membership
+from placet.relay.traffic.way import Way
+from placet.stores.memory import MemoryStore
+from placet.testing.clock import FakeClock
 from tests.quick_loop import QuickLoop
 from tests.relay.audit.samples import call, reply, subscription
 

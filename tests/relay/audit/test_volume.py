@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from assent.ports.relay_store import AuditFilter, AuditRow
-from assent.relay.api.audit import exported
-from assent.relay.audit.making import EventMaker
-from assent.stores.sqlite.relay_filters import asked_events
-from assent.stores.sqlite.store import SqliteStore
-from assent.testing.clock import FakeClock
+from placet.ports.relay_store import AuditFilter, AuditRow
+from placet.relay.api.audit import exported
+from placet.relay.audit.making import EventMaker
+from placet.stores.sqlite.relay_filters import asked_events
+from placet.stores.sqlite.store import SqliteStore
+from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
 
 pytestmark = pytest.mark.anyio

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from assent.ports.detector import Detector, Scannable
-from assent.relay.detectors.inspector import Inspector
-from assent.relay.detectors.registry import Detectors
-from assent.relay.policies.book import PolicyBook
-from assent.relay.policies.evaluation import Evaluation
-from assent.relay.policies.policy import Leg, Policy
+from placet.ports.detector import Detector, Scannable
+from placet.relay.detectors.inspector import Inspector
+from placet.relay.detectors.registry import Detectors
+from placet.relay.policies.book import PolicyBook
+from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.policy import Leg, Policy
 from tests.relay.policies.samples import NOW
 
 WAY: dict[str, Any] = {"source": "alice", "sink": "bank", "leg": Leg.REQUEST_TO_SINK, "at": NOW}

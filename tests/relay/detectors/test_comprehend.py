@@ -7,11 +7,11 @@ from datetime import timedelta
 import botocore.session
 import pytest
 
-from assent.ports.detector import Rule
-from assent.relay.detectors.comprehend import PATIENCE, ComprehendDetector
-from assent.relay.detectors.comprehend_entities import ENTITIES
-from assent.relay.policies.evaluation import Outcome
-from assent.testing.contracts.detector import DetectorContract, DetectorSample, scan
+from placet.ports.detector import Rule
+from placet.relay.detectors.comprehend import PATIENCE, ComprehendDetector
+from placet.relay.detectors.comprehend_entities import ENTITIES
+from placet.relay.policies.evaluation import Outcome
+from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.comprehend_service import ComprehendService, comprehend
 from tests.relay.detectors.looking import inspector, look
 from tests.relay.policies.samples import entity_draft, policy

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from assent.errors import SettingsError, ValidationFailed
-from assent.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
-from assent.relay.detectors.inspector import Inspector
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.detectors.registry import Detectors, from_entry_points
-from assent.relay.judging.inspection import Glance
-from assent.relay.policies.book import PolicyBook
-from assent.relay.policies.evaluation import Outcome
-from assent.relay.policies.policy import Leg, read_draft
-from assent.testing.contracts.detector import DetectorContract, DetectorSample
+from placet.errors import SettingsError, ValidationFailed
+from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
+from placet.relay.detectors.inspector import Inspector
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import Detectors, from_entry_points
+from placet.relay.judging.inspection import Glance
+from placet.relay.policies.book import PolicyBook
+from placet.relay.policies.evaluation import Outcome
+from placet.relay.policies.policy import Leg, read_draft
+from placet.testing.contracts.detector import DetectorContract, DetectorSample
 from tests.relay.detectors.looking import WAY, inspector, look
 from tests.relay.policies.samples import (
     NOW,
@@ -300,7 +300,7 @@ def package(folder: Path, name: str, kind: str) -> None:
     about = folder / f"{folder.name}-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {folder.name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[assent.detectors]\n{name} = plugin_{folder.name}:Plugin\n")
+    (about / "entry_points.txt").write_text(f"[placet.detectors]\n{name} = plugin_{folder.name}:Plugin\n")
 
 
 def test_a_plug_in_of_another_package_is_known_by_its_entry_point(

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import spacy
 
-from assent.errors import Unavailable, ValidationFailed
-from assent.ports.detector import Rule, Scannable
-from assent.relay.detectors import presidio_worker
-from assent.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
-from assent.relay.detectors.presidio_worker import analyzer
-from assent.relay.policies.evaluation import Outcome
-from assent.testing.contracts.detector import DetectorContract, DetectorSample, scan
+from placet.errors import Unavailable, ValidationFailed
+from placet.ports.detector import Rule, Scannable
+from placet.relay.detectors import presidio_worker
+from placet.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
+from placet.relay.detectors.presidio_worker import analyzer
+from placet.relay.policies.evaluation import Outcome
+from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.looking import WAY, inspector, look
 from tests.relay.policies.samples import entity_draft, policy
 

@@ -10,14 +10,14 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.errors import ValidationFailed
-from assent.ports.detector import Rule, Scannable
-from assent.relay.detectors.patterns import PatternRefused, compile_pattern
-from assent.relay.detectors.regex_detector import MAX_MATCHES, PreparedPatterns, RegexDetector
-from assent.relay.policies.evaluation import Outcome
-from assent.relay.policies.finding import Finding
-from assent.relay.policies.policy import Policy
-from assent.testing.contracts.detector import DetectorContract, DetectorSample, scan
+from placet.errors import ValidationFailed
+from placet.ports.detector import Rule, Scannable
+from placet.relay.detectors.patterns import PatternRefused, compile_pattern
+from placet.relay.detectors.regex_detector import MAX_MATCHES, PreparedPatterns, RegexDetector
+from placet.relay.policies.evaluation import Outcome
+from placet.relay.policies.finding import Finding
+from placet.relay.policies.policy import Policy
+from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.looking import inspector, look
 from tests.relay.policies.samples import regex_policy
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from assent.relay.detectors.patterns import PatternRefused, compile_pattern
-from assent.relay.detectors.repetition import written_out
+from placet.relay.detectors.patterns import PatternRefused, compile_pattern
+from placet.relay.detectors.repetition import written_out
 
 
 @pytest.mark.parametrize(

@@ -17,16 +17,16 @@ from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, ListTasksReques
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
-from assent.errors import SettingsError
-from assent.ports.relay_store import AuditFilter
-from assent.relay.settings import (
+from placet.errors import SettingsError
+from placet.ports.relay_store import AuditFilter
+from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
     GrpcSettings,
     RelaySettings,
     grpc_listen,
 )
-from assent.server.serving import bind
+from placet.server.serving import bind
 from tests.certificates import certified
 from tests.relay.a2a.sdk_agent import SdkAgent, card_of, running_agent, served
 from tests.relay.holds.holding import DONE, decide, holding_server, reason, settled

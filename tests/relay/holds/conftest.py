@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assent.server.serving import bind
+from placet.server.serving import bind
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.holds.holding import holding_server
 from tests.server.running import RunningServer

@@ -11,9 +11,9 @@ import pytest
 from a2a.types.a2a_pb2 import GetTaskRequest, Task, TaskState
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
-from assent.desk.answer import Answer
-from assent.ports.relay_store import HoldFilter, HoldRow
-from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from placet.desk.answer import Answer
+from placet.ports.relay_store import HoldFilter, HoldRow
+from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.traffic.test_pass_through import Errand
 from tests.server.running import RunningServer, running

@@ -1,4 +1,4 @@
-"""`assent relay approval`: what waits is seen and decided at a terminal."""
+"""`placet relay approval`: what waits is seen and decided at a terminal."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from assent.cli.main import cli
-from assent.errors import AssentError, CaseNotFound
-from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from placet.cli.main import cli
+from placet.errors import CaseNotFound, PlacetError
+from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.things import HELD, Things, message_of
 from tests.server.running import RunningServer, running
@@ -38,7 +38,7 @@ def held(server: RunningServer, admin: str) -> Iterator[str]:
 
 
 def approval(server: RunningServer, key: str, *words: str) -> Result:
-    environ = {"ASSENT_SERVER": server.url, "ASSENT_KEY": key}
+    environ = {"PLACET_SERVER": server.url, "PLACET_KEY": key}
     return CliRunner().invoke(cli, ["relay", "approval", *words], env=environ)
 
 
@@ -97,7 +97,7 @@ def test_it_is_decided_once(server: RunningServer, admin: str, held: str) -> Non
     assert approval(server, admin, "reject", held, "--message", "Not today").stderr == "Rejected.\n"
     assert "resolved by  root: Not today\n" in approval(server, admin, "show", held).stdout
     second = approval(server, admin, "approve", held)
-    assert isinstance(second.exception, AssentError)
+    assert isinstance(second.exception, PlacetError)
     ended = approval(server, admin, "list", "--status", "REJECTED", "--json").stdout
     assert held in [one["id"] for one in msgspec.json.decode(ended)]
 
@@ -118,14 +118,14 @@ def test_an_id_that_cannot_be_is_not_said_to_be_a_server_without_a_relay(
 
 
 def test_a_key_of_two_lines_is_refused_without_showing_it(server: RunningServer) -> None:
-    refused = approval(server, "assent_key_one\nassent_key_two", "list").exception
-    assert isinstance(refused, AssentError)
-    assert "assent_key" not in refused.message
+    refused = approval(server, "placet_key_one\nplacet_key_two", "list").exception
+    assert isinstance(refused, PlacetError)
+    assert "placet_key" not in refused.message
 
 
 def test_what_is_no_text_is_said_in_a_sentence(server: RunningServer, admin: str, held: str) -> None:
     refused = approval(server, admin, "reject", held, "--message", "\udce9").exception
-    assert isinstance(refused, AssentError)
+    assert isinstance(refused, PlacetError)
     assert refused.message == "What you wrote is no text in UTF-8."
 
 
@@ -133,13 +133,13 @@ def test_whoever_may_only_look_decides_nothing(server: RunningServer, held: str)
     reader = server.create_key("reader")
     assert approval(server, reader, "show", held).exit_code == 0
     refused = approval(server, reader, "approve", held)
-    assert isinstance(refused.exception, AssentError)
+    assert isinstance(refused.exception, PlacetError)
     assert "AGENT_CONVERSATIONS:WRITE" in str(refused.exception)
 
 
 def test_without_a_key_nothing_is_asked(server: RunningServer) -> None:
     done = CliRunner().invoke(
-        cli, ["relay", "approval", "list", "--server", server.url], env={"ASSENT_KEY": ""}
+        cli, ["relay", "approval", "list", "--server", server.url], env={"PLACET_KEY": ""}
     )
-    assert isinstance(done.exception, AssentError)
-    assert "ASSENT_KEY" in done.exception.message
+    assert isinstance(done.exception, PlacetError)
+    assert "PLACET_KEY" in done.exception.message

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.ports.relay_store import HoldFilter
+from placet.ports.relay_store import HoldFilter
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import decide, holding_server, pending, settled
 from tests.server.running import RunningServer

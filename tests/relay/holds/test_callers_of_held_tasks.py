@@ -7,7 +7,7 @@ import pytest
 from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, ListTasksRequest
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
-from assent.ports.relay_store import AuditFilter, HoldFilter
+from placet.ports.relay_store import AuditFilter, HoldFilter
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,

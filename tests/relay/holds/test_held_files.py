@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.holds.body import body_of
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.holds.body import body_of
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import answering, raw_agent
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.holds.holding import decide, pending, policy, settled

@@ -6,31 +6,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.cases.case import Subject
-from assent.desk.draft import draft_from
-from assent.desk.outbox import Outbox
-from assent.errors import Unavailable
-from assent.ports.detector import Scannable
-from assent.ports.identity import Principal
-from assent.ports.relay_store import HoldFilter
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.recognition import recognise
-from assent.relay.audit.stored import StoredTrail
-from assent.relay.holds.courier import RelayCourier
-from assent.relay.holds.holder import text_digest
-from assent.relay.holds.holds import Holds
-from assent.relay.holds.showing import shown_texts, visible
-from assent.relay.judging.inspection import Answered, Exchange, Refused
-from assent.relay.membership.registry import Agent, Caller, Subscription
-from assent.relay.policies.binding import BindingLevel
-from assent.relay.policies.book import Applied
-from assent.relay.policies.evaluation import Evaluation, Outcome
-from assent.relay.policies.finding import Finding
-from assent.relay.policies.policy import Action, Leg
-from assent.relay.tasks.access import Access
-from assent.relay.tasks.taskbook import MemoryTaskBook
-from assent.stores.memory import MemoryStore
-from assent.testing.desk import desk_for_tests
+from placet.cases.case import Subject
+from placet.desk.draft import draft_from
+from placet.desk.outbox import Outbox
+from placet.errors import Unavailable
+from placet.ports.detector import Scannable
+from placet.ports.identity import Principal
+from placet.ports.relay_store import HoldFilter
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.recognition import recognise
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.holds.courier import RelayCourier
+from placet.relay.holds.holder import text_digest
+from placet.relay.holds.holds import Holds
+from placet.relay.holds.showing import shown_texts, visible
+from placet.relay.judging.inspection import Answered, Exchange, Refused
+from placet.relay.membership.registry import Agent, Caller, Subscription
+from placet.relay.policies.binding import BindingLevel
+from placet.relay.policies.book import Applied
+from placet.relay.policies.evaluation import Evaluation, Outcome
+from placet.relay.policies.finding import Finding
+from placet.relay.policies.policy import Action, Leg
+from placet.relay.tasks.access import Access
+from placet.relay.tasks.taskbook import MemoryTaskBook
+from placet.stores.memory import MemoryStore
+from placet.testing.desk import desk_for_tests
 from tests.relay.policies.samples import regex_policy
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,8 @@ import apsw
 import httpx
 import pytest
 
-from assent.desk.api_keys import DEFAULT_SCOPES, create_key
-from assent.stores.sqlite.store import SqliteStore
+from placet.desk.api_keys import DEFAULT_SCOPES, create_key
+from placet.stores.sqlite.store import SqliteStore
 from tests.cli.process import ServerProcess, serving
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import POLICIES
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 def configure(folder: Path, url: str) -> tuple[str, str]:
     """The keys of a caller and a reviewer."""
-    (folder / "assent.toml").write_text(CONFIG.format(url=url))
+    (folder / "placet.toml").write_text(CONFIG.format(url=url))
 
     async def keys() -> tuple[str, str]:
         store = await SqliteStore.open(str(folder / "cases.db"))

@@ -7,7 +7,7 @@ import pytest
 from a2a.types.a2a_pb2 import Task, TaskState
 from a2a.utils.errors import UnsupportedOperationError
 
-from assent.ports.relay_store import HoldFilter
+from placet.ports.relay_store import HoldFilter
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,

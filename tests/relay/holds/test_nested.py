@@ -13,9 +13,9 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types.a2a_pb2 import Task
 
-from assent.ports.relay_store import HoldFilter, HoldRow
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.server.serving import bind
+from placet.ports.relay_store import HoldFilter, HoldRow
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.server.serving import bind
 from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
 from tests.relay.holds.holding import (
     DONE,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from assent.errors import SettingsError
-from assent.protocol.callback import verify_callback
-from assent.relay.settings import NoticeSettings, RelaySettings, check_relay
+from placet.errors import SettingsError
+from placet.protocol.callback import verify_callback
+from placet.relay.settings import NoticeSettings, RelaySettings, check_relay
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import DONE, decide, done, errand, holding_server, pending, reason, settled
 from tests.relay.push.receiver import Receiver, receiving

@@ -9,12 +9,12 @@ from typing import Any
 import apsw
 import pytest
 
-from assent.desk.answer import Answer
-from assent.ports.store import Delivery
-from assent.protocol.callback import RETRY_SCHEDULE
-from assent.relay.holds.body import body_of
-from assent.relay.holds.envelope import Frozen
-from assent.server.serving import bind
+from placet.desk.answer import Answer
+from placet.ports.store import Delivery
+from placet.protocol.callback import RETRY_SCHEDULE
+from placet.relay.holds.body import body_of
+from placet.relay.holds.envelope import Frozen
+from placet.server.serving import bind
 from tests.relay.a2a.raw_agent import raw_agent, writing
 from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
 from tests.relay.holds.holding import (

@@ -1,4 +1,4 @@
-"""`assent relay approval` says of each held message who wrote it, and for whom."""
+"""`placet relay approval` says of each held message who wrote it, and for whom."""
 
 import asyncio
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assent.cli.main import cli
-from assent.ports.relay_store import HoldRow
+from placet.cli.main import cli
+from placet.ports.relay_store import HoldRow
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import LEGS, errand, pending
 from tests.server.running import RunningServer
@@ -31,7 +31,7 @@ def held(server: RunningServer, text: str) -> HoldRow:
 
 
 def said(server: RunningServer, *words: str) -> list[str]:
-    environ = {"ASSENT_SERVER": server.url, "ASSENT_KEY": server.create_key("rita")}
+    environ = {"PLACET_SERVER": server.url, "PLACET_KEY": server.create_key("rita")}
     done = CliRunner().invoke(cli, ["relay", "approval", *words], env=environ)
     assert done.exit_code == 0, done.output
     return done.stdout.splitlines()

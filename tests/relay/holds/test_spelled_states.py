@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.a2a.dialects import STATES, state_named
-from assent.relay.tasks.own import may_ask
+from placet.relay.a2a.dialects import STATES, state_named
+from placet.relay.tasks.own import may_ask
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import holding_server, pending
 from tests.server.running import RunningServer

@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.cases.case import Case
-from assent.desk.answer import Answer
-from assent.errors import Unavailable
-from assent.protocol.poll import Status
-from assent.relay.holds.holds import owner_of
-from assent.relay.holds.strays import LOST, OLD_ENOUGH, Strays
+from placet.cases.case import Case
+from placet.desk.answer import Answer
+from placet.errors import Unavailable
+from placet.protocol.poll import Status
+from placet.relay.holds.holds import owner_of
+from placet.relay.holds.strays import LOST, OLD_ENOUGH, Strays
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import DONE, decide, done, errand, pending, settled
 from tests.server.running import RunningServer

@@ -11,39 +11,39 @@ import msgspec
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
-from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
-from assent.desk import clock
-from assent.errors import Unavailable
-from assent.ports.detector import Scannable
-from assent.ports.identity import Principal
-from assent.ports.relay_store import AuditRow, RelayStore
-from assent.relay.a2a.building import task, task_reply
-from assent.relay.a2a.reply import A2AReply
-from assent.relay.audit.keeping import Payloads
-from assent.relay.audit.making import EventMaker
-from assent.relay.detectors.registry import Detectors
-from assent.relay.holds.holder import text_digest
-from assent.relay.judging.inspection import Answered, Exchange
-from assent.relay.judging.judge import Judge
-from assent.relay.judging.shelf import Shelf
-from assent.relay.policies.evaluation import Evaluation
-from assent.relay.policies.policy import Leg, first_version, read_draft
-from assent.relay.policies.records import (
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.desk import clock
+from placet.errors import Unavailable
+from placet.ports.detector import Scannable
+from placet.ports.identity import Principal
+from placet.ports.relay_store import AuditRow, RelayStore
+from placet.relay.a2a.building import task, task_reply
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.audit.keeping import Payloads
+from placet.relay.audit.making import EventMaker
+from placet.relay.detectors.registry import Detectors
+from placet.relay.holds.holder import text_digest
+from placet.relay.judging.inspection import Answered, Exchange
+from placet.relay.judging.judge import Judge
+from placet.relay.judging.shelf import Shelf
+from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.policy import Leg, first_version, read_draft
+from placet.relay.policies.records import (
     KeptPolicy,
     binding_record,
     book_record,
     group_record,
     policy_record,
 )
-from assent.relay.push.pushes import Pushes
-from assent.relay.push.sealing import Seal
-from assent.relay.push.webhooks import Webhooks
-from assent.relay.settings import RelaySettings
-from assent.relay.tasks.reasons import HitlHeld, as_metadata
-from assent.relay.wiring import relay_app
-from assent.server.serving import bind
-from assent.server.wire import read_body
-from assent.stores.memory import MemoryStore
+from placet.relay.push.pushes import Pushes
+from placet.relay.push.sealing import Seal
+from placet.relay.push.webhooks import Webhooks
+from placet.relay.settings import RelaySettings
+from placet.relay.tasks.reasons import HitlHeld, as_metadata
+from placet.relay.wiring import relay_app
+from placet.server.serving import bind
+from placet.server.wire import read_body
+from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.policies.samples import binding, group
 from tests.relay.traffic.test_pass_through import BINDINGS, Errand

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from assent.ports.detector import Rule, Scannable
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import REST_1_0, RPC_1_0
-from assent.relay.a2a.recognition import recognise
-from assent.relay.a2a.reply import A2AReply, read_reply
-from assent.relay.detectors.regex_detector import PreparedPatterns, RegexDetector
-from assent.relay.policies.joining import join, part_of
+from placet.ports.detector import Rule, Scannable
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.dialects import REST_1_0, RPC_1_0
+from placet.relay.a2a.recognition import recognise
+from placet.relay.a2a.reply import A2AReply, read_reply
+from placet.relay.detectors.regex_detector import PreparedPatterns, RegexDetector
+from placet.relay.policies.joining import join, part_of
 
 PATTERNS = [
     *(r"\bcat\b", r"\Bcat", r"c.t", r"(?i)CAT", r"[^a]cat", r"cat\s", r"^cat", r"cat$", r"\Acat", r"cat\z"),

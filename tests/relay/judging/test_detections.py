@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from assent.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
-from assent.relay.a2a.recognition import recognise
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.judging.detections import MOST_POLICIES, detections, event_type
-from assent.relay.judging.inspection import Exchange
-from assent.relay.membership.registry import Agent, Caller, Subscription
-from assent.relay.policies.policy import Leg, Policy
+from placet.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
+from placet.relay.a2a.recognition import recognise
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.judging.detections import MOST_POLICIES, detections, event_type
+from placet.relay.judging.inspection import Exchange
+from placet.relay.membership.registry import Agent, Caller, Subscription
+from placet.relay.policies.policy import Leg, Policy
 from tests.relay.detectors.looking import inspector, look
 from tests.relay.judging.judged import MemoryTrail
 from tests.relay.policies.samples import plugin_draft, policy, regex_policy

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.detectors.registry import Detectors
-from assent.relay.policies.policy import Action, Leg
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.stores.memory import MemoryStore
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import Detectors
+from placet.relay.policies.policy import Action, Leg
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.judging.judged import Callers, Got, Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft

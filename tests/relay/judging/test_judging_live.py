@@ -12,14 +12,14 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.ports.detector import PreparedRules, Rule, Scan, Scannable
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.detectors.registry import Detectors
-from assent.relay.policies.evaluation import Outcome
-from assent.relay.policies.policy import Leg
-from assent.relay.policies.records import book_record, group_record
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.stores.memory import MemoryStore
+from placet.ports.detector import PreparedRules, Rule, Scan, Scannable
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import Detectors
+from placet.relay.policies.evaluation import Outcome
+from placet.relay.policies.policy import Leg
+from placet.relay.policies.records import book_record, group_record
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.judging.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import NOW, group, plugin_draft, regex_draft

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from assent.desk import clock
-from assent.errors import SettingsError
-from assent.relay.policies.records import book_record
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.desk import clock
+from placet.errors import SettingsError
+from placet.relay.policies.records import book_record
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.server.running import RunningServer, running
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.policies.samples import regex_draft
 from tests.server.running import RunningServer, running

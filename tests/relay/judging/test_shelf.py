@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from assent.desk import clock
-from assent.errors import SettingsError
-from assent.ports.detector import PreparedRules, Rule, Scannable
-from assent.relay.detectors.inspector import Inspector
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.detectors.registry import Detectors
-from assent.relay.judging.shelf import Shelf, policies_in
-from assent.relay.policies.policy import Leg, Policy
-from assent.relay.policies.records import (
+from placet.desk import clock
+from placet.errors import SettingsError
+from placet.ports.detector import PreparedRules, Rule, Scannable
+from placet.relay.detectors.inspector import Inspector
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import Detectors
+from placet.relay.judging.shelf import Shelf, policies_in
+from placet.relay.policies.policy import Leg, Policy
+from placet.relay.policies.records import (
     KeptPolicy,
     binding_record,
     book_record,
     group_record,
     policy_record,
 )
-from assent.stores.memory import MemoryStore
+from placet.stores.memory import MemoryStore
 from tests.relay.policies.samples import NOW, binding, group, regex_policy
 
 TENANT = "acme"
@@ -77,7 +77,7 @@ async def until(shelf: Shelf, text: str, wanted: str, tenant: str = TENANT) -> N
 
 @contextmanager
 def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level(logging.WARNING, logger="assent.relay"):
+    with caplog.at_level(logging.WARNING, logger="placet.relay"):
         yield
 
 

@@ -1,9 +1,9 @@
 """Registers agents as another process would: through the file, not through the server."""
 
-from assent.desk import clock
-from assent.relay.membership.records import read_enrolled, record_of, roster_record
-from assent.relay.settings import AgentSettings
-from assent.stores.sqlite.store import SqliteStore
+from placet.desk import clock
+from placet.relay.membership.records import read_enrolled, record_of, roster_record
+from placet.relay.settings import AgentSettings
+from placet.stores.sqlite.store import SqliteStore
 
 
 async def register(db: str, agent_id: str, url: str) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
-from assent.ports.identity import Principal
-from assent.ports.relay_store import Record
-from assent.relay.membership.members import LOOK_EVERY_S, Members
-from assent.relay.membership.records import record_of, roster_record
-from assent.relay.membership.roster import Roster, roster_of
-from assent.relay.membership.tenancy import PERMISSIONS
-from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
-from assent.settings import settings_from
-from assent.stores.memory import MemoryStore
+from placet.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
+from placet.ports.identity import Principal
+from placet.ports.relay_store import Record
+from placet.relay.membership.members import LOOK_EVERY_S, Members
+from placet.relay.membership.records import record_of, roster_record
+from placet.relay.membership.roster import Roster, roster_of
+from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from placet.settings import settings_from
+from placet.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.membership.tenancy import PERMISSIONS
-from assent.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, raw_agent
 from tests.relay.membership.registering import register
 from tests.server.running import RunningServer, running

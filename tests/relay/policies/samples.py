@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from assent.relay.policies.binding import (
+from placet.relay.policies.binding import (
     Binding,
     PolicyGroup,
     file_binding,
@@ -11,7 +11,7 @@ from assent.relay.policies.binding import (
     read_binding,
     read_group,
 )
-from assent.relay.policies.policy import Policy, first_version, read_draft
+from placet.relay.policies.policy import Policy, first_version, read_draft
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ALL_LEGS = {

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assent.errors import ValidationFailed
-from assent.relay.policies.binding import read_binding, read_group, read_reorder, reordered
-from assent.relay.policies.book import PolicyBook
-from assent.relay.policies.policy import Leg, next_version, read_draft
+from placet.errors import ValidationFailed
+from placet.relay.policies.binding import read_binding, read_group, read_reorder, reordered
+from placet.relay.policies.book import PolicyBook
+from placet.relay.policies.policy import Leg, next_version, read_draft
 from tests.relay.policies.samples import NOW, binding, group, regex_draft, regex_policy
 
 LEG = Leg.REQUEST_FROM_SOURCE

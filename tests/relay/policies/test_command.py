@@ -1,4 +1,4 @@
-"""`assent policy test`, as a person and a script use it."""
+"""`placet policy test`, as a person and a script use it."""
 
 import json
 import tomllib
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from assent.cli.main import cli
-from assent.errors import ValidationFailed
-from tests.cli.process import assent
+from placet.cli.main import cli
+from placet.errors import ValidationFailed
+from tests.cli.process import placet
 from tests.docs.markdown import ROOT, blocks
 from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
 
@@ -60,7 +60,7 @@ def test_legs_are_told_apart(tmp_path: Path):
 def test_the_pages_policies_hold_mask_and_block_as_it_says(tmp_path: Path):
     (policies,) = blocks(PAGE, "toml")
     (tmp_path / "policies.toml").write_text(policies)
-    done = assent(tmp_path, "policy", "test", "policies.toml", "--text", "my SSN is 536-22-8764")
+    done = placet(tmp_path, "policy", "test", "policies.toml", "--text", "my SSN is 536-22-8764")
     assert done.returncode == 11, done.stderr
     assert "US_SSN 0.85 at 10-21: 536-22-8764" in done.stdout
     without_presidio = tomllib.loads(policies)["policies"][1:]
@@ -116,6 +116,6 @@ def test_toml_that_is_none_is_told(tmp_path: Path):
 
 
 def test_a_file_that_is_not_there_is_told_in_one_sentence(tmp_path: Path):
-    done = assent(tmp_path, "policy", "test", "gone.json", "--text", "x")
+    done = placet(tmp_path, "policy", "test", "gone.json", "--text", "x")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "assent: gone.json cannot be read: No such file or directory.\n"
+    assert done.stderr == "placet: gone.json cannot be read: No such file or directory.\n"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.ports.detector import Match, Scan, Scannable
-from assent.relay.policies.book import Applied, PolicyBook
-from assent.relay.policies.evaluation import MAX_FINDINGS, Outcome, Stage, is_final, judge, untouched
-from assent.relay.policies.finding import without_texts
-from assent.relay.policies.policy import Leg
+from placet.ports.detector import Match, Scan, Scannable
+from placet.relay.policies.book import Applied, PolicyBook
+from placet.relay.policies.evaluation import MAX_FINDINGS, Outcome, Stage, is_final, judge, untouched
+from placet.relay.policies.finding import without_texts
+from placet.relay.policies.policy import Leg
 from tests.relay.policies.samples import NOW, entity_draft, policy, regex_policy
 
 TEXT = "my SSN is 536-22-8764"

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from assent.ports.detector import Scannable
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.policies.evaluation import Evaluation, Outcome, sparing
-from assent.relay.policies.joining import Member, join, part_of, told_of_each
-from assent.relay.policies.policy import Policy
+from placet.ports.detector import Scannable
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.policies.evaluation import Evaluation, Outcome, sparing
+from placet.relay.policies.joining import Member, join, part_of, told_of_each
+from placet.relay.policies.policy import Policy
 from tests.relay.detectors.looking import WAY, inspector
 from tests.relay.policies.samples import regex_policy
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.process import assent, serving
+from tests.cli.process import placet, serving
 from tests.docs.markdown import ROOT, blocks
 
 PAGE = ROOT / "docs" / "howto" / "relay-policies.md"
@@ -30,9 +30,9 @@ class Walk:
             base_url=f"{url}/relay/v1", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE_S
         )
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
-        self._local = {**inherited, "PATH": path, "ASSENT_DB": "cases.db"}
-        self._remote = {**self._local, "ASSENT_SERVER": url, "ASSENT_KEY": key}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
+        self._local = {**inherited, "PATH": path, "PLACET_DB": "cases.db"}
+        self._remote = {**self._local, "PLACET_SERVER": url, "PLACET_KEY": key}
 
     def run(self, script: str, *, remote: bool = False) -> str:
         done = subprocess.run(
@@ -60,9 +60,9 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     (policies,) = blocks(PAGE, "toml")
     (folder / "policies.toml").write_text(policies)
     (folder / "ssn.json").write_text(blocks(PAGE, "json")[0])
-    (folder / "assent.toml").write_text(CONFIG)
-    key = assent(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
-    with serving(folder, "--config", "assent.toml") as server:
+    (folder / "placet.toml").write_text(CONFIG)
+    key = placet(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
+    with serving(folder, "--config", "placet.toml") as server:
         one = Walk(folder, server.url(), key)
         yield one
         one.api.close()

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.errors import ValidationFailed
-from assent.relay.policies.policy import (
+from placet.errors import ValidationFailed
+from placet.relay.policies.policy import (
     Action,
     Leg,
     PluginDetection,

@@ -1,4 +1,4 @@
-"""`assent policy add, list, show, bind, …`, on a file and on a server."""
+"""`placet policy add, list, show, bind, …`, on a file and on a server."""
 
 import asyncio
 import json
@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from assent.cli.main import cli
-from assent.desk import clock
-from assent.errors import CaseNotFound, RelayConflict, SettingsError, ValidationFailed
-from assent.relay.audit.stored import StoredTrail
-from assent.stores.sqlite.store import SqliteStore
-from tests.cli.process import assent, serving
+from placet.cli.main import cli
+from placet.desk import clock
+from placet.errors import CaseNotFound, RelayConflict, SettingsError, ValidationFailed
+from placet.relay.audit.stored import StoredTrail
+from placet.stores.sqlite.store import SqliteStore
+from tests.cli.process import placet, serving
 from tests.relay.audit.samples import subscription
 from tests.relay.policies.samples import regex_draft
 
@@ -198,7 +198,7 @@ def test_tenants_are_kept_apart(book: Book):
 def test_a_server_is_not_asked_without_a_key_or_in_the_clear(book: Book):
     with pytest.raises(SettingsError, match="https"):
         book.run("list", "--server", "http://relay.example", "--key", "k")
-    with pytest.raises(SettingsError, match="ASSENT_KEY"):
+    with pytest.raises(SettingsError, match="PLACET_KEY"):
         book.run("list", "--server", "https://relay.example")
 
 
@@ -207,56 +207,56 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     """A folder, and the environment that names a server with a relay and its administrator's key."""
     folder = tmp_path_factory.mktemp("server")
     (folder / "two.toml").write_text(TWO)
-    (folder / "assent.toml").write_text(
+    (folder / "placet.toml").write_text(
         "[relay]\nenabled = true\n"
         '[relay.groups.readers]\nmembers = ["reader"]\npermissions = ["POLICIES:READ"]\n'
     )
-    key = assent(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
-    with serving(folder, "--config", "assent.toml") as server:
-        yield folder, {"ASSENT_SERVER": server.url(), "ASSENT_KEY": key}
+    key = placet(folder, "key", "create", "root", "--scope", "admin", "--db", "cases.db").stdout.strip()
+    with serving(folder, "--config", "placet.toml") as server:
+        yield folder, {"PLACET_SERVER": server.url(), "PLACET_KEY": key}
 
 
 def test_a_server_is_set_up_from_afar(remote: tuple[Path, dict[str, str]]):
     folder, env = remote
-    added = assent(folder, "policy", "add", "two.toml", "--bind", env=env)
+    added = placet(folder, "policy", "add", "two.toml", "--bind", env=env)
     assert added.returncode == 0, added.stderr
     first = added.stdout.split()[0]
-    assert "every message" in assent(folder, "policy", "list", env=env).stdout
-    assert assent(folder, "policy", "test", "--text", "a secret", env=env).returncode == 12
-    replayed = assent(folder, "policy", "replay", first, "--since", "1h", env=env)
+    assert "every message" in placet(folder, "policy", "list", env=env).stdout
+    assert placet(folder, "policy", "test", "--text", "a secret", env=env).returncode == 12
+    replayed = placet(folder, "policy", "replay", first, "--since", "1h", env=env)
     assert replayed.stdout.startswith("Of 0 messages"), replayed.stderr
-    refused = assent(folder, "policy", "retire", first, env=env)
+    refused = placet(folder, "policy", "retire", first, env=env)
     assert (refused.returncode, "names this policy" in refused.stderr) == (1, True)
-    unknown = assent(folder, "policy", "show", "policy_00", env=env)
-    assert (unknown.returncode, unknown.stderr) == (1, "assent: There is no such policy.\n")
+    unknown = placet(folder, "policy", "show", "policy_00", env=env)
+    assert (unknown.returncode, unknown.stderr) == (1, "placet: There is no such policy.\n")
 
 
 def test_a_file_that_is_named_is_meant_whatever_server_the_environment_names(
     remote: tuple[Path, dict[str, str]], tmp_path: Path
 ):
     folder, env = remote
-    before = assent(folder, "policy", "list", "--json", env=env).stdout
+    before = placet(folder, "policy", "list", "--json", env=env).stdout
     own = str(tmp_path / "own.db")
-    added = assent(folder, "policy", "add", "two.toml", "--bind", "--db", own, env=env)
+    added = placet(folder, "policy", "add", "two.toml", "--bind", "--db", own, env=env)
     assert added.returncode == 0, added.stderr
-    assert added.stdout.split()[0] in assent(folder, "policy", "list", "--db", own, env=env).stdout
-    assert assent(folder, "policy", "list", "--json", env=env).stdout == before
-    events = assent(folder, "audit", "list", "--json", "--db", own, env=env)
+    assert added.stdout.split()[0] in placet(folder, "policy", "list", "--db", own, env=env).stdout
+    assert placet(folder, "policy", "list", "--json", env=env).stdout == before
+    events = placet(folder, "audit", "list", "--json", "--db", own, env=env)
     assert len(json.loads(events.stdout)) > 0, events.stderr
 
 
 def test_a_key_that_may_not_read_the_audit_replays_nothing_from_afar(remote: tuple[Path, dict[str, str]]):
     folder, env = remote
-    key = assent(folder, "key", "create", "reader", "--db", "cases.db").stdout.strip()
+    key = placet(folder, "key", "create", "reader", "--db", "cases.db").stdout.strip()
     (folder / "one.json").write_text(json.dumps(regex_draft("third", "WARN", name="Third")))
-    done = assent(folder, "policy", "replay", "one.json", env={**env, "ASSENT_KEY": key})
+    done = placet(folder, "policy", "replay", "one.json", env={**env, "PLACET_KEY": key})
     assert (done.returncode, done.stdout) == (1, "")
     assert "needs the permission AUDIT:READ" in done.stderr
-    assert assent(folder, "policy", "list", env={**env, "ASSENT_KEY": key}).returncode == 0
+    assert placet(folder, "policy", "list", env={**env, "PLACET_KEY": key}).returncode == 0
 
 
 def test_a_wrong_key_is_told_in_one_sentence(remote: tuple[Path, dict[str, str]]):
     folder, env = remote
-    done = assent(folder, "policy", "list", env={**env, "ASSENT_KEY": "assent_wrong"})
+    done = placet(folder, "policy", "list", env={**env, "PLACET_KEY": "placet_wrong"})
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("assent: ")
+    assert done.stderr.startswith("placet: ")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from assent.server.serving import bind
+from placet.server.serving import bind
 from tests.relay.a2a.sdk_agent import served
 from tests.waiting import eventually
 

@@ -17,7 +17,7 @@ from a2a.types.a2a_pb2 import (
     TaskPushNotificationConfig,
 )
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.push.receiver import Receiver, receiving
 from tests.relay.traffic.test_pass_through import BINDINGS, Errand, seen

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import DIALECTS, REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.reply import A2AReply
-from assent.relay.push.configs import HOLDERS, address_in, as_callers_know, urls_in, with_address
-from assent.relay.push.shapes import payload
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.dialects import DIALECTS, REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.push.configs import HOLDERS, address_in, as_callers_know, urls_in, with_address
+from placet.relay.push.shapes import payload
 
 THEIRS = "https://caller.example/secret-hook"
 OURS = "https://relay.example/relay/v1/webhooks/x/notifications"

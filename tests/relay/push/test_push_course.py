@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.a2a.sdk_agent import SdkAgent, running_agent
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.ports.relay_store import AuditFilter, AuditRow
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.ports.relay_store import AuditFilter, AuditRow
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import decide, pending, policy, settled
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.errors import RateLimited
-from assent.relay.push.reception import MOST_AT_ONCE, PER_MINUTE, Pace
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.errors import RateLimited
+from placet.relay.push.reception import MOST_AT_ONCE, PER_MINUTE, Pace
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update
 from tests.relay.push.receiver import Receiver, receiving

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.dialects import RPC_1_0
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.recognition import recognise
-from assent.relay.a2a.reply import A2AReply
-from assent.relay.membership.registry import Agent, Caller, Subscription
-from assent.relay.tasks.faces import GIVEN_UP
-from assent.relay.tasks.overdue import KEEP, OverdueCalls
-from assent.relay.tasks.own import Handle, OwnTasks
-from assent.relay.tasks.taskbook import Entry, Mask, StoredTaskBook
-from assent.stores.memory import MemoryStore
-from assent.testing.clock import FakeClock
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.dialects import RPC_1_0
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.recognition import recognise
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.membership.registry import Agent, Caller, Subscription
+from placet.relay.tasks.faces import GIVEN_UP
+from placet.relay.tasks.overdue import KEEP, OverdueCalls
+from placet.relay.tasks.own import Handle, OwnTasks
+from placet.relay.tasks.taskbook import Entry, Mask, StoredTaskBook
+from placet.stores.memory import MemoryStore
+from placet.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 

@@ -8,18 +8,18 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from assent.desk import clock
-from assent.ports.storable import LONGEST_TEXT
-from assent.relay.a2a.dialects import Dialect
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.tasks.taskbook import Ending, Entry, StoredTaskBook, row_of
-from assent.stores.sqlite.connection import connect_writer
-from assent.stores.sqlite.migrate import prepare
-from assent.stores.sqlite.pages import PageReader
-from assent.stores.sqlite.reader import Reader
-from assent.stores.sqlite.store import SqliteStore
-from assent.stores.sqlite.writer import Writer
-from assent.testing.relay_samples import sample_hold
+from placet.desk import clock
+from placet.ports.storable import LONGEST_TEXT
+from placet.relay.a2a.dialects import Dialect
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.tasks.taskbook import Ending, Entry, StoredTaskBook, row_of
+from placet.stores.sqlite.connection import connect_writer
+from placet.stores.sqlite.migrate import prepare
+from placet.stores.sqlite.pages import PageReader
+from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.store import SqliteStore
+from placet.stores.sqlite.writer import Writer
+from placet.testing.relay_samples import sample_hold
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ ENDED = Ending(dialect=Dialect("JSONRPC", "1.0"), message={"parts": [{"text": "d
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "assent.db"
+    path = tmp_path / "placet.db"
     prepare(path)
     return path
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
-from assent.desk import clock
-from assent.ports.identity import Principal
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.audit.trail import Trail
-from assent.relay.push.pushes import Pushes
-from assent.relay.push.sealing import Seal
-from assent.relay.push.webhooks import Webhooks
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
-from assent.relay.traffic.proxy import RelayApp
-from assent.relay.wiring import relay_app
-from assent.server.wire import Whole, read_body
-from assent.stores.memory import MemoryStore
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.desk import clock
+from placet.ports.identity import Principal
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.audit.trail import Trail
+from placet.relay.push.pushes import Pushes
+from placet.relay.push.sealing import Seal
+from placet.relay.push.webhooks import Webhooks
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
+from placet.relay.traffic.proxy import RelayApp
+from placet.relay.wiring import relay_app
+from placet.server.wire import Whole, read_body
+from placet.stores.memory import MemoryStore
 from tests.relay.judging.judged import MemoryTrail
 from tests.waiting import PATIENCE_S
 

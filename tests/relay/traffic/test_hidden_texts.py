@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.detectors.regex_detector import RegexDetector
-from assent.relay.detectors.registry import Detectors
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.stores.memory import MemoryStore
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import Detectors
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.judging.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import plugin_draft, regex_draft

@@ -24,7 +24,7 @@ from a2a.types.a2a_pb2 import (
 )
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent, running_agent
 from tests.server.running import RunningServer, running
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent, running_agent
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S, eventually
@@ -179,7 +179,7 @@ def test_a_card_is_the_relays_own(server: RunningServer, acme: httpx.Client, age
         assert {one["protocolBinding"] for one in card["supportedInterfaces"]} == {"JSONRPC", "HTTP+JSON"}
         assert {one["url"] for one in card.get("additionalInterfaces", [])} | {card["url"]} == {here}
         assert "signatures" not in card
-        assert list(card["securitySchemes"]) == ["assent"]
+        assert list(card["securitySchemes"]) == ["placet"]
         assert response.headers["cache-control"] == "private, max-age=60"
         again = acme.get(path, headers={"If-None-Match": response.headers["etag"]})
         assert (again.status_code, again.content, again.headers["etag"]) == (

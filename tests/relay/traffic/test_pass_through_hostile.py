@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, silent, writing
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S, eventually

@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from assent.deliveries.guarded_resolver import GuardedResolver, SystemLookup
-from assent.desk import clock
-from assent.ports.identity import Principal
-from assent.relay.a2a.call import A2ACall
-from assent.relay.a2a.problems import A2AProblem
-from assent.relay.a2a.reply import A2AReply
-from assent.relay.judging.inspection import (
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.desk import clock
+from placet.ports.identity import Principal
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.judging.inspection import (
     PASSED,
     Answered,
     Changed,
@@ -24,16 +24,16 @@ from assent.relay.judging.inspection import (
     StreamVerdict,
     Verdict,
 )
-from assent.relay.membership.registry import Subscription
-from assent.relay.policies.policy import Leg
-from assent.relay.push.pushes import Pushes
-from assent.relay.push.sealing import Seal
-from assent.relay.push.webhooks import Webhooks
-from assent.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from assent.relay.wiring import relay_app
-from assent.server.serving import bind
-from assent.server.wire import read_body
-from assent.stores.memory import MemoryStore
+from placet.relay.membership.registry import Subscription
+from placet.relay.policies.policy import Leg
+from placet.relay.push.pushes import Pushes
+from placet.relay.push.sealing import Seal
+from placet.relay.push.webhooks import Webhooks
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.wiring import relay_app
+from placet.server.serving import bind
+from placet.server.wire import read_body
+from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.a2a.sdk_agent import served
 

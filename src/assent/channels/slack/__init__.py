@@ -1,5 +1,0 @@
-"""Slack: questions with buttons under them, sent by an app's bot."""
-
-from assent.channels.slack.channel import SlackChannel, from_environment
-
-__all__ = ["SlackChannel", "from_environment"]

@@ -1,5 +1,0 @@
-"""Telegram: questions with buttons under them, sent by a bot."""
-
-from assent.channels.telegram.channel import TelegramChannel, from_environment
-
-__all__ = ["TelegramChannel", "from_environment"]

@@ -1,5 +1,0 @@
-"""The terminal that the agent runs in: the question on the screen, and answers typed under it."""
-
-from assent.channels.terminal.channel import TerminalChannel, from_environment
-
-__all__ = ["TerminalChannel", "from_environment"]

@@ -1,5 +1,0 @@
-"""WhatsApp: questions with reply buttons, sent through the Cloud API."""
-
-from assent.channels.whatsapp.channel import WhatsAppChannel, from_environment
-
-__all__ = ["WhatsAppChannel", "from_environment"]

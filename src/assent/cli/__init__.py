@@ -1,5 +1,0 @@
-"""The command line: `assent …`."""
-
-from assent.cli.main import main
-
-__all__ = ["main"]

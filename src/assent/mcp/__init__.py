@@ -1,1 +1,0 @@
-"""Assent as an MCP server: tools with which an assistant asks a person, and learns what they decided."""

@@ -1,0 +1,46 @@
+"""The agent's side of the protocol: whoever asks, the person is told, and the decision comes back."""
+
+from typing import TYPE_CHECKING, Any
+
+from placet.agent.callbacks import Callbacks
+from placet.agent.dropin import AsyncFollowingTransport, FollowingTransport
+from placet.agent.flow import Notice
+from placet.agent.following import AsyncAgent
+from placet.agent.following_sync import Agent
+from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
+from placet.agent.pending import PendingCase, PendingCases
+from placet.agent.reading import FollowedCase, Suggestion, read_case, read_suggestions
+from placet.agent.switchboard import Switchboard
+
+if TYPE_CHECKING:
+    from placet.agent.receiver import CallbackReceiver
+
+__all__ = [
+    "Agent",
+    "AsyncAgent",
+    "AsyncFollowingTransport",
+    "CallbackReceiver",
+    "Callbacks",
+    "Cancelled",
+    "Decided",
+    "Expired",
+    "FollowedCase",
+    "FollowingTransport",
+    "Notice",
+    "Outcome",
+    "PendingCase",
+    "PendingCases",
+    "Suggestion",
+    "Switchboard",
+    "read_case",
+    "read_suggestions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The receiver brings a web server along, which few agents need."""
+    if name == "CallbackReceiver":
+        from placet.agent.receiver import CallbackReceiver
+
+        return CallbackReceiver
+    raise AttributeError(name)

@@ -1,0 +1,92 @@
+"""Callbacks as an agent takes them: a reason to look, never a reason to believe.
+
+What a callback says is not used. A genuine one, in either signature scheme, brings a poll at once; one that
+cannot be verified brings a poll too, but no more than one in a while, so that a stranger cannot make an agent
+hammer its service. A repeated one brings nothing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from placet.errors import SignatureInvalid
+from placet.protocol.callback import verify_callback
+
+LARGEST = 256 * 1024
+REMEMBERED = 10_000
+UNVERIFIED_EVERY = timedelta(seconds=10)
+
+Taken = Literal["verified", "unverified", "repeated", "unreadable"]
+
+
+class Callbacks:
+    """Takes the callbacks of one agent, in its own web app or behind a `CallbackReceiver`.
+
+    `nudge` gets the id of a case to look at: an agent's `nudge`. `secrets` are what its services sign with,
+    the newest first; `tolerance_for` is how old a signed callback may be.
+    """
+
+    def __init__(
+        self,
+        nudge: Callable[[str], object],
+        *,
+        secrets: Sequence[str] = (),
+        tolerance_for: timedelta = timedelta(minutes=5),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._nudge = nudge
+        self._secrets = tuple(secrets)
+        self._tolerance_for = tolerance_for
+        self._now = clock
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._unverified_at: OrderedDict[str, datetime] = OrderedDict()
+
+    def take(self, body: bytes, headers: Mapping[str, str]) -> Taken:
+        """Take one callback, whatever it is; the sender needs to hear no more than that it arrived."""
+        case_id = _case_id(body)
+        if case_id is None:
+            return "unreadable"
+        now = self._now()
+        try:
+            message_id = verify_callback(
+                body, headers, secrets=self._secrets, now=now, tolerance_for=self._tolerance_for
+            )
+        except SignatureInvalid:
+            return self._doubt(case_id, now)
+        # The older scheme signs the body alone: a copy of it is the same callback.
+        if not _first(self._seen, message_id or f"body:{sha256(body).hexdigest()}"):
+            return "repeated"
+        self._nudge(case_id)
+        return "verified"
+
+    def _doubt(self, case_id: str, now: datetime) -> Taken:
+        last = self._unverified_at.get(case_id)
+        if last is None or now - last >= UNVERIFIED_EVERY:
+            self._unverified_at[case_id] = now
+            self._unverified_at.move_to_end(case_id)
+            if len(self._unverified_at) > REMEMBERED:
+                self._unverified_at.popitem(last=False)
+            self._nudge(case_id)
+        return "unverified"
+
+
+def _case_id(body: bytes) -> str | None:
+    try:
+        found = msgspec.json.decode(body) if len(body) <= LARGEST else None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    case_id = found.get("case_id") if isinstance(found, dict) else None
+    return case_id if isinstance(case_id, str) and 0 < len(case_id) <= 200 else None
+
+
+def _first(seen: "OrderedDict[str, None]", name: str) -> bool:
+    if name in seen:
+        return False
+    seen[name] = None
+    if len(seen) > REMEMBERED:
+        seen.popitem(last=False)
+    return True

@@ -1,0 +1,35 @@
+"""Which facts of a case a messenger shows beside its question, and the names of what it does not show."""
+
+from typing import Any
+
+from placet.ports.channel import ONLY_THERE
+
+SHORT_FACT = 120
+FACTS = 6
+SHORT_NAME = 40
+
+
+def facts_of(context: dict[str, Any], *, decides: bool) -> tuple[tuple[str, str], ...]:
+    """The short, plain facts of a context; lists, objects and long texts are for the page.
+
+    Where a button `decides`, the first fact names what only the page shows: nobody should say yes to what
+    they cannot see without knowing that.
+    """
+    plain = {
+        name: str(value)
+        for name, value in context.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
+    short = [name for name, value in plain.items() if 0 < len(value) <= SHORT_FACT][:FACTS]
+    shown = tuple((_named(name), plain[name]) for name in short)
+    unseen = [_named(name)[:SHORT_NAME] for name, value in context.items() if value and name not in short]
+    return ((ONLY_THERE, _listed(unseen)), *shown) if decides and unseen else shown
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - FACTS
+    return ", ".join(names[:FACTS]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _named(name: str) -> str:
+    return name.replace("_", " ").capitalize()

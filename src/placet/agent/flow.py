@@ -1,0 +1,302 @@
+"""Following one case to its end, without doing anything: a driver asks what to do next, does it and reports.
+
+The flow never sleeps, calls or reads a clock; whatever is driven by it (async, sync, a test) behaves alike.
+Events and callbacks are hints that something happened: what happened is always read from the poll address.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Literal
+
+from msgspec import Struct
+
+from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
+from placet.agent.pace import Pace, ahead_of
+from placet.agent.reading import FollowedCase, Standing, read_reminder, read_standing
+from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
+from placet.protocol import stream
+from placet.protocol.poll import Progress
+
+OVERDUE_FOR = timedelta(minutes=15)  # how long a service may take to notice that a case has expired
+SAME_REMINDER = timedelta(minutes=5)
+ANSWER_WITHIN_S, HURRIED_ANSWER_WITHIN_S = 30.0, 5.0
+UNREADABLE_AT_MOST = 3
+STREAM_FAILURES_AT_MOST = 3
+WHILE_LISTENING_S = 30.0  # a stream may fall silent without ending: ask now and then anyway
+BRIEF_FOR = timedelta(seconds=5)  # a stream that tells nothing and ends sooner is of no use
+HASTE_FOR = timedelta(seconds=0.5)  # however much happens, a service is asked no more often than that
+
+
+class Poll(Struct, frozen=True, kw_only=True):
+    """Ask the poll address now; an answer that takes longer is none."""
+
+    url: str
+    headers: dict[str, str]
+    within_s: float = ANSWER_WITHIN_S
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """Nothing to do until then, unless an event or a callback comes in; listen if a stream is named."""
+
+    until: datetime
+    listen: str | None = None
+    last_event_id: str | None = None
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """The case has ended."""
+
+    outcome: Outcome
+
+
+Step = Poll | Wait | Done
+NoticeName = Literal["told", "opened", "in_progress", "reminder", "trouble", "ended", "lost"]
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """Something a person at the agent's side may want to see, or a link to be sent again."""
+
+    name: NoticeName
+    case: FollowedCase
+    progress: Progress | None = None
+    text: str | None = None
+    outcome: Outcome | None = None
+    reminder_at: datetime | None = None
+    """Which reminder this is; each is for the person once, whoever follows the case."""
+    round: int = 1
+    """Which round of its chain this question is, as far as this agent has seen it."""
+
+
+class Flow:
+    """The state of following one case."""
+
+    def __init__(
+        self,
+        case: FollowedCase,
+        *,
+        now: datetime,
+        dice: Callable[[], float],
+        interval_s: float | None = None,
+        give_up_at: datetime | None = None,
+        streams: bool = True,
+        asks_first: bool = False,
+        reminded_up_to: datetime | None = None,
+    ) -> None:
+        self.case = case
+        self.standing: Standing | None = None
+        self._pace = Pace(interval_s=interval_s, dice=dice)
+        self._give_up_at = give_up_at
+        # Whoever comes back without any patience wants to know how things stand.
+        self._must_ask = asks_first
+        self._streams = streams and case.events_url is not None
+        self._stream_failures = 0
+        self._listening_since: datetime | None = None
+        self._last_event_id: str | None = None
+        self._etag: str | None = None
+        self._poll_at = now
+        self._asked_at = self._not_before = now
+        self._hinted = False
+        # An agent that comes back late, or whose clock is wrong, still has time to ask.
+        self._lost_at = max(case.expires_at, now) + OVERDUE_FOR
+        self._ahead = timedelta(0)
+        # Whoever comes back sends what came due meanwhile; a stream tells again of what went out long ago.
+        self._came_back = asks_first
+        self._reminded_up_to = reminded_up_to
+        since = max(case.created_at, reminded_up_to or case.created_at) if asks_first else now
+        self._reminders = [at for at in case.reminders if at > since]
+        self._reminded_at: datetime | None = None
+        self._unreadable = 0
+        self._outcome: Outcome | None = None
+        self._notices: list[Notice] = []
+
+    def step(self, now: datetime) -> Step:
+        """What to do now; raises StillWaiting when it is time to give up."""
+        if self._outcome is not None:
+            return Done(outcome=self._outcome)
+        if self._give_up_at is not None and now >= self._give_up_at and not self._must_ask:
+            raise StillWaiting("The person has not decided yet; the case is still open.")
+        self._remind(now)
+        if self._is_due(now):
+            self._asked_at, self._not_before, self._hinted = now, now + HASTE_FOR, False
+            self._must_ask = False
+            return Poll(
+                url=self.case.poll_url,
+                headers={"If-None-Match": self._etag} if self._etag is not None else {},
+                within_s=self._answer_within_s(now),
+            )
+        # What a stream that ended may have missed is asked for before the next one is opened.
+        listen = self.case.events_url if self._streams and not self._hinted else None
+        return Wait(until=self._next_moment(), listen=listen, last_event_id=self._last_event_id)
+
+    def notices(self) -> list[Notice]:
+        """What happened since the last look."""
+        found, self._notices = self._notices, []
+        return found
+
+    # What the driver reports
+
+    def polled(self, status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
+        """The poll address answered; `headers` have lower-case names.
+
+        Raises CaseLost where there is no use in asking again, CredentialsRefused where others might do.
+        """
+        ahead = ahead_of(headers, now)
+        self._ahead = self._ahead if ahead is None else ahead
+        if status == 304:
+            self._poll_at = self._later(self._pace.after_answer(headers, now), now)
+        elif status == 200:
+            self._read(headers, body, now)
+        elif status in (401, 403) and now - self._ahead < self.case.expires_at + OVERDUE_FOR:
+            raise CredentialsRefused(
+                f"The service does not take our credentials for this case (HTTP {status})."
+            )
+        elif status in (401, 403, 404, 410):
+            raise CaseLost(f"The service does not let us follow this case any more (HTTP {status}).")
+        else:
+            self._trouble(f"The service answered HTTP {status}.", headers, now)
+
+    def unreached(self, reason: str, now: datetime) -> None:
+        """The poll address could not be reached; raises CaseLost once there is no use in trying."""
+        self._trouble(reason, {}, now)
+
+    def listening(self, now: datetime) -> None:
+        """The stream is open: polls may wait for it."""
+        self._listening_since = now
+        self._poll_at = max(self._poll_at, now + timedelta(seconds=WHILE_LISTENING_S))
+
+    def heard(self, name: str, event_id: str | None, now: datetime, data: str = "") -> None:
+        """An event came in; whatever it says, the poll address says it better."""
+        self._stream_failures = 0
+        if event_id is not None:
+            self._last_event_id = event_id[:200]
+        if name == stream.REMINDER and not self._may_be_over():
+            self._reminders = [at for at in self._reminders if at > now + SAME_REMINDER]
+            self._send_again(read_reminder(data), now)
+        elif name in stream.STREAMED:
+            self._hinted = True
+
+    def silenced(self, now: datetime, *, failed: bool) -> None:
+        """The stream ended, or could not be opened; after three failures on end it is left alone."""
+        since, self._listening_since = self._listening_since, None
+        lasted = since is not None and now - since >= BRIEF_FOR
+        self._stream_failures = 0 if lasted and not failed else self._stream_failures + 1
+        self._streams = self._stream_failures < STREAM_FAILURES_AT_MOST
+        self._hinted = True
+
+    def nudged(self, now: datetime) -> None:
+        """A callback came in, verified or not: ask the poll address, which is the one to believe."""
+        self._hinted = True
+
+    # Inside
+
+    def _read(self, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
+        try:
+            standing = read_standing(body, case_id=self.case.case_id)
+        except UnreadableAnswer as error:
+            self._unreadable += 1
+            if self._unreadable >= UNREADABLE_AT_MOST:
+                raise
+            self._trouble(error.message, headers, now)
+            return
+        self._unreadable = 0
+        self._etag = _sendable(headers.get("etag"))
+        self._outcome = _outcome(self.case, standing)
+        if self._outcome is None:
+            self._require_time_left(now)
+            self._note(standing)
+            self._poll_at = self._later(self._pace.after_answer(headers, now), now)
+        self.standing = standing
+        if self._outcome is None:  # here too: whoever has no patience takes no further step
+            self._remind(now)
+
+    def _note(self, standing: Standing) -> None:
+        before = self.standing
+        moved = before is None or before.status != standing.status or before.progress != standing.progress
+        if moved and standing.status in ("opened", "in_progress"):
+            name: NoticeName = "opened" if standing.status == "opened" else "in_progress"
+            self._notices.append(Notice(name=name, case=self.case, progress=standing.progress))
+
+    def _trouble(self, reason: str, headers: Mapping[str, str], now: datetime) -> None:
+        self._require_time_left(now)
+        self._notices.append(Notice(name="trouble", case=self.case, text=reason))
+        self._poll_at = self._not_before = self._later(self._pace.after_trouble(headers, now), now)
+
+    def _require_time_left(self, now: datetime) -> None:
+        # Whether it is over is a matter of the service's clock: ours may be hours ahead of it.
+        if now - self._ahead >= self._lost_at:
+            raise CaseLost("The case's time is over, and the service does not say how it ended.")
+
+    def _remind(self, now: datetime) -> None:
+        """The agent sends the link again by itself: a service may have no way to say that it is time."""
+        due = [at for at in self._reminders if at <= now]
+        if due and not self._may_be_over():
+            self._reminders = [at for at in self._reminders if at > now]
+            if self.standing is None or self.standing.status in ("pending", "opened"):
+                self._send_again(due[-1], now)
+
+    def _send_again(self, reminder: datetime | None, now: datetime) -> None:
+        """Both the service and our own clock may say that it is time; the person hears it once."""
+        before = self._reminded_up_to
+        if reminder is not None and before is not None and reminder <= before:
+            return
+        self._reminded_up_to = reminder or before
+        if self._reminded_at is None or now > self._reminded_at + SAME_REMINDER:
+            self._reminded_at = now
+            self._notices.append(Notice(name="reminder", case=self.case, reminder_at=reminder or now))
+
+    def _may_be_over(self) -> bool:
+        """Whether nobody should be reminded: it has ended, or did perhaps while nobody followed it."""
+        return self._outcome is not None or (self._came_back and self.standing is None)
+
+    def _is_due(self, now: datetime) -> bool:
+        """Also where the clock was set back: nobody knows how long ago the last answer was."""
+        return now < self._asked_at or now >= self._next_poll()
+
+    def _next_poll(self) -> datetime:
+        """At the pace of the case; soon if something happened, even while the last answer was on its way."""
+        return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
+
+    def _answer_within_s(self, now: datetime) -> float:
+        """As long as there is patience, and never so short that no service could answer."""
+        left = (self._give_up_at - now).total_seconds() if self._give_up_at is not None else ANSWER_WITHIN_S
+        return min(max(left, HURRIED_ANSWER_WITHIN_S), ANSWER_WITHIN_S)
+
+    def _next_moment(self) -> datetime:
+        reminders = [] if self._may_be_over() else self._reminders[:1]
+        moments = [self._next_poll(), *reminders]
+        if self._give_up_at is not None:
+            moments.append(self._give_up_at)
+        return min(moments)
+
+    def _later(self, seconds: float, now: datetime) -> datetime:
+        """Never sleep past the deadline: what became of the case is known right after it."""
+        if self._listening_since is not None:
+            seconds = max(seconds, WHILE_LISTENING_S)
+        soon_after = self.case.expires_at + timedelta(seconds=1)
+        later = now + timedelta(seconds=seconds)
+        return soon_after if now < soon_after < later else later
+
+
+def _sendable(tag: str | None) -> str | None:
+    """A service's tag, unless it could not stand in a request."""
+    return tag if tag is not None and tag.isascii() and tag.isprintable() else None
+
+
+def _outcome(case: FollowedCase, standing: Standing) -> Outcome | None:
+    if standing.status == "completed" and standing.result is not None:
+        data = standing.result.get("data")
+        return Decided(
+            case_id=case.case_id,
+            action=standing.result["action"],
+            data=data if isinstance(data, dict) else {},
+            responded_by=standing.responded_by,
+            previous_case_id=case.previous_case_id,
+            next_case_id=standing.next_case_id,
+            raw=standing.raw,
+        )
+    if standing.status == "expired":
+        default_action = standing.default_action or case.default_action
+        return Expired(case_id=case.case_id, default_action=default_action, raw=standing.raw)
+    if standing.status == "cancelled":
+        return Cancelled(case_id=case.case_id, reason=standing.reason, raw=standing.raw)
+    return None

@@ -1,0 +1,305 @@
+"""What a service answered, read leniently: five versions of the protocol, and the slips of real services.
+
+Lenient means: a missing text, an odd time or an unknown member does not stop a person from being asked. It
+never means guessing: an unknown version, a case without its addresses or a result without an action is
+refused by name.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urljoin
+
+import msgspec
+from msgspec import Struct
+
+from placet.errors import UnreadableAnswer
+from placet.protocol.duration import parse_duration
+from placet.protocol.improvement import MAX_CYCLES
+from placet.protocol.poll import Progress
+from placet.protocol.versions import SPEC_VERSIONS
+
+ASKS = "human_input_required"
+LONGEST_BODY = 4 * 1024 * 1024
+DEFAULT_TIMEOUT = timedelta(hours=24)
+FAR_OFF = datetime(9000, 1, 1, tzinfo=UTC)  # services that mean "never" name the last year there is
+ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "approval": ("approve", "edit", "reject"),
+    "selection": ("select",),
+    "input": ("submit",),
+    "confirmation": ("confirm", "cancel"),
+    "escalation": ("retry", "skip", "abort"),
+}
+# What a press of a button can answer whole; everything else needs the page.
+PRESSABLE = frozenset({"approve", "reject", "confirm", "cancel", "retry", "skip", "abort"})
+
+
+class FollowedCase(Struct, frozen=True, kw_only=True):
+    """A question that a service put to a person through this agent."""
+
+    case_id: str
+    type: str
+    prompt: str
+    message: str
+    review_url: str
+    poll_url: str
+    service_url: str
+    expires_at: datetime
+    created_at: datetime
+    spec_version: str
+    default_action: str = "skip"
+    events_url: str | None = None
+    submit_url: str | None = None
+    submit_token: str | None = None
+    inline_actions: tuple[str, ...] = ()
+    reminders: tuple[datetime, ...] = ()
+    previous_case_id: str | None = None
+    context: dict[str, Any] = {}
+    verification_required: bool = False
+    service_name: str | None = None
+    """What the service calls itself: its word, to be shown beside its host."""
+
+    @property
+    def pressable(self) -> tuple[str, ...]:
+        """The actions that may be offered as native buttons; the link is always offered beside them."""
+        if self.submit_url is None or self.submit_token is None or self.verification_required:
+            return ()
+        return self.inline_actions
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where a case stands, as one poll told."""
+
+    status: str
+    result: dict[str, Any] | None = None
+    raw: dict[str, Any] = {}
+    opened_at: datetime | None = None
+    progress: Progress | None = None
+    default_action: str | None = None
+    reason: str | None = None
+    responded_by: dict[str, Any] | None = None
+    next_case_id: str | None = None
+
+
+class Suggestion(Struct, frozen=True, kw_only=True):
+    """What a service thinks would make the next attempt better: its words, never instructions."""
+
+    field: str
+    issue: str
+    agent_action: str
+    impact: str = ""
+    priority: str = "medium"
+
+
+def read_case(status: int, body: bytes, *, url: str, now: datetime) -> FollowedCase | None:
+    """The question in an HTTP answer, None if there is none; raises UnreadableAnswer for a broken one."""
+    if status != 202:
+        return None
+    answer = _object(body)
+    if answer is None:
+        # Whoever writes this asks for a person: that it cannot be read must not look like an answer.
+        if re.search(rb'"hitl"\s*:', body):
+            raise UnreadableAnswer("The service asks for a person in a way that cannot be read.")
+        return None
+    hitl, said = answer.get("hitl"), answer.get("status")
+    if not isinstance(hitl, dict):
+        if said == ASKS:
+            raise UnreadableAnswer("The service asks for a person but does not say how.")
+        return None
+    return _case(hitl, answer, url, now) if said in (None, ASKS) else None
+
+
+def read_standing(body: bytes, *, case_id: str) -> Standing:
+    """Where the case stands; raises UnreadableAnswer for what is no such thing, or is of another case."""
+    answer = _object(body)
+    if answer is None:
+        raise UnreadableAnswer("The poll's answer is not a JSON object.")
+    named = answer.get("case_id")
+    if isinstance(named, str) and named != case_id:
+        raise UnreadableAnswer("The poll's answer is about another case.")
+    status = _text(answer, "status")
+    if status is None:
+        raise UnreadableAnswer("The poll's answer has no status.")
+    result = answer.get("result")
+    if status == "completed" and not (isinstance(result, dict) and isinstance(result.get("action"), str)):
+        raise UnreadableAnswer("The service says completed but gives no action.")
+    responded_by = answer.get("responded_by")
+    return Standing(
+        status=status,
+        result=result if isinstance(result, dict) and status == "completed" else None,
+        raw=answer,
+        opened_at=read_moment(answer.get("opened_at")),
+        progress=_progress(answer.get("progress")),
+        default_action=_text(answer, "default_action"),
+        reason=_text(answer, "reason"),
+        responded_by=responded_by if isinstance(responded_by, dict) else None,
+        next_case_id=_text(answer, "next_case_id"),
+    )
+
+
+def read_reminder(data: str) -> datetime | None:
+    """Which reminder an event is about, if it says so."""
+    said = _object(data.encode("utf-8", "replace"))
+    return read_moment(said.get("reminder_at")) if said else None
+
+
+def read_suggestions(body: bytes, *, cycle: int) -> tuple[Suggestion, ...]:
+    """The service's suggestions in a finished answer; none after two rounds of them (spec: at most twice)."""
+    answer = _object(body)
+    listed = answer.get("improvement_suggestions") if answer else None
+    if not isinstance(listed, list) or cycle >= MAX_CYCLES:
+        return ()
+    return tuple(filter(None, map(_suggestion, listed[:20])))
+
+
+def _case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
+    version = _version(hitl.get("spec_version"))
+    if version not in SPEC_VERSIONS:  # 0.9, 2: an unknown version is never taken for a known one
+        raise UnreadableAnswer(f"This agent does not speak version {version[:20]!r} of the protocol.")
+    type = _required(hitl, "type")
+    created_at = read_moment(hitl.get("created_at")) or now
+    policy = hitl.get("verification_policy")
+    return FollowedCase(
+        case_id=_required(hitl, "case_id"),
+        type=type,
+        prompt=_text(hitl, "prompt") or _text(answer, "message") or "A decision is needed.",
+        message=_text(answer, "message") or _text(hitl, "prompt") or "A decision is needed.",
+        review_url=_joined(url, _required(hitl, "review_url"), "review_url"),
+        poll_url=_joined(url, _required(hitl, "poll_url"), "poll_url"),
+        service_url=url,
+        expires_at=read_moment(hitl.get("expires_at")) or _ended_by(created_at, hitl.get("timeout")),
+        created_at=created_at,
+        spec_version=version,
+        default_action=_text(hitl, "default_action") or "skip",
+        events_url=_address(hitl, "events_url", url),
+        submit_url=_address(hitl, "submit_url", url),
+        submit_token=_token(hitl.get("submit_token")),
+        inline_actions=_inline_actions(hitl, type),
+        reminders=_reminders(hitl.get("reminder_at")),
+        previous_case_id=_text(hitl, "previous_case_id"),
+        context=hitl["context"] if isinstance(hitl.get("context"), dict) else {},
+        verification_required=policy is not None and _asks_inline(policy),
+        service_name=_service_name(answer, answer.get("data"), hitl.get("context")),
+    )
+
+
+def _inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
+    """0.6, 7.5: none named means all of the type; only what one press can say whole is offered."""
+    named = hitl.get("inline_actions")
+    listed = named if isinstance(named, list) else list(ACTIONS.get(type, ()))
+    known = PRESSABLE if type in ACTIONS else None
+    return tuple(
+        dict.fromkeys(one for one in listed if isinstance(one, str) and (known is None or one in known))
+    )
+
+
+def _asks_inline(policy: Any) -> bool:
+    """Whether buttons are out of the question: evidence is asked for, or the policy cannot be read."""
+    if not isinstance(policy, dict):
+        return True
+    required_for = policy.get("required_for")
+    return policy.get("mode") != "optional" and (
+        not isinstance(required_for, list) or "inline_submit" in required_for
+    )
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    if len(body) > LONGEST_BODY:
+        return None
+    try:
+        answer = msgspec.json.decode(_as_utf8(body))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """As it is, or with signs in the place of what some other encoding left there."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "replace").encode()
+    return body
+
+
+def _text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _required(hitl: Mapping[str, Any], name: str) -> str:
+    value = _text(hitl, name)
+    if value is None:
+        raise UnreadableAnswer(f"The service asks for a person but gives no {name}.")
+    return value
+
+
+def _service_name(*places: Any) -> str | None:
+    """Where services say who they are: `service` as a text or with a `name`, or `service_name`."""
+    for place in places:
+        found = place if isinstance(place, dict) else {}
+        service = found.get("service")
+        named = _text(service, "name") if isinstance(service, dict) else _text(found, "service")
+        if named := named or _text(found, "service_name"):
+            return named
+    return None
+
+
+def _version(value: Any) -> str:
+    """The version that is named; a service that names none is of the time when there was one."""
+    return SPEC_VERSIONS[0] if value is None or value == "" else str(value)
+
+
+def _token(value: Any) -> str | None:
+    """A token that can stand in a header; without one, the person gets the link alone."""
+    return value if isinstance(value, str) and re.fullmatch(r"[!-~]{1,4096}", value) else None
+
+
+def _address(hitl: Mapping[str, Any], name: str, url: str) -> str | None:
+    value = _text(hitl, name)
+    return _joined(url, value, name) if value else None
+
+
+def _joined(url: str, value: str, name: str) -> str:
+    try:
+        return urljoin(url, value)
+    except ValueError:
+        raise UnreadableAnswer(f"The service's {name} is no address.") from None
+
+
+def read_moment(value: Any) -> datetime | None:
+    """A moment as services write them, in UTC; None for what is none."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return min(FAR_OFF, moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _ended_by(created_at: datetime, timeout: Any) -> datetime:
+    try:
+        return min(FAR_OFF, created_at + parse_duration(timeout))
+    except Exception:  # anything else than a duration means the protocol's own default
+        return created_at + DEFAULT_TIMEOUT
+
+
+def _reminders(value: Any) -> tuple[datetime, ...]:
+    listed = value if isinstance(value, list) else [value]
+    return tuple(sorted(filter(None, map(read_moment, listed[:100]))))
+
+
+def _progress(value: Any) -> Progress | None:
+    try:
+        return msgspec.convert(value, Progress | None, strict=False)
+    except msgspec.ValidationError:
+        return None
+
+
+def _suggestion(value: Any) -> Suggestion | None:
+    try:
+        return msgspec.convert(value, Suggestion)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,343 @@
+"""Between an agent's cases and a messenger: tells the person, takes the press, submits it, tidies up.
+
+A press is worth what the platform vouches for: who pressed must be among those who may answer, and nobody is
+unless named. The answer goes to the service under the case's own submit token, which no messenger ever sees.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+from msgspec.structs import replace
+
+from placet.agent.card_facts import facts_of
+from placet.agent.drive import TIMEOUT, USER_AGENT, WHOLE_WITHIN_S, too_slow
+from placet.agent.flow import Notice
+from placet.agent.outcomes import Cancelled, Decided, Outcome
+from placet.agent.pending import PendingCase, PendingCases, Pressable
+from placet.agent.reading import FollowedCase, read_moment
+from placet.errors import NotKept, PlacetError, SettingsError, Unreachable
+from placet.ports.channel import Button, Call, Card, Channel, Ended, Heard, Press, Ticket
+
+REFERENCE_BYTES = 16
+REMEMBERED = 10_000
+ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
+SETTLE_BREAKS_S = (1.0, 4.0)
+SHORT_NAME, LONGEST_SOURCE = 40, 76
+LABELS = {
+    "approve": "Approve",
+    "reject": "Reject",
+    "confirm": "Confirm",
+    "cancel": "Do not do it",
+    "retry": "Try again",
+    "skip": "Skip this step",
+    "abort": "Stop",
+}
+# What whoever pressed is told, by what the service answered.
+REPLIES = {
+    200: "Your answer was recorded.",
+    401: "This button does not work any more. Open the link to answer.",
+    403: "This answer cannot be given here. Open the link to answer.",
+    404: "This question is not there any more.",
+    409: "This question is closed already. Your answer was not recorded.",
+    410: "This came too late. Your answer was not recorded.",
+    429: "Too many answers came at once. Nothing was recorded; press again in a minute.",
+}
+NOT_RECORDED = "The service did not take this answer. Open the link to answer."
+UNSURE = "Your answer may not have been recorded. Press again; it cannot be counted twice."
+STRANGER = "You are not among those who may answer this here."
+GONE = "This question is closed. If its link says otherwise, answer there."  # another agent may ask it
+
+T = TypeVar("T")
+
+log = logging.getLogger("placet.agent")
+
+
+class Switchboard:
+    """One messenger for an agent's cases. `tell` is what an `AsyncAgent` calls with every notice.
+
+    `answerers` are the platform's ids of those who may answer by a button; without any, everyone gets the
+    link alone. `nudge` is the agent's own, so that a decision shows at once.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        cases: PendingCases,
+        *,
+        answerers: Iterable[str] = (),
+        nudge: Callable[[str], object] = lambda case_id: None,
+        http: httpx.AsyncClient | None = None,
+        submit_within_s: float = WHOLE_WITHIN_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._channel = channel
+        self._cases = cases
+        self._answerers = _ids_of(answerers)
+        self.nudge = nudge
+        self._http = http or httpx.AsyncClient(timeout=TIMEOUT, headers={"User-Agent": USER_AGENT})
+        self._submit_within_s = submit_within_s
+        self._sleep = sleep
+        self._now = clock
+        self._replies: dict[str, str] = {}
+        self._being_taken: dict[str, asyncio.Task[str]] = {}
+        self._submits: dict[str, asyncio.Task[str]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def tell(self, notice: Notice) -> None:
+        """Send the link, send it again, or bring every copy up to date."""
+        if notice.name in ("told", "reminder"):
+            await self._send(notice.case, is_reminder=notice.name == "reminder", round=notice.round)
+        elif notice.name == "ended" and notice.outcome is not None:
+            await self._settle(notice.case, _ended(notice.outcome, self._now()), round=notice.round)
+
+    async def hear(self, call: Call) -> Heard:
+        """A webhook call of the platform, answered within its deadline though a service may be slower.
+
+        Raises SignatureInvalid unless the platform itself made the call.
+        """
+        heard = await self._channel.hear(call)
+        if heard.reply is not None and len(heard.presses) == 1:
+            return await self._replied(heard, heard.presses[0], heard.reply)
+        await self._take(heard.presses)
+        return heard
+
+    async def listen(self) -> None:
+        """Take presses as they come, for an agent without a public address; runs until cancelled."""
+        async for presses in self._channel.listen():
+            await self._take(presses)
+
+    async def pressed(self, press: Press) -> None:
+        """Take one press to its service, and tell whoever pressed what came of it."""
+        await self._answer(press, await self._reply(press))
+
+    async def aclose(self) -> None:
+        """Finish the presses that are under way, and let go of connections."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http.aclose()
+        await self._channel.aclose()
+
+    async def _take(self, presses: Iterable[Press]) -> None:
+        """Side by side, so that a slow service holds up nobody; each is finished whoever leaves meanwhile."""
+        tasks = {self._under_way(self.pressed(press)) for press in presses}
+        if tasks:
+            await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
+
+    async def _replied(self, heard: Heard, press: Press, reply: Callable[[str], bytes]) -> Heard:
+        """The response itself tells what came of a press, unless that takes longer than a platform waits."""
+        taking = self._under_way(self._reply(press))
+        await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
+        if taking.done():
+            return replace(heard, body=reply(taking.result()))
+        _ = self._under_way(self._answer_later(press, taking))
+        return heard
+
+    async def _answer_later(self, press: Press, taking: "asyncio.Task[str]") -> None:
+        await self._answer(press, await taking)
+
+    async def _answer(self, press: Press, text: str) -> None:
+        try:
+            await self._channel.answer(press, text)
+        except PlacetError as error:
+            log.warning("a press could not be answered: %s", error.message)
+
+    def _under_way(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _reply(self, press: Press) -> str:
+        """What came of it; a press that comes again while it is being taken waits for the same answer."""
+        reply = self._replies.get(press.id)
+        if reply is not None:
+            return reply
+        taking = self._being_taken.get(press.id)
+        if taking is None:
+            taking = self._being_taken[press.id] = self._under_way(self._taken_safely(press))
+        return await asyncio.shield(taking)
+
+    async def _taken_safely(self, press: Press) -> str:
+        """Whatever is wrong with one press, the others go on."""
+        try:
+            reply = await self._taken(press)
+        except Exception:
+            log.exception("a press could not be taken")
+            reply = UNSURE
+        self._being_taken.pop(press.id, None)
+        self._remember(press.id, reply)
+        return reply
+
+    async def _taken(self, press: Press) -> str:
+        """Who may answer is named here, and was when the button was sent: the file may have others' cases."""
+        who = press.presser.user_id
+        found = await asyncio.to_thread(self._cases.button, press.reference)
+        if who not in self._answerers:
+            is_for_them = found is not None and found.pressable and found.is_for(self._channel.name, who)
+            return REPLIES[403] if is_for_them else STRANGER
+        if found is None:
+            return GONE
+        if not found.is_for(self._channel.name, who):
+            return STRANGER
+        reply = await self._submitted(found.pending, found.action, press)
+        self.nudge(found.pending.case.case_id)
+        return reply
+
+    async def _submitted(self, pending: PendingCase, action: str, press: Press) -> str:
+        case, presser = pending.case, press.presser
+        if case.submit_url is None:
+            return REPLIES[403]
+        submitted_by: dict[str, str] = {"platform": presser.platform, "platform_user_id": presser.user_id}
+        if presser.name:
+            submitted_by["display_name"] = presser.name[:500]
+        body: dict[str, Any] = {"action": action, "submitted_via": press.via, "submitted_by": submitted_by}
+        key = _answer_key(case, body)
+        shared = self._submits.get(key)
+        if shared is None:
+            shared = self._submits[key] = self._under_way(self._submit(case, case.submit_url, body, key))
+        return await asyncio.shield(shared)
+
+    async def _submit(self, case: FollowedCase, url: str, body: dict[str, Any], key: str) -> str:
+        """Once for the same answer of the same person, however often they tap: to some services a second
+        one is somebody else's."""
+        headers = {"Authorization": f"Bearer {case.submit_token}", "Idempotency-Key": key}
+        reply = UNSURE
+        try:
+            status = await self._status_of(url, body, headers)
+            reply = REPLIES.get(status, UNSURE if status >= 500 else NOT_RECORDED)
+        except httpx.ConnectError:
+            reply = REPLIES[429].replace("Too many answers came at once", "The service cannot be reached")
+        except httpx.HTTPError:
+            pass
+        finally:
+            if reply != REPLIES[200] or len(self._submits) > REMEMBERED:
+                del self._submits[key]
+        return reply
+
+    async def _status_of(self, url: str, body: dict[str, Any], headers: dict[str, str]) -> int:
+        """What a service answers in one number; what it writes under it is not read, and may never end."""
+        try:
+            async with (
+                asyncio.timeout(self._submit_within_s),
+                self._http.stream("POST", url, json=body, headers=headers, follow_redirects=False) as answer,
+            ):
+                return answer.status_code
+        except TimeoutError:
+            raise too_slow() from None
+
+    async def _send(self, case: FollowedCase, *, is_reminder: bool, round: int) -> None:
+        references = {_reference(): action for action in self._pressable(case)}
+        pressable = Pressable(channel=self._channel.name, answerers=tuple(self._answerers))
+        await asyncio.to_thread(self._cases.add_buttons, case, references, pressable)
+        card = card_of(case, references, is_reminder=is_reminder, round=round)
+        ticket = await self._channel.send(card)
+        try:
+            await asyncio.to_thread(self._cases.add_ticket, case, ticket)
+        except NotKept as error:  # the person has it; it will only not be brought up to date
+            log.warning("%s", error.message)
+
+    def _pressable(self, case: FollowedCase) -> tuple[str, ...]:
+        return case.pressable if self._answerers else ()
+
+    async def _settle(self, case: FollowedCase, ended: Ended, *, round: int) -> None:
+        card = card_of(case, {}, round=round)
+        tickets = await asyncio.to_thread(self._cases.tickets, case)
+        # The file is for all messengers of an agent: a chat's number in one may be a stranger's in another.
+        breaks = list(
+            SETTLE_BREAKS_S
+        )  # for all copies together: whoever waits for the decision waits for this
+        for ticket in (one for one in tickets if one.channel == self._channel.name):
+            try:
+                await self._settle_one(ticket, card, ended, breaks)
+            except PlacetError as error:  # one copy that cannot be changed must not keep the others stale
+                log.warning("a message could not be brought up to date: %s", error.message)
+
+    async def _settle_one(self, ticket: Ticket, card: Card, ended: Ended, breaks: list[float]) -> None:
+        """Again where the platform just was not there: what stays as it is looks open for ever."""
+        while True:
+            try:
+                return await self._channel.settle(ticket, card, ended)
+            except Unreachable:
+                if not breaks:
+                    raise
+            await self._sleep(breaks.pop(0))
+
+    def _remember(self, press_id: str, reply: str) -> None:
+        if reply == UNSURE:
+            return
+        if len(self._replies) >= REMEMBERED:
+            self._replies.clear()
+        self._replies[press_id] = reply
+
+
+def _ids_of(answerers: Iterable[str]) -> frozenset[str]:
+    """The ids without what a list that was typed has around and between them."""
+    if isinstance(answerers, str):  # its letters would be taken for ids, and some are somebody's
+        raise SettingsError("Name those who may answer one by one: a list of ids, not one text.")
+    return frozenset(filter(None, (one.strip() for one in answerers)))
+
+
+def card_of(
+    case: FollowedCase, references: dict[str, str], *, is_reminder: bool = False, round: int = 1
+) -> Card:
+    """A case as a messenger shows it. Its buttons bear our own words: a service's could mean the opposite."""
+    buttons = tuple(
+        Button(action=action, label=_label(action), reference=reference)
+        for reference, action in references.items()
+    )
+    return Card(
+        prompt=case.prompt,
+        message=case.message,
+        type=case.type,
+        source=_source(case),
+        review_url=case.review_url,
+        expires_at=case.expires_at,
+        default_action=case.default_action,
+        buttons=buttons,
+        facts=facts_of(case.context, decides=bool(buttons)),
+        is_reminder=is_reminder,
+        round=round,
+    )
+
+
+def _source(case: FollowedCase) -> str:
+    """The host that asks, which nobody can make up, behind the name that it gives itself."""
+    host = urlsplit(case.service_url).hostname or ""
+    name = " ".join(re.sub(r"[()\[\]<>]", " ", case.service_name or "").split())
+    fits = len(host) + SHORT_NAME < LONGEST_SOURCE
+    return f"{name[:SHORT_NAME]} ({host})" if name and fits else host
+
+
+def _label(action: str) -> str:
+    return LABELS.get(action) or action.replace("_", " ").replace("-", " ").capitalize()
+
+
+def _ended(outcome: Outcome, now: datetime) -> Ended:
+    """When it ended is the service's to say: an agent may hear of it days later."""
+    at = read_moment(outcome.raw.get(f"{outcome.status}_at")) or now
+    if isinstance(outcome, Decided):
+        named = (outcome.responded_by or {}).get("name")
+        by = named if isinstance(named, str) else None
+        return Ended(how="decided", at=at, action=outcome.action, by=by)
+    if isinstance(outcome, Cancelled):
+        return Ended(how="withdrawn", at=at, reason=outcome.reason)
+    return Ended(how="expired", at=at)
+
+
+def _answer_key(case: FollowedCase, body: dict[str, Any]) -> str:
+    """The same for the same answer of the same person: who taps twice, or on two copies, answers once."""
+    said = json.dumps([case.case_id, body], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _reference() -> str:
+    return secrets.token_urlsafe(REFERENCE_BYTES)

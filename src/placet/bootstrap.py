@@ -1,0 +1,386 @@
+"""The only place where things are wired together: settings in, a running server's parts out."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+from placet.cases.case import Subject
+from placet.cases.kind import ReviewKind
+from placet.deliveries.guarded_http import GuardedHttp
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.deliveries.webhook import WebhookCourier
+from placet.desk import clock, minting
+from placet.desk.addresses import Addresses
+from placet.desk.outbox import Outbox
+from placet.desk.review_desk import ReviewDesk
+from placet.desk.sweep import Sweep
+from placet.errors import PlacetError
+from placet.pages.look import plain_look, read_look
+from placet.pages.renderer import PageRenderer
+from placet.ports.courier import Courier
+from placet.ports.identity import Principal
+from placet.ports.store import Commitment, Filing, Store
+from placet.ports.verifier import EvidenceVerifier
+from placet.protocol.discovery import ServiceCard
+from placet.relay.settings import RelaySettings, networks_of
+from placet.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
+from placet.server.app import PlacetApp
+from placet.server.case_api import CaseApi
+from placet.server.clockwork import Clockwork
+from placet.server.demo import DemoDoor
+from placet.server.front_page import FrontPage
+from placet.server.inbox_door import InboxDoor
+from placet.server.inbox_pages import InboxPages
+from placet.server.keyring import ApiKeyDoor
+from placet.server.member_api import MemberRoutes
+from placet.server.metrics import Meter
+from placet.server.openapi import openapi_document, openapi_with_relay
+from placet.server.page_replies import PageReplies
+from placet.server.polling import StatusPoll
+from placet.server.prefill import Prefill
+from placet.server.public import PublicDocuments
+from placet.server.rate import PollLimiter
+from placet.server.rest_api import RestApi
+from placet.server.review_pages import Identify, ReviewPages
+from placet.server.sessions import CaseSessions
+from placet.server.static_files import StaticFiles
+from placet.server.streams import EventStreams
+from placet.server.tracing import TracedApp, TracedCourier
+from placet.server.wire import Receive, Scope, read_body
+from placet.settings import Settings
+from placet.signing.stored import StoredSigner, published_keys
+from placet.stores.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from placet.relay.wiring import Relay
+
+log = logging.getLogger("placet")
+
+RELAYED = ("/relay/", "/audit/")
+LOOK_EVERY_S = 0.25
+
+Authenticate = Callable[[Scope], Awaitable[Principal]]
+Clock = Callable[[], datetime]
+
+
+class Parts:
+    """A wired server: the app to serve, the desk to work at, and how to start and stop what runs beside."""
+
+    def __init__(
+        self, settings: Settings, store: Store, signer: StoredSigner | None, secret: str, now: Clock
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self._signer = signer
+        self._secret = secret
+        self._now = now
+        self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
+        self.addresses = Addresses(settings.public_url)
+
+    def wire(
+        self,
+        *,
+        authenticate: Authenticate | None,
+        verifier: EvidenceVerifier | None,
+        kinds: Mapping[str, ReviewKind],
+        identify: Identify | None,
+    ) -> None:
+        """Join the parts."""
+        self._identify = identify
+        settings = self.settings
+        self.desk = ReviewDesk(
+            store=self.store,
+            kinds=kinds,
+            custom_kind=CUSTOM,
+            addresses=self.addresses,
+            clock=self._now,
+            limits=settings.limits,
+            signer=self._signer,
+            verifier=verifier,
+            check_callback=self.http.check_resolves,
+            service_name=settings.service_name,
+            observe=self._observe,
+        )
+        self.authenticate = authenticate or ApiKeyDoor(store=self.store, clock=self._now)
+        self._inbox_door: InboxDoor | None = None
+        if authenticate is None:  # whoever brings people of their own has no use for keys of ours
+            self._inbox_door = InboxDoor(
+                keys=self.store, secret=self._secret, clock=self._now, holds=self._reviewed_by
+            )
+        webhooks = WebhookCourier(self.http)
+        self.couriers: dict[str, Courier] = {
+            "webhook": TracedCourier(webhooks) if settings.tracing else webhooks
+        }
+        self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
+        self.streams = EventStreams(self.desk)
+        self.meter = Meter(open_streams=lambda: len(self.streams))
+        self.clockwork = Clockwork(
+            desk=self.desk, sweep=Sweep(self.desk), outbox=self.outbox, streams=self.streams
+        )
+        self.store.on_change(self._foreign_change)
+        self.relay: Relay | None = None
+        self._lookup: SystemLookup | None = None
+        self._beside: dict[str, ASGIApp] = {}
+        self._look_at = 0.0
+        self._description: dict[str, Any] | None = None
+        self._awaking = asyncio.Lock()
+        app = self._app()
+        self.app = TracedApp(app) if settings.tracing else app
+
+    def _app(self) -> PlacetApp:
+        cases = CaseApi(self.desk)
+        limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
+        return PlacetApp(
+            desk=self.desk,
+            authenticate=self.authenticate,
+            cases=cases,
+            poll=StatusPoll(self.desk, limiter),
+            streams=self.streams,
+            meter=self.meter,
+            rest=self._rest(cases),
+            start=self.start,
+            stop=self.stop,
+            log_requests=self.settings.log_requests,
+            beside=self._beside,
+            awaken=self._awaken,
+        )
+
+    async def wants_relay(self) -> bool:
+        """Whether there is anything to relay: an agent in the settings or in the store, or one to come."""
+        relay = self.settings.relay
+        if relay is not None and (relay.agents or relay.enabled):
+            return True
+        return bool(await self.store.records("agent"))
+
+    async def _awaken(self, path: str) -> None:
+        """The relay begins with its first agent, also when that is registered beside a running server."""
+        if self.relay is not None or not path.startswith(RELAYED) or clock.monotonic() < self._look_at:
+            return
+        async with self._awaking:
+            try:
+                if self.relay is None and await self.wants_relay():
+                    self._serve_relay(await _started(self._make_relay()))
+            finally:
+                self._look_at = clock.monotonic() + LOOK_EVERY_S
+
+    def add_relay(self) -> None:
+        """Serve the relay too, from the start on."""
+        self._serve_relay(self._make_relay())
+
+    def _make_relay(self) -> "Relay":
+        # A server without a relay starts without reading it.
+        from placet.relay.wiring import Relay, World
+
+        settings = self.settings
+        if self._lookup is None:
+            self._lookup = SystemLookup()
+        relay = settings.relay or RelaySettings()
+        return Relay(
+            World(
+                settings=relay,
+                store=self.store,
+                desk=self.desk,
+                owe=self.clockwork.owe,
+                environ=os.environ,
+                public_url=settings.public_url,
+                allow_loopback=settings.allow_loopback,
+                resolver=GuardedResolver(
+                    self._lookup,
+                    allow_loopback=settings.allow_loopback,
+                    networks=networks_of(relay),
+                ),
+                authenticate=self.authenticate,
+                read_body=_read_at_most,
+                check_push=self.http.check_resolves,
+                post=self.couriers["webhook"],
+                secret=self._secret,
+                now=self._now,
+                monotonic=clock.monotonic,
+            )
+        )
+
+    def _serve_relay(self, relay: "Relay") -> None:
+        self.streams.also_close(relay.app.streams.close)
+        self.couriers.update(relay.couriers)
+        members = MemberRoutes(
+            relay.api,
+            authenticate=self.authenticate,
+            max_body_bytes=self.settings.limits.max_body_bytes,
+        )
+        self.router.routes.extend(members.routes)
+        self._beside.update(relay.served)
+        self.relay = relay
+
+    def _rest(self, cases: CaseApi) -> Router:
+        folder = self.settings.look
+        look = read_look(Path(folder)) if folder else plain_look()
+        self.renderer = renderer = PageRenderer(look=look)
+        self.replies = PageReplies(self.addresses, look)
+        public = PublicDocuments(
+            desk=self.desk,
+            card=service_card(self.settings),
+            meter=self.meter,
+            jwks=self._jwks,
+            openapi=self._openapi,
+            renderer=renderer,
+            replies=self.replies,
+            concerns=lambda: [] if self.relay is None else self.relay.concerns(),
+        )
+        api = RestApi(desk=self.desk, authenticate=self.authenticate, cases=cases, outbox=self.outbox)
+        pages = ReviewPages(
+            desk=self.desk,
+            renderer=renderer,
+            sessions=CaseSessions(self._secret),
+            kind=kind_of,
+            prefill=Prefill(self.http, self._now),
+            replies=self.replies,
+            streams=self.streams,
+            identify=self._identify,
+            inbox=self._inbox_door,
+        )
+        static = StaticFiles(look.files)
+        served = [*public.routes, *api.routes, *pages.routes, *self._inbox_routes(), *static.routes]
+        self.router = Router(routes=served, redirect_slashes=False)
+        return self.router
+
+    def _inbox_routes(self) -> list[Route]:
+        if self._inbox_door is None:
+            return []
+        inbox = InboxPages(
+            desk=self.desk,
+            door=self._inbox_door,
+            renderer=self.renderer,
+            replies=self.replies,
+            monotonic=clock.monotonic,
+        )
+        return [*FrontPage(renderer=self.renderer, replies=self.replies).routes, *inbox.routes]
+
+    async def _reviewed_by(self, principal: Principal) -> str | None:
+        return await self.relay.reviewed_by(principal) if self.relay is not None else None
+
+    def add_demo(self) -> DemoDoor:
+        """Open the demo's anonymous door, for loopback only."""
+        door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
+        self.router.routes[:0] = door.routes  # it has a front page of its own
+        return door
+
+    async def _jwks(self) -> dict[str, Any]:
+        """Also of a server that signs no more: what it signed before is still to be verified."""
+        return self._signer.jwks() if self._signer is not None else await published_keys(self.store)
+
+    def _openapi(self) -> dict[str, Any]:
+        url = self.settings.public_url
+        if self.relay is None:
+            return openapi_document(url)
+        if self._description is None:
+            self._description = openapi_with_relay(url, self.relay.api.addresses)
+        return self._description
+
+    def _observe(self, written: Commitment | Filing) -> None:
+        if isinstance(written, Filing):
+            self.meter.saw_events(written.events)
+            return
+        self.meter.saw_events(written.step.events)
+        if written.deliveries:
+            self.clockwork.owe()
+
+    def _foreign_change(self, case_id: str | None) -> None:
+        """Another process wrote: it may have rotated the signing keys."""
+        if case_id is None and self._signer is not None:
+            self._refreshing = asyncio.create_task(self._refresh(self._signer))
+
+    async def _refresh(self, signer: StoredSigner) -> None:
+        try:
+            await signer.refresh()
+        except PlacetError as error:  # the next change, or the next start, takes them up
+            log.warning("signing keys could not be read again: %s", error.message)
+
+    async def start(self) -> None:
+        """Begin the time-driven work."""
+        if self.relay is not None:  # first: the outbox may owe it something
+            await self.relay.start()
+        self.clockwork.start()
+
+    async def stop(self) -> None:
+        """End streams and timers, finish accepted writes, close."""
+        await self.streams.close()
+        await self.clockwork.stop()
+        if self.relay is not None:
+            await self.relay.aclose()
+        if self._lookup is not None:
+            self._lookup.close()
+        await self.http.aclose()
+        await self.store.aclose()
+        if self._signer is not None:
+            await self._signer.aclose()
+
+
+async def _started(relay: "Relay") -> "Relay":
+    """The relay once it is ready for requests: before, nobody would look at what passes."""
+    try:
+        await relay.start()
+    except BaseException:
+        await relay.aclose()
+        raise
+    return relay
+
+
+async def _read_at_most(scope: Scope, receive: Receive, limit: int) -> bytes:
+    return await read_body(scope, receive, limit=limit)
+
+
+async def build(
+    settings: Settings,
+    *,
+    store: Store | None = None,
+    authenticate: Authenticate | None = None,
+    verifier: EvidenceVerifier | None = None,
+    kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    identify: Identify | None = None,
+    now: Clock = clock.now,
+) -> Parts:
+    """A server's parts for these settings, wired but not started; the store opens in the running loop."""
+    kept = store or await SqliteStore.open(settings.db)
+    try:
+        secret = await kept.secret("sessions", minting.secret())
+        signer = None
+        if settings.signing != "none":
+            signer = await StoredSigner.open(kept, algorithm=settings.signing, clock=now)
+        parts = Parts(settings, kept, signer, secret, now)
+        parts.wire(authenticate=authenticate, verifier=verifier, kinds=kinds, identify=identify)
+        if await parts.wants_relay():
+            parts.add_relay()
+    except BaseException:
+        if store is None:  # whoever tries again opens it anew
+            await kept.aclose()
+        raise
+    return parts
+
+
+def service_card(settings: Settings) -> ServiceCard:
+    """What the discovery document tells."""
+    limits = settings.limits
+    return ServiceCard(
+        base_url=settings.public_url,
+        name=settings.service_name,
+        description=settings.service_description,
+        review_types=tuple(BUILT_IN),
+        default_timeout_for=limits.default_timeout_for,
+        max_timeout_for=limits.max_timeout_for,
+        keep_for=limits.keep_for,
+        polls_per_minute=settings.polls_per_minute,
+        signs_results=settings.signing != "none",
+        sends_callbacks=True,
+    )
+
+
+def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
+    kind = SAMPLES.get(type, CUSTOM if type.startswith("x-") else None)
+    return (kind.example(), Subject(door=kind.door)) if kind is not None else None

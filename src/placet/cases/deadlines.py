@@ -1,0 +1,30 @@
+"""When a case wants attention next: a reminder, its expiry, or the end of its retention."""
+
+from datetime import datetime, timedelta
+
+from placet.cases.case import Case
+from placet.cases.commands import Command, Erase, Expire, Remind
+
+SYSTEM = "system"
+
+
+def due_at(case: Case, *, keep_for: timedelta) -> datetime | None:
+    """The moment at which the sweep must look at this case again, or None for never."""
+    if case.live:
+        return min((*case.reminders, case.expires_at))
+    if case.erased_at is not None or case.closed_at is None:
+        return None
+    return case.closed_at + keep_for
+
+
+def due_command(case: Case, now: datetime, *, keep_for: timedelta) -> Command | None:
+    """The command the clock gives to this case now, if any."""
+    moment = due_at(case, keep_for=keep_for)
+    if moment is None or now < moment:
+        return None
+    if not case.live:
+        return Erase(actor=SYSTEM)
+    if now >= case.expires_at:
+        return Expire(actor=SYSTEM)
+    passed = [at for at in case.reminders if at <= now]
+    return Remind(actor=SYSTEM, reminder_at=max(passed))

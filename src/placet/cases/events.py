@@ -1,0 +1,103 @@
+"""What happened to a case: an append-only chain in which each event carries the digest of the one before.
+
+An event's data can be erased and the chain still verifies: the digest covers a salted digest of the data,
+and the salt goes with the data, so that erased answers cannot be guessed back.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from placet.cases.case import NO_EVENT
+from placet.protocol import stream
+
+CREATED = "review.created"
+PASSED_ON = "review.passed_on"
+LINKED = "review.linked"
+ERASED = "review.erased"
+GRANT_GIVEN = "grant.given"
+GRANT_USED = "grant.used"
+GRANT_REVOKED = "grant.revoked"
+
+EVENT_TYPES = (
+    CREATED,
+    *sorted(stream.STREAMED),
+    PASSED_ON,
+    LINKED,
+    GRANT_GIVEN,
+    GRANT_USED,
+    GRANT_REVOKED,
+    ERASED,
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One fact about a case; `data` is the JSON that streams and callbacks carry."""
+
+    case_id: str
+    seq: int
+    type: str
+    at: datetime
+    actor: str
+    data: bytes | None
+    salt: str | None
+    data_digest: str
+    previous: str
+    digest: str
+
+
+def record(
+    *, case_id: str, seq: int, type: str, at: datetime, actor: str, data: bytes, salt: str, previous: str
+) -> Event:
+    """Seal one event onto the chain that ends in `previous`."""
+    data_digest = _data_digest(salt, data)
+    digest = _link_digest(case_id, seq, type, at, actor, data_digest, previous)
+    return Event(
+        case_id=case_id,
+        seq=seq,
+        type=type,
+        at=at,
+        actor=actor,
+        data=data,
+        salt=salt,
+        data_digest=data_digest,
+        previous=previous,
+        digest=digest,
+    )
+
+
+def broken_link(events: Iterable[Event], *, head: str | None = None) -> int | None:
+    """The sequence of the first event that does not fit the chain, or None if all of it holds.
+
+    A chain cannot show what was cut off its end: give `head`, the case's own `chain`, to find that too.
+    """
+    previous, expected = NO_EVENT, 0
+    for expected, event in enumerate(events, start=1):
+        if event.seq != expected or event.previous != previous or not _holds(event):
+            return expected
+        previous = event.digest
+    return None if head in (None, previous) else expected + 1
+
+
+def _holds(event: Event) -> bool:
+    if event.data is not None and event.data_digest != _data_digest(event.salt or "", event.data):
+        return False
+    return event.digest == _link_digest(
+        event.case_id, event.seq, event.type, event.at, event.actor, event.data_digest, event.previous
+    )
+
+
+def _data_digest(salt: str, data: bytes) -> str:
+    return hashlib.sha256(salt.encode() + b"\0" + data).hexdigest()
+
+
+def _link_digest(
+    case_id: str, seq: int, type: str, at: datetime, actor: str, data_digest: str, previous: str
+) -> str:
+    link = _encode([case_id, seq, type, at, actor, data_digest, previous])
+    return hashlib.sha256(link).hexdigest()

@@ -1,0 +1,159 @@
+"""What a person allows in advance beside an answer: `data.grants`, read against the calls that were decided.
+
+A grant is never wider than what its person saw: its patterns must fit the call it was given with, name every
+argument of it, and say something; and a call of high risk is never granted.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from placet.cases.grant import LONGEST, MOST_USES, SHORTEST, call_fits
+from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
+from placet.protocol.argument_patterns import misshapen, says_nothing
+from placet.protocol.duration import format_duration, parse_duration
+from placet.protocol.shape import quote
+from placet.protocol.wording import Amount, message
+
+MOST_GRANTS = 50
+LARGEST_PATTERNS = 16 * 1024
+MEMBERS = ("call_id", "patterns", "uses", "for")
+
+Call = Mapping[str, Any]
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """One grant as it was asked for, checked."""
+
+    call_id: str
+    tool: str
+    path: tuple[str, ...] = ()
+    """The agents between the one that was called and the one that asks, outermost first."""
+    patterns: dict[str, dict[str, Any]]
+    uses: int
+    lasts_for: timedelta
+
+    def to_dict(self) -> dict[str, Any]:
+        """The member of `data.grants` that says this."""
+        return {
+            "call_id": self.call_id,
+            "patterns": self.patterns,
+            "uses": self.uses,
+            "for": format_duration(self.lasts_for),
+        }
+
+
+def field_of(call_id: str) -> str:
+    """Under which name a page finds what is wrong with the grant of a call."""
+    return f"grant.{call_id}"
+
+
+def grantable(call: Call) -> bool:
+    """Whether a page may offer a grant for this call at all."""
+    if call.get("high_risk", False) is not False:
+        return False
+    arguments = _arguments(call)
+    patterns = {name: {"exact": value} for name, value in arguments.items()}
+    return _patterns_misfit(patterns, arguments) is None
+
+
+def read_terms(given: Any, calls: Sequence[Call], decisions: Mapping[str, Mapping[str, Any]]) -> list[Terms]:
+    """The grants of an answer; raises InvalidSubmission naming, by call, what does not fit.
+
+    `calls` are the case's `tool_calls`, and `decisions` those of the same answer, by call id.
+    """
+    if not isinstance(given, list | tuple):
+        raise InvalidSubmission(_IS_A_LIST, fields={"grants": _IS_A_LIST})
+    if len(given) > MOST_GRANTS:
+        complaint = f"An answer gives at most {MOST_GRANTS} grants."
+        raise InvalidSubmission(complaint, fields={"grants": complaint})
+    by_id = {call.get("id"): call for call in calls}
+    terms = [_terms(one, by_id, decisions) for one in given]
+    twice = {one.call_id for one in terms if [other.call_id for other in terms].count(one.call_id) > 1}
+    for call_id in sorted(twice):
+        raise _misfit(call_id, "This call is granted twice; once is enough.")
+    return terms
+
+
+_IS_A_LIST = "grants is a list."
+
+
+def _terms(given: Any, calls: Mapping[Any, Call], decisions: Mapping[str, Mapping[str, Any]]) -> Terms:
+    if not isinstance(given, Mapping) or set(given) != set(MEMBERS):
+        complaint = f"A grant has {', '.join(MEMBERS)}, all of them."
+        raise InvalidSubmission(complaint, fields={"grants": complaint})
+    call_id = given["call_id"]
+    if not isinstance(call_id, str) or call_id not in calls:
+        complaint = f"There is no call {quote(str(call_id))} to grant."
+        raise InvalidSubmission(complaint, fields={"grants": complaint})
+    call, decision = calls[call_id], decisions.get(call_id) or {}
+    wrong = _call_misfit(call, decision) or _patterns_misfit(given["patterns"], _as_decided(call, decision))
+    if wrong is not None:
+        raise _misfit(call_id, wrong)
+    return Terms(
+        call_id=call_id,
+        tool=call["name"],
+        path=tuple(call.get("path") or ()),
+        patterns={name: dict(pattern) for name, pattern in given["patterns"].items()},
+        uses=_uses(call_id, given["uses"]),
+        lasts_for=_lasts_for(call_id, given["for"]),
+    )
+
+
+def _as_decided(call: Call, decision: Mapping[str, Any]) -> Mapping[str, Any]:
+    edited = decision.get("arguments") if decision.get("decision") == "edit" else None
+    return _arguments(call) if edited is None else edited
+
+
+def _arguments(call: Call) -> Mapping[str, Any]:
+    return call.get("arguments") or {}
+
+
+def _call_misfit(call: Call, decision: Mapping[str, Any]) -> str | None:
+    if call.get("high_risk", False) is not False:
+        return message("A call of high risk is decided each time; it cannot be granted.")
+    runs = decision.get("decision") in ("approve", "edit")
+    if not runs or decision.get("name") not in (None, call.get("name")):
+        return message("Only a call that you let run can be granted.")
+    return None
+
+
+def _patterns_misfit(patterns: Any, arguments: Mapping[str, Any]) -> str | None:
+    if not isinstance(patterns, Mapping):
+        return "The patterns are an object, one for each argument."
+    if patterns.keys() != arguments.keys():
+        return "Every argument of the call needs a pattern, and no other."
+    if misshapes := [wrong for wrong in map(misshapen, patterns.values()) if wrong is not None]:
+        return misshapes[0]
+    if len(msgspec.json.encode(patterns)) > LARGEST_PATTERNS:
+        return message("These arguments are too large to grant; decide each call.")
+    if patterns and all(map(says_nothing, patterns.values())):
+        return message(
+            "This would allow nearly any call of the tool; leave one argument closer to what it is."
+        )
+    if not call_fits(patterns, arguments):
+        return message("The grant must cover the call that you let run.")
+    return None
+
+
+def _uses(call_id: str, given: Any) -> int:
+    if type(given) is not int or not 1 <= given <= MOST_USES:
+        raise _misfit(call_id, message("Allow it between 1 and {most} times.", most=Amount(MOST_USES)))
+    return given
+
+
+def _lasts_for(call_id: str, given: Any) -> timedelta:
+    try:
+        lasts_for = parse_duration(given)
+    except ValidationFailed as error:
+        raise _misfit(call_id, error.message) from error
+    if not SHORTEST <= lasts_for <= LONGEST:
+        raise _misfit(call_id, message("A grant lasts between a minute and {days} days.", days=LONGEST.days))
+    return lasts_for
+
+
+def _misfit(call_id: str, complaint: str) -> BadRequest:
+    return InvalidSubmission(f"{quote(call_id)}: {complaint}", fields={field_of(call_id): complaint})

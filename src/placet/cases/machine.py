@@ -1,0 +1,290 @@
+"""The life of a case: one table keyed by status and command, and one pure function over it.
+
+Rules of this file: everything that decides a transition is in TRANSITIONS or in `_too_late`; `apply` never
+touches the case it is given, reads no clock and rolls no dice; what is not in the table cannot happen. An
+effect without a fact to report changes nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placet.cases import events as log
+from placet.cases.case import Case
+from placet.cases.commands import (
+    Cancel,
+    Command,
+    Erase,
+    Expire,
+    Link,
+    PassOn,
+    Remind,
+    Respond,
+    RevokeGrant,
+    UseGrant,
+    View,
+    Work,
+)
+from placet.cases.events import Event
+from placet.errors import AlreadyClosed, CaseExpired, RequestError
+from placet.protocol import stream
+from placet.protocol.poll import Status
+
+PENDING, OPENED, IN_PROGRESS = Status.PENDING, Status.OPENED, Status.IN_PROGRESS
+COMPLETED, EXPIRED, CANCELLED = Status.COMPLETED, Status.EXPIRED, Status.CANCELLED
+
+
+class Stay(Struct, frozen=True):
+    """Nothing happens and nobody is told off: the order comes too late to matter."""
+
+
+class Refuse(Struct, frozen=True):
+    """The order is refused with this error."""
+
+    error: type[RequestError]
+
+
+STAY, CLOSED, LATE = Stay(), Refuse(AlreadyClosed), Refuse(CaseExpired)
+Rule = Status | Stay | Refuse
+
+TRANSITIONS: Mapping[tuple[Status, type[Command]], Rule] = {
+    (PENDING, View): OPENED,
+    (PENDING, Work): IN_PROGRESS,
+    (PENDING, Respond): COMPLETED,
+    (PENDING, Cancel): CANCELLED,
+    (PENDING, Expire): EXPIRED,
+    (PENDING, Remind): PENDING,
+    (PENDING, PassOn): PENDING,
+    (PENDING, Link): PENDING,
+    (PENDING, UseGrant): STAY,
+    (PENDING, RevokeGrant): STAY,
+    (PENDING, Erase): STAY,
+    (OPENED, View): STAY,
+    (OPENED, Work): IN_PROGRESS,
+    (OPENED, Respond): COMPLETED,
+    (OPENED, Cancel): CANCELLED,
+    (OPENED, Expire): EXPIRED,
+    (OPENED, Remind): OPENED,
+    (OPENED, PassOn): OPENED,
+    (OPENED, Link): OPENED,
+    (OPENED, UseGrant): STAY,
+    (OPENED, RevokeGrant): STAY,
+    (OPENED, Erase): STAY,
+    (IN_PROGRESS, View): STAY,
+    (IN_PROGRESS, Work): IN_PROGRESS,
+    (IN_PROGRESS, Respond): COMPLETED,
+    (IN_PROGRESS, Cancel): CANCELLED,
+    (IN_PROGRESS, Expire): EXPIRED,
+    (IN_PROGRESS, Remind): STAY,  # spec 6: reminders go out while pending or opened
+    (IN_PROGRESS, PassOn): IN_PROGRESS,
+    (IN_PROGRESS, Link): IN_PROGRESS,
+    (IN_PROGRESS, UseGrant): STAY,
+    (IN_PROGRESS, RevokeGrant): STAY,
+    (IN_PROGRESS, Erase): STAY,
+    (COMPLETED, View): STAY,
+    (COMPLETED, Work): CLOSED,
+    (COMPLETED, Respond): CLOSED,  # spec 13.2: the second answer gets 409
+    (COMPLETED, Cancel): CLOSED,
+    (COMPLETED, Expire): STAY,
+    (COMPLETED, Remind): STAY,
+    (COMPLETED, PassOn): CLOSED,
+    (COMPLETED, Link): COMPLETED,
+    (COMPLETED, UseGrant): COMPLETED,
+    (COMPLETED, RevokeGrant): COMPLETED,
+    (COMPLETED, Erase): COMPLETED,
+    (EXPIRED, View): STAY,
+    (EXPIRED, Work): LATE,
+    (EXPIRED, Respond): LATE,
+    (EXPIRED, Cancel): LATE,
+    (EXPIRED, Expire): STAY,
+    (EXPIRED, Remind): STAY,
+    (EXPIRED, PassOn): LATE,
+    (EXPIRED, Link): EXPIRED,
+    (EXPIRED, UseGrant): STAY,
+    (EXPIRED, RevokeGrant): STAY,
+    (EXPIRED, Erase): EXPIRED,
+    (CANCELLED, View): STAY,
+    (CANCELLED, Work): CLOSED,
+    (CANCELLED, Respond): CLOSED,
+    (CANCELLED, Cancel): CLOSED,
+    (CANCELLED, Expire): STAY,
+    (CANCELLED, Remind): STAY,
+    (CANCELLED, PassOn): CLOSED,
+    (CANCELLED, Link): CANCELLED,
+    (CANCELLED, UseGrant): STAY,
+    (CANCELLED, RevokeGrant): STAY,
+    (CANCELLED, Erase): CANCELLED,
+}
+
+_encode = msgspec.json.Encoder().encode
+_BY_DEADLINE = frozenset({View, Work, Respond, Cancel, PassOn})
+
+Changes = dict[str, Any]  # fields of the case and their next values
+Fact = tuple[str, dict[str, Any]]
+Effect = tuple[Changes, list[Fact]]
+
+_AT_REST: Changes = {"progress": None, "reminders": ()}  # what a closed case has no more of
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """The next value of a case with the events that led there; empty when nothing happened."""
+
+    case: Case
+    events: tuple[Event, ...]
+    expected_version: int
+
+
+def apply(case: Case, command: Command, *, now: datetime, salt: str) -> Step:
+    """What `command` makes of `case`; raises AlreadyClosed or CaseExpired where the table refuses."""
+    rule = require(case, type(command), now=now)
+    if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
+        return Step(case=case, events=(), expected_version=case.version)
+    return _enact(case, command, rule, now, salt)
+
+
+def require(case: Case, command: type[Command], *, now: datetime) -> Status | Stay:
+    """The rule for this order at this moment; raises where the table or the deadline refuses it."""
+    rule = TRANSITIONS[case.status, command]
+    if isinstance(rule, Refuse):
+        raise rule.error()
+    if _too_late(case, command, now):
+        raise CaseExpired()
+    return rule
+
+
+def begin(case: Case, data: dict[str, Any], *, actor: str, salt: str) -> tuple[Case, Event]:
+    """The first value of a case as it is stored, with the event that reports it."""
+    event = _record(case, (log.CREATED, data), None, case.created_at, actor, salt)
+    return replace(case, version=event.seq, chain=event.digest), event
+
+
+def _too_late(case: Case, command: type[Command], now: datetime) -> bool:
+    """Ruling 3: the deadline counts when an answer is applied, not only when the timer fires."""
+    return case.live and command in _BY_DEADLINE and now >= case.expires_at
+
+
+def _enact(case: Case, command: Command, to: Status, now: datetime, salt: str) -> Step:
+    changes, facts = _EFFECTS[type(command)](case, command, now)
+    if not facts:
+        return Step(case=case, events=(), expected_version=case.version)
+    events: list[Event] = []
+    for fact in facts:
+        events.append(_record(case, fact, events[-1] if events else None, now, command.actor, salt))
+    last = events[-1]
+    following = replace(case, status=to, version=last.seq, chain=last.digest, **changes)
+    return Step(case=following, events=tuple(events), expected_version=case.version)
+
+
+def _record(case: Case, fact: Fact, earlier: Event | None, at: datetime, actor: str, salt: str) -> Event:
+    name, data = fact
+    return log.record(
+        case_id=case.id,
+        seq=(earlier.seq if earlier else case.version) + 1,
+        type=name,
+        at=at,
+        actor=actor,
+        data=_encode({"case_id": case.id, **data}),
+        salt=salt,
+        previous=earlier.digest if earlier else case.chain,
+    )
+
+
+def _view(case: Case, command: Command, now: datetime) -> Effect:
+    return {"opened_at": now}, [(stream.OPENED, {"opened_at": now})]
+
+
+def _work(case: Case, command: Work, now: datetime) -> Effect:
+    if case.status is IN_PROGRESS and command.progress == case.progress:
+        return {}, []  # pages save at every pause in typing; the log keeps only what is new
+    opened_at = case.opened_at or now
+    data: dict[str, Any] = {"opened_at": opened_at}
+    if command.progress is not None:
+        data["progress"] = command.progress
+    facts = [] if case.opened_at else [(stream.OPENED, {"opened_at": now})]
+    working = {"opened_at": opened_at, "progress": command.progress, "reminders": ()}
+    return working, [*facts, (stream.IN_PROGRESS, data)]
+
+
+def _respond(case: Case, command: Respond, now: datetime) -> Effect:
+    closed = {"decision": command.decision, "closed_at": now, **_AT_REST}
+    given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
+    return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
+
+
+def _cancel(case: Case, command: Cancel, now: datetime) -> Effect:
+    closed = {"reason": command.reason, "closed_at": now, **_AT_REST}
+    data: dict[str, Any] = {"cancelled_at": now}
+    if command.reason is not None:
+        data["reason"] = command.reason
+    return closed, [(stream.CANCELLED, data)]
+
+
+def _expire(case: Case, command: Command, now: datetime) -> Effect:
+    closed = {"closed_at": case.expires_at, **_AT_REST}
+    data = {"expired_at": case.expires_at, "default_action": case.default_action}
+    return closed, [(stream.EXPIRED, data)]
+
+
+def _remind(case: Case, command: Remind, now: datetime) -> Effect:
+    still_due = tuple(at for at in case.reminders if at > command.reminder_at)
+    reminded = {"reminders": still_due, "reminder_sent_at": now}
+    data = {"reminder_at": command.reminder_at, "message": _time_left(case, now)}
+    return reminded, [(stream.REMINDER, data)]
+
+
+def _pass_on(case: Case, command: PassOn, now: datetime) -> Effect:
+    widened = {"review_digests": (*case.review_digests, command.review_digest)}
+    data: dict[str, Any] = {"passed_on_at": now}
+    if command.note is not None:
+        data["note"] = command.note
+    return widened, [(log.PASSED_ON, data)]
+
+
+def _link(case: Case, command: Link, now: datetime) -> Effect:
+    linked = {"next_case_id": command.next_case_id}
+    return linked, [(log.LINKED, linked)]
+
+
+def _use_grant(case: Case, command: UseGrant, now: datetime) -> Effect:
+    if case.erased_at is not None:
+        return {}, []
+    grant = command.grant
+    return {}, [
+        (log.GRANT_USED, {"grant_id": grant.id, "used_at": now, "used": grant.used, "call": command.call})
+    ]
+
+
+def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> Effect:
+    return {}, [(log.GRANT_REVOKED, {"grant_id": command.grant.id, "revoked_at": now})]
+
+
+def _erase(case: Case, command: Command, now: datetime) -> Effect:
+    if case.erased_at is not None:
+        return {}, []
+    bare = {"decision": None, "reason": None, "callback_url": None, "erased_at": now}
+    return bare, [(log.ERASED, {"erased_at": now})]
+
+
+_EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], Effect]] = {
+    View: _view,
+    Work: _work,
+    Respond: _respond,
+    Cancel: _cancel,
+    Expire: _expire,
+    Remind: _remind,
+    PassOn: _pass_on,
+    Link: _link,
+    UseGrant: _use_grant,
+    RevokeGrant: _revoke_grant,
+    Erase: _erase,
+}
+
+
+def _time_left(case: Case, now: datetime) -> str:
+    minutes = max(0, int((case.expires_at - now).total_seconds() // 60))
+    amount, unit = (minutes // 60, "hour") if minutes >= 120 else (minutes, "minute")
+    return f"Review expires in {amount} {unit}{'' if amount == 1 else 's'}"

@@ -1,0 +1,144 @@
+"""What a case looks like to those who ask: the 202 body, the poll response, the callback body."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from placet.cases.case import Case, Offer
+from placet.cases.events import Event
+from placet.errors import CaseNotFound
+from placet.protocol.forms import parse_form, wire_form
+from placet.protocol.hitl_object import HitlObject, HumanInputRequired
+from placet.protocol.poll import PollResponse, Status
+from placet.protocol.versions import absent_fields
+
+
+class Links(Struct, frozen=True, kw_only=True):
+    """The addresses of one case, tokens included; they exist only at the moment of opening."""
+
+    review_url: str
+    poll_url: str
+    events_url: str
+    submit_url: str | None = None
+    submit_token: str | None = None
+
+
+def human_input_required(case: Case, offer: Offer, links: Links) -> HumanInputRequired:
+    """The body of the 202 for a case just opened, in the fields of its version."""
+    hitl = HitlObject(
+        spec_version=case.spec_version,
+        case_id=case.id,
+        review_url=links.review_url,
+        poll_url=links.poll_url,
+        events_url=links.events_url,
+        callback_url=case.callback_url,
+        type=case.type,
+        prompt=offer.prompt,
+        timeout=offer.timeout,
+        default_action=case.default_action,
+        created_at=case.created_at,
+        expires_at=case.expires_at,
+        context=wire_context(offer.context) or None,
+        reminder_at=case.reminders[0] if len(case.reminders) == 1 else case.reminders or None,
+        previous_case_id=case.previous_case_id,
+        surface=offer.surface,
+        submit_url=links.submit_url,
+        submit_token=links.submit_token,
+        inline_actions=offer.inline_actions if links.submit_url else None,
+        verification_policy=offer.verification_policy,
+    )
+    absent = dict.fromkeys(absent_fields(case.spec_version, of="hitl"))
+    return HumanInputRequired(
+        message=offer.message,
+        data={"service": {"name": offer.service}} if offer.service else UNSET,
+        hitl=replace(hitl, **absent) if absent else hitl,
+    )
+
+
+def wire_context(context: dict[str, Any]) -> dict[str, Any]:
+    """The context as the published schemas allow it: a form keeps to its wire shape."""
+    if "form" not in context:
+        return context
+    return {**context, "form": wire_form(parse_form(context["form"]))}
+
+
+def poll_response(case: Case) -> PollResponse:
+    """Where the case stands, in the fields of its state and version."""
+    return _POLLS[case.status](case)
+
+
+def _live(case: Case) -> PollResponse:
+    return PollResponse(
+        status=case.status.value,
+        case_id=case.id,
+        created_at=case.created_at,
+        opened_at=case.opened_at,
+        expires_at=case.expires_at,
+        progress=case.progress,
+        reminder_sent_at=case.reminder_sent_at,
+        next_case_id=case.next_case_id,
+    )
+
+
+def _completed(case: Case) -> PollResponse:
+    decision = case.decision
+    if decision is None:
+        raise CaseNotFound("This case's content was erased at the end of its retention.")
+    without_context = "submission_context" in absent_fields(case.spec_version, of="poll")
+    return PollResponse(
+        status="completed",
+        case_id=case.id,
+        created_at=case.created_at,
+        opened_at=case.opened_at,
+        expires_at=case.expires_at,
+        completed_at=case.closed_at,
+        result=decision.result,
+        responded_by=decision.responded_by,
+        submission_context=None if without_context else decision.submission,
+        reminder_sent_at=case.reminder_sent_at,
+        next_case_id=case.next_case_id,
+    )
+
+
+def _expired(case: Case) -> PollResponse:
+    return PollResponse(
+        status="expired",
+        case_id=case.id,
+        created_at=case.created_at,
+        opened_at=case.opened_at,
+        expired_at=case.closed_at,
+        default_action=case.default_action,
+        next_case_id=case.next_case_id,
+    )
+
+
+def _cancelled(case: Case) -> PollResponse:
+    return PollResponse(
+        status="cancelled",
+        case_id=case.id,
+        created_at=case.created_at,
+        opened_at=case.opened_at,
+        cancelled_at=case.closed_at,
+        reason=case.reason,
+        next_case_id=case.next_case_id,
+    )
+
+
+_POLLS: Mapping[Status, Callable[[Case], PollResponse]] = {
+    Status.PENDING: _live,
+    Status.OPENED: _live,
+    Status.IN_PROGRESS: _live,
+    Status.COMPLETED: _completed,
+    Status.EXPIRED: _expired,
+    Status.CANCELLED: _cancelled,
+}
+
+
+def callback_body(case: Case, event: Event) -> bytes:
+    """The bytes of a callback, fixed once: the event's data with its name, status and moment in front."""
+    data = msgspec.json.decode(event.data or b"{}")
+    head = {"event": event.type, "status": case.status.value, "timestamp": event.at}
+    return msgspec.json.encode({**head, **data})

@@ -1,0 +1,179 @@
+"""Discord: a bot puts the question into a channel or a direct message, and hears presses by its webhook."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
+from placet.channels.discord import render
+from placet.channels.discord.limits import misfits
+from placet.channels.discord.presses import MESSAGE, press_of, read_interaction, response_to, verify
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+
+API_URL = "https://discord.com/api/v10"
+# Discord turns away clients that do not name themselves in this form.
+USER_AGENT = "DiscordBot (https://placet.example, 1)"
+UNKNOWN_MESSAGE = 10008
+# A press may be answered only after Discord has our response to it, which is on its way meanwhile.
+BREAKS_S = (0.5, 1.0, 1.5, 2.0)
+TOKEN, CHANNEL, USER, KEY, API = (
+    f"PLACET_DISCORD_{name}" for name in ("BOT_TOKEN", "CHANNEL_ID", "USER_ID", "PUBLIC_KEY", "API_URL")
+)
+
+
+class DiscordChannel:
+    """One channel, or the direct messages with one person, and one bot.
+
+    `public_key` is the application's, in hexadecimal; without it no press is heard.
+    """
+
+    name = "discord"
+
+    def __init__(
+        self,
+        *,
+        token: str,
+        channel_id: str | None = None,
+        user_id: str | None = None,
+        public_key: str | None = None,
+        api_url: str = API_URL,
+        sleep: Sleep = asyncio.sleep,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        for given, what in ((channel_id, CHANNEL), (user_id, USER)):
+            if given is not None and not (given.isascii() and given.isdigit()):
+                raise SettingsError(f"{what} is a number; Discord shows it in its developer mode.")
+        if channel_id is None and user_id is None:
+            raise SettingsError(f"Set {CHANNEL} or {USER} to say where questions go.")
+        if not (token.isascii() and token.isprintable() and token.strip() == token and token):
+            raise SettingsError(f"{TOKEN} is not the token of a Discord bot.")
+        self._channel_id = channel_id
+        self._user_id = user_id
+        self._key = _public_key(public_key) if public_key is not None else None
+        self._sleep = sleep
+        self._now = clock
+        headers = {"Authorization": f"Bot {token}", "User-Agent": USER_AGENT}
+        self._api = PlatformApi("Discord", api_url, headers=headers, sleep=sleep)
+
+    async def send(self, card: Card) -> Ticket:
+        """Put the question into the channel, or before the person."""
+        return await self._send(await self._place(), render.message(card))
+
+    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+        """Take the buttons away and say how it ended; in a new message where the old one is gone."""
+        path = f"/channels/{ticket.place}/messages/{ticket.message_id}"
+        reply = await self._api.call("PATCH", path, render.settled_message(card, ended))
+        if reply.is_ok:
+            return
+        if reply.body.get("code") != UNKNOWN_MESSAGE:
+            raise _refusal(reply)
+        await self._send(ticket.place, render.follow_up(card, ended, ticket.message_id))
+
+    async def answer(self, press: Press, text: str) -> None:
+        """Tell whoever pressed, for their eyes only; after fifteen minutes as a reply in the channel."""
+        body = render.answer(text)
+        if await self._followed_up(press, body):
+            return
+        place, message_id = press.reply_to.get("channel_id"), press.reply_to.get("message_id")
+        if place is not None and message_id is not None:
+            await self._send(place, render.replying(body, message_id))
+
+    async def hear(self, call: Call) -> Heard:
+        """The press in a call that Discord signed, and the response that Discord waits for."""
+        if self._key is None:
+            raise SettingsError(f"Set {KEY} to the public key of your Discord application.")
+        verify(call, self._key, self._now())
+        interaction = read_interaction(call.body)
+        press = press_of(interaction)
+        body = msgspec.json.encode(response_to(interaction))
+        return Heard(body=body) if press is None else Heard(presses=(press,), body=body, reply=_response)
+
+    def listen(self) -> AsyncIterator[Sequence[Press]]:
+        """Discord tells presses to a public address only."""
+        raise SettingsError("Discord needs a public address for presses; without one, people use the link.")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._api.aclose()
+
+    async def _place(self) -> str:
+        """The channel's id; that of the direct messages with a person is asked for once."""
+        if self._channel_id is None:
+            reply = await self._api.call("POST", "/users/@me/channels", {"recipient_id": self._user_id})
+            self._channel_id = _id_in(reply)
+        return self._channel_id
+
+    async def _send(self, place: str, body: dict[str, Any]) -> Ticket:
+        if found := misfits(body):
+            raise ChannelRefused(f"This does not fit into a message in Discord: {found[0]}.")
+        message_id = _id_in(await self._api.call("POST", f"/channels/{quote(place, safe='')}/messages", body))
+        return Ticket(channel=self.name, place=place, message_id=message_id, sent_at=self._now())
+
+    async def _followed_up(self, press: Press, body: dict[str, Any]) -> bool:
+        """Whether the answer went out by the press's own token."""
+        application = quote(press.reply_to.get("application_id", ""), safe="")
+        token = quote(press.reply_to.get("token", ""), safe="")
+        if not application or not token:
+            return False
+        for break_s in (0.0, *BREAKS_S):
+            if break_s:
+                await self._sleep(break_s)
+            reply = await self._api.call(
+                "POST",
+                f"/webhooks/{application}/interaction",
+                body,
+                secret_path=f"/webhooks/{application}/{token}",
+                patience_s=5.0,
+            )
+            if reply.is_ok:
+                return True
+        return False
+
+
+def from_environment(environ: Mapping[str, str]) -> DiscordChannel:
+    """A channel from the PLACET_DISCORD_… variables; raises SettingsError naming those that are missing."""
+    if not environ.get(TOKEN):
+        raise SettingsError(f"Set {TOKEN}, and {CHANNEL} or {USER}, to send questions to Discord.")
+    return DiscordChannel(
+        token=environ[TOKEN],
+        channel_id=environ.get(CHANNEL) or None,
+        user_id=environ.get(USER) or None,
+        public_key=environ.get(KEY) or None,
+        api_url=environ.get(API) or API_URL,
+    )
+
+
+def _response(text: str) -> bytes:
+    """A response to a press that tells its person what came of it."""
+    return msgspec.json.encode({"type": MESSAGE, "data": render.answer(text)})
+
+
+def _public_key(text: str) -> Ed25519PublicKey:
+    try:
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(text))
+    except ValueError:
+        raise SettingsError(f"{KEY} is not a public key: Discord shows it as 64 digits 0-9, a-f.") from None
+
+
+def _id_in(reply: Reply) -> str:
+    if not reply.is_ok:
+        raise _refusal(reply)
+    found = reply.body.get("id")
+    if not (isinstance(found, str) and found.isascii() and found.isdigit()):
+        raise Unreachable("Discord's answer does not say what it made.")
+    return found
+
+
+def _refusal(reply: Reply) -> ChannelRefused:
+    if reply.status == 401:
+        return ChannelRefused(f"Discord does not know this bot; look at {TOKEN}.")
+    said = told_by("Discord", reply.body.get("message"))
+    if reply.status == 403:
+        return ChannelRefused(f"The bot may not write there. {said}")
+    return ChannelRefused(f"Discord does not take this. {said}")

@@ -1,0 +1,126 @@
+"""Discord's interactions: signed calls, read as presses; whatever else people do with the bot is no press."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Struct
+
+from placet.channels.discord.limits import BUTTON, CUSTOM_ID, EPHEMERAL
+from placet.channels.texts import cut, one_line
+from placet.errors import SignatureInvalid
+from placet.ports.channel import Call, Press, Presser
+
+PLATFORM = "discord"
+VIA = "discord_component"
+SIGNATURE_HEADER = "x-signature-ed25519"
+TIMESTAMP_HEADER = "x-signature-timestamp"
+FRESH_FOR_S = 5 * 60
+LONGEST_NAME = 100
+
+PING, COMMAND, COMPONENT, AUTOCOMPLETE, MODAL = 1, 2, 3, 4, 5
+MESSAGE = 4
+PONG: dict[str, Any] = {"type": 1}
+DEFERRED_UPDATE: dict[str, Any] = {"type": 6}
+NO_CHOICES: dict[str, Any] = {"type": 8, "data": {"choices": []}}
+ONLY_BUTTONS: dict[str, Any] = {
+    "type": MESSAGE,
+    "data": {"content": "This bot asks questions; press their buttons.", "flags": EPHEMERAL},
+}
+
+
+class User(Struct, frozen=True):
+    """Who pressed, as Discord vouches for it."""
+
+    id: str
+    username: str = ""
+    global_name: str | None = None
+    bot: bool = False
+
+
+class Member(Struct, frozen=True):
+    """The same person in a server."""
+
+    user: User
+    nick: str | None = None
+
+
+class Data(Struct, frozen=True):
+    """Which component it was."""
+
+    custom_id: str = ""
+    component_type: int = 0
+
+
+class Message(Struct, frozen=True):
+    """The message under which it was."""
+
+    id: str
+
+
+class Interaction(Struct, frozen=True):
+    """One thing that someone did with the bot."""
+
+    id: str
+    type: int
+    application_id: str = ""
+    token: str = ""
+    data: Data | None = None
+    member: Member | None = None
+    user: User | None = None
+    channel_id: str | None = None
+    message: Message | None = None
+
+
+def verify(call: Call, key: Ed25519PublicKey, now: datetime) -> None:
+    """Raises SignatureInvalid unless Discord signed this call, and did so just now."""
+    timestamp = call.headers.get(TIMESTAMP_HEADER, "")
+    try:
+        signature = bytes.fromhex(call.headers.get(SIGNATURE_HEADER, ""))
+        key.verify(signature, timestamp.encode() + call.body)
+        age_s = now.timestamp() - int(timestamp)
+    except (InvalidSignature, ValueError):  # what cannot be read is not signed
+        raise SignatureInvalid("Discord did not sign this call.") from None
+    if abs(age_s) > FRESH_FOR_S:
+        raise SignatureInvalid("This call was signed too long ago.")
+
+
+def read_interaction(body: bytes) -> Interaction | None:
+    """The interaction in a call, or None for what is none that we can read."""
+    try:
+        return msgspec.json.decode(body, type=Interaction)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def response_to(interaction: Interaction | None) -> dict[str, Any]:
+    """What Discord waits for, no longer than three seconds."""
+    kinds = {PING: PONG, COMPONENT: DEFERRED_UPDATE, AUTOCOMPLETE: NO_CHOICES}
+    return kinds.get(interaction.type if interaction is not None else COMMAND, ONLY_BUTTONS)
+
+
+def press_of(interaction: Interaction | None) -> Press | None:
+    """The press in an interaction, if it is one of a button and a person made it."""
+    if interaction is None or interaction.type != COMPONENT or interaction.data is None:
+        return None
+    member, data = interaction.member, interaction.data
+    user = member.user if member is not None else interaction.user
+    if user is None or user.bot or data.component_type != BUTTON or not 0 < len(data.custom_id) <= CUSTOM_ID:
+        return None
+    name = (member.nick if member is not None else None) or user.global_name or user.username
+    place = {"channel_id": interaction.channel_id} if interaction.channel_id else {}
+    message = {"message_id": interaction.message.id} if interaction.message is not None else {}
+    return Press(
+        id=interaction.id,
+        reference=data.custom_id,
+        presser=Presser(platform=PLATFORM, user_id=user.id, name=cut(one_line(name), LONGEST_NAME) or None),
+        via=VIA,
+        reply_to={
+            "application_id": interaction.application_id,
+            "token": interaction.token,
+            **place,
+            **message,
+        },
+    )

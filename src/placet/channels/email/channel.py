@@ -1,0 +1,174 @@
+"""E-mail: one mailbox gets the question with its link; nothing is decided by mail."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from email.errors import HeaderParseError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Any, cast
+
+from placet.channels.calling import Sleep
+from placet.channels.email import render
+from placet.channels.email.limits import misfits
+from placet.channels.email.smtp import SECURITIES, SMTPS_PORT, MailServer, Security
+from placet.channels.environment import require
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
+from placet.protocol.addresses import LOOPBACK_HOSTS
+
+SUBMISSION_PORT = 587
+BREAKS_S = (5.0, 20.0)
+MOST_THREADS = 1_000
+REQUIRED = ("PLACET_EMAIL_HOST", "PLACET_EMAIL_FROM", "PLACET_EMAIL_TO")
+LINK_ONLY = "Nobody answers by e-mail: whoever gets one answers on the page behind its link."
+
+
+class EmailChannel:
+    """One mailbox, written to through one mail server.
+
+    `security` is `starttls`, `tls`, or, for a server on this machine only, `none`; without one, it follows
+    from the port and the host.
+    """
+
+    name = "email"
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        sender: str,
+        recipient: str,
+        port: int = SUBMISSION_PORT,
+        security: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        sleep: Sleep = asyncio.sleep,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._sender = _address("PLACET_EMAIL_FROM", sender)
+        self._recipient = _address("PLACET_EMAIL_TO", recipient)
+        self._envelope = render.Envelope(
+            sender=str(self._sender), recipient=str(self._recipient), domain=self._sender.domain
+        )
+        self._server = MailServer(
+            host=host,
+            port=port,
+            security=_security(security, host, port),
+            user=user,
+            password=password,
+            greeting=self._sender.domain,
+            tls=tls,
+        )
+        self._sleep = sleep
+        self._now = clock
+        self._ended: dict[str, None] = {}
+
+    async def send(self, card: Card) -> Ticket:
+        """Send the question; a reminder joins its thread."""
+        now = self._now()
+        message = render.question(card, self._envelope, now)
+        await self._deliver(message)
+        return Ticket(
+            channel=self.name,
+            place=self._recipient.addr_spec,
+            message_id=str(message["Message-ID"]),
+            details={"thread": render.thread_of(card, self._envelope)},
+            sent_at=now,
+        )
+
+    async def settle(self, ticket: Ticket, card: Card, ended: Ended) -> None:
+        """Send how it ended into the thread, once though reminders are in the same one."""
+        root = ticket.details.get("thread", ticket.message_id)
+        if root != ticket.message_id and root in self._ended:
+            return
+        message = render.ending(
+            card, ended, self._envelope, self._now(), answers=ticket.message_id, root=root
+        )
+        await self._deliver(message)
+        if len(self._ended) >= MOST_THREADS:
+            del self._ended[next(iter(self._ended))]
+        self._ended[root] = None
+
+    async def answer(self, press: Press, text: str) -> None:
+        """Nobody presses in a mail: raises SettingsError."""
+        raise SettingsError(LINK_ONLY)
+
+    async def hear(self, call: Call) -> Heard:
+        """No mail comes back: raises SettingsError."""
+        raise SettingsError(LINK_ONLY)
+
+    async def listen(self) -> AsyncIterator[Sequence[Press]]:
+        """No mail comes back: raises SettingsError."""
+        raise SettingsError(LINK_ONLY)
+        yield ()
+
+    async def aclose(self) -> None:
+        """Nothing is left open between mails."""
+
+    async def _deliver(self, message: EmailMessage) -> None:
+        mail = message.as_bytes()
+        if found := misfits(mail):
+            raise ChannelRefused(f"This does not fit into an e-mail: {found[0]}.")
+        for break_s in BREAKS_S:
+            try:
+                return await self._hand_over(mail)
+            except Unreachable as error:
+                if not error.details.get("later"):
+                    raise
+                await self._sleep(break_s)
+        return await self._hand_over(mail)
+
+    async def _hand_over(self, mail: bytes) -> None:
+        await asyncio.to_thread(
+            self._server.deliver,
+            mail,
+            sender=self._sender.addr_spec,
+            recipient=self._recipient.addr_spec,
+        )
+
+
+def from_environment(environ: Mapping[str, str]) -> EmailChannel:
+    """A channel from the PLACET_EMAIL_… variables; raises SettingsError naming those that are missing."""
+    require(environ, REQUIRED, purpose="send questions by e-mail")
+    return EmailChannel(
+        host=environ["PLACET_EMAIL_HOST"],
+        port=_port(environ.get("PLACET_EMAIL_PORT") or str(SUBMISSION_PORT)),
+        security=environ.get("PLACET_EMAIL_SECURITY") or None,
+        user=environ.get("PLACET_EMAIL_USER") or None,
+        password=environ.get("PLACET_EMAIL_PASSWORD") or None,
+        sender=environ["PLACET_EMAIL_FROM"],
+        recipient=environ["PLACET_EMAIL_TO"],
+    )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise SettingsError("PLACET_EMAIL_PORT is a number such as 587 or 465.")
+    return int(text)
+
+
+def _security(named: str | None, host: str, port: int) -> Security:
+    if named is None:
+        return "tls" if port == SMTPS_PORT else "none" if host in LOOPBACK_HOSTS else "starttls"
+    if named not in SECURITIES:
+        raise SettingsError(f"PLACET_EMAIL_SECURITY is one of {', '.join(SECURITIES)}.")
+    return named
+
+
+def _address(setting: str, text: str) -> Address:
+    """One mailbox such as `Placet <placet@acme.example>`, in signs that every server takes."""
+    refused = SettingsError(f"{setting} is one e-mail address, such as Ada <ada@acme.example>.")
+    if not text.isascii() or not text.isprintable():
+        raise refused
+    try:
+        header = cast("Any", SMTP.header_factory("To", text))
+        addresses: tuple[Address, ...] = header.addresses
+    except (HeaderParseError, ValueError, IndexError):
+        raise refused from None
+    if len(addresses) != 1 or header.defects or not addresses[0].username or not addresses[0].domain:
+        raise refused
+    return addresses[0]

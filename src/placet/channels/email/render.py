@@ -1,0 +1,164 @@
+"""A card as an e-mail: the same words as plain text and as simple HTML, with a link and no buttons.
+
+The first mail about a case opens a thread; reminders and the ending answer it. Its Message-ID follows from
+the case, so that the same mail sent twice is one mail to whoever receives it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from email.header import Header
+from email.message import EmailMessage
+from email.policy import EmailPolicy
+from email.utils import format_datetime
+from hashlib import sha256
+from html import escape
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placet.channels import texts
+from placet.channels.email.limits import SUBJECT, is_linkable
+from placet.channels.texts import Lines, Room, cut, lines_of, one_line
+from placet.errors import ChannelRefused
+from placet.ports.channel import Card, Ended
+
+ROOM = Room(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
+NO_REPLY = "Answer on the page behind the link. Replying to this e-mail decides nothing."
+RE = "Re: "
+STYLE = "font-family: sans-serif; font-size: 16px; line-height: 1.5; max-width: 40em; overflow-wrap: anywhere"
+BUTTON = (
+    "display: inline-block; padding: 10px 18px; border-radius: 6px; "
+    "background: #1f4fd8; color: #ffffff; text-decoration: none"
+)
+PAGE_START = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<body style="{STYLE}">'
+PAGE_END = "</body>\n</html>\n"
+
+
+class _Policy(EmailPolicy):
+    """Encodes a subject that is not ASCII as a whole; the standard way doubles spaces in a mixed one."""
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        if name != "Subject" or value.isascii():
+            return super().fold_binary(name, value)
+        folded = Header(str(value), "utf-8", header_name=name).encode(linesep=self.linesep)
+        return f"{name}: {folded}{self.linesep}".encode("ascii")
+
+
+POLICY = _Policy(linesep="\r\n")
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """From whom to whom, as settled beforehand: nothing of a card is in here."""
+
+    sender: str
+    recipient: str
+    domain: str
+
+
+def question(card: Card, envelope: Envelope, now: datetime) -> EmailMessage:
+    """The mail for a question; a reminder answers the first one. Raises ChannelRefused for an odd link."""
+    if not is_linkable(card.review_url):
+        raise ChannelRefused("The review link is too long for an e-mail, or is no web address.")
+    lines = lines_of(card, ROOM)
+    root = thread_of(card, envelope)
+    if card.is_reminder:
+        own = f"r{int(now.timestamp())}"
+        message = _message(card, envelope, now, message_id=_with(root, own), references=(root,))
+    else:
+        message = _message(card, envelope, now, message_id=root)
+    closing = f"{lines.deadline}.\n{lines.silence}"
+    return _filled(
+        message,
+        [*_asked_text(lines), f"{lines.link_label}:\n{card.review_url}", closing, NO_REPLY],
+        [*_asked_html(lines), _link_html(lines, card.review_url), _p(closing), _p(NO_REPLY, quiet=True)],
+    )
+
+
+def ending(
+    card: Card, ended: Ended, envelope: Envelope, now: datetime, *, answers: str, root: str
+) -> EmailMessage:
+    """How a question ended, in its thread."""
+    references = tuple(dict.fromkeys((root, answers)))
+    message = _message(card, envelope, now, message_id=_with(answers, "end"), references=references)
+    heading, prompt = cut(texts.heading(card), 150), cut(texts.paragraphs(card.prompt), 600)
+    words = cut(texts.ending(ended), 600)
+    return _filled(
+        message,
+        [words, heading, prompt, "There is nothing left to do here."],
+        [
+            _p(words, strong=True),
+            _p(heading),
+            _p(prompt),
+            _p("There is nothing left to do here.", quiet=True),
+        ],
+    )
+
+
+def thread_of(card: Card, envelope: Envelope) -> str:
+    """The Message-ID of the first mail about a case."""
+    digest = sha256(b"placet e-mail\0" + card.review_url.encode("utf-8", "replace")).hexdigest()
+    return f"<{digest[:20]}@{envelope.domain}>"
+
+
+def subject(card: Card) -> str:
+    """Who asks for what, and the beginning of the question, in one short line."""
+    heading, room = texts.heading(card), SUBJECT - 30 - len(RE)
+    if len(heading) > room:
+        heading = texts.asker(card, room)
+    prompt = one_line(card.prompt)
+    return cut(f"{heading}: {prompt}" if prompt else heading, SUBJECT - len(RE))
+
+
+# The parts of a mail
+
+
+def _with(message_id: str, part: str) -> str:
+    local, _, domain = message_id.rpartition("@")
+    return f"{local}.{part}@{domain}"
+
+
+def _message(
+    card: Card, envelope: Envelope, now: datetime, *, message_id: str, references: Sequence[str] = ()
+) -> EmailMessage:
+    message = EmailMessage(policy=POLICY)
+    message["From"] = envelope.sender
+    message["To"] = envelope.recipient
+    message["Subject"] = (RE if references else "") + subject(replace(card, is_reminder=False))
+    message["Date"] = format_datetime(now)
+    message["Message-ID"] = message_id
+    if references:
+        message["In-Reply-To"] = references[-1]
+        message["References"] = " ".join(references)
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Auto-Response-Suppress"] = "All"
+    return message
+
+
+def _filled(message: EmailMessage, plain: Sequence[str], html: Sequence[str]) -> EmailMessage:
+    text = "\n\n".join(part for part in plain if part)
+    page = "\n".join((PAGE_START, *(part for part in html if part), PAGE_END))
+    message.set_content(f"{text}\n", cte="quoted-printable")
+    message.add_alternative(page, subtype="html", cte="quoted-printable")
+    return message
+
+
+def _asked_text(lines: Lines) -> list[str]:
+    facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
+    return [lines.heading, lines.prompt, lines.message, "\n".join(facts)]
+
+
+def _asked_html(lines: Lines) -> list[str]:
+    facts = [f"<b>{escape(name)}</b>: {escape(value)}" for name, value in lines.facts if name or value]
+    listed = f'<p dir="auto">{"<br>".join(facts)}</p>' if facts else ""
+    return [_p(lines.heading, quiet=True), _p(lines.prompt, strong=True), _p(lines.message), listed]
+
+
+def _link_html(lines: Lines, url: str) -> str:
+    link, label = escape(url), escape(lines.link_label)
+    return f'<p><a href="{link}" style="{BUTTON}">{label}</a></p>\n<p><small>{link}</small></p>'
+
+
+def _p(text: str, *, strong: bool = False, quiet: bool = False) -> str:
+    words = escape(text).replace("\n", "<br>\n")
+    marked = f"<b>{words}</b>" if strong else f"<small>{words}</small>" if quiet else words
+    return f'<p dir="auto">{marked}</p>' if text else ""

@@ -1,0 +1,104 @@
+"""Hands one mail to an SMTP server: encrypted unless it is on this machine, and blocking, so in a thread."""
+
+import smtplib
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Literal
+
+from msgspec import Struct
+
+from placet.channels.calling import told_by
+from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.protocol.addresses import LOOPBACK_HOSTS
+
+Security = Literal["starttls", "tls", "none"]
+
+SECURITIES: tuple[Security, ...] = ("starttls", "tls", "none")
+TIMEOUT_S = 20.0
+SMTPS_PORT = 465
+
+
+class MailServer(Struct, frozen=True, kw_only=True):
+    """Where mail is handed over, and as whom."""
+
+    host: str
+    port: int
+    security: Security
+    user: str | None = None
+    password: str | None = None
+    greeting: str
+    """The name that we introduce ourselves with."""
+    tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        if self.security == "none" and self.host not in LOOPBACK_HOSTS:
+            raise SettingsError("Mail leaves this machine encrypted only: use starttls or tls.")
+
+    def __repr__(self) -> str:
+        return f"MailServer({self.host!r})"
+
+    def deliver(self, mail: bytes, *, sender: str, recipient: str) -> None:
+        """Hand over one mail; raises ChannelRefused, or Unreachable, with `later` when asked to come back."""
+        with _named_failures():
+            smtp = self._connected()
+            try:
+                self._introduced(smtp)
+                smtp.sendmail(sender, [recipient], mail)
+            finally:
+                # The mail is taken or not by now; a rude goodbye changes nothing.
+                with suppress(OSError, smtplib.SMTPException):
+                    smtp.quit()
+                smtp.close()
+
+    def _connected(self) -> smtplib.SMTP:
+        if self.security == "tls":
+            return smtplib.SMTP_SSL(
+                self.host, self.port, self.greeting, timeout=TIMEOUT_S, context=self._context()
+            )
+        return smtplib.SMTP(self.host, self.port, self.greeting, timeout=TIMEOUT_S)
+
+    def _introduced(self, smtp: smtplib.SMTP) -> None:
+        if self.security == "starttls":
+            smtp.starttls(context=self._context())
+        if self.user is not None:
+            smtp.login(self.user, self.password or "")
+
+    def _context(self) -> ssl.SSLContext:
+        return self.tls or ssl.create_default_context()
+
+
+@contextmanager
+def _named_failures() -> Iterator[None]:
+    """Without their causes: what SMTP errors carry may name people and repeat what was sent."""
+    try:
+        yield
+    except smtplib.SMTPAuthenticationError:
+        raise ChannelRefused(
+            "The mail server does not take this user and password; look at PLACET_EMAIL_USER and "
+            "PLACET_EMAIL_PASSWORD."
+        ) from None
+    except smtplib.SMTPNotSupportedError:
+        raise ChannelRefused(
+            "The mail server does not offer what it takes: encryption, or signing in."
+        ) from None
+    except smtplib.SMTPRecipientsRefused as error:
+        code, said = next(iter(error.recipients.values()))
+        raise _failure(code, said) from None
+    except smtplib.SMTPResponseException as error:
+        raise _failure(error.smtp_code, error.smtp_error) from None
+    except ssl.SSLCertVerificationError:
+        raise ChannelRefused(
+            "The mail server's certificate does not prove that it is the right one."
+        ) from None
+    except (OSError, smtplib.SMTPException) as error:
+        raise Unreachable(f"The mail server cannot be reached ({type(error).__name__}).") from None
+
+
+def _failure(code: int, said: bytes | str) -> ChannelRefused | Unreachable:
+    words = told_by("The mail server", said.decode("utf-8", "replace") if isinstance(said, bytes) else said)
+    if 400 <= code < 500:
+        return Unreachable(f"The mail server asks to come back later. {words}", later=True)
+    if 500 <= code < 600:
+        return ChannelRefused(f"The mail server does not take this. {words}")
+    return Unreachable("The mail server gives no proper answer.")

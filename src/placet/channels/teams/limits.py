@@ -1,0 +1,50 @@
+"""What Teams takes in a message with an Adaptive Card, as its documentation says, and a check against it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from placet.channels.texts import utf8_bytes, utf16_units
+
+CARD_BYTES = 28 * 1024
+"""The strictest of Teams' figures: that of connectors and workflows. A bot's message may have 100 KB."""
+ACTIONS_IN_A_SET = 6
+"""More than these are hidden or left out."""
+TITLE = 40
+"""No documented limit: what a button shows of its title on a phone."""
+REFERENCE = 64
+SKEW_S = 300
+"""How far Microsoft's clock may be from ours."""
+CARD_TYPE = "application/vnd.microsoft.card.adaptive"
+MESSAGE_TYPE = "application/vnd.microsoft.activity.message"
+
+
+def misfits(card: Mapping[str, Any]) -> list[str]:
+    """What Teams would refuse or leave out of a card; nothing if all is well."""
+    found = [] if len(msgspec.json.encode(card)) <= CARD_BYTES else ["the card is too large"]
+    if not card.get("body"):
+        found.append("the card is empty")
+    return [*found, *(misfit for part in _parts(card) for misfit in _part_misfits(part))]
+
+
+def _parts(part: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(part, Mapping):
+        yield part
+    children = part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
+    for child in children:
+        yield from _parts(child)
+
+
+def _part_misfits(part: Mapping[str, Any]) -> Iterable[str]:
+    if part.get("type") == "ActionSet" and not 0 < len(part["actions"]) <= ACTIONS_IN_A_SET:
+        yield "a row has no button, or too many"
+    if (
+        part.get("type") in ("Action.Execute", "Action.OpenUrl")
+        and not 0 < utf16_units(part["title"]) <= TITLE
+    ):
+        yield "a button's title is empty or too long"
+    if part.get("type") == "Action.Execute" and not 0 < utf8_bytes(part["data"]["reference"]) <= REFERENCE:
+        yield "a button's data is empty or too long"
+    if part.get("type") == "TextRun" and not part["text"]:
+        yield "a text is empty"

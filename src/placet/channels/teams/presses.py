@@ -1,0 +1,129 @@
+"""Teams' activities read as presses; whatever else people do with the bot is no press."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from placet.channels.teams.limits import REFERENCE
+from placet.channels.teams.render import VERB
+from placet.channels.texts import cut, one_line, utf8_bytes
+from placet.ports.channel import Press, Presser
+
+PLATFORM = "teams"
+VIA = "teams_adaptive_card"
+CHANNEL_ID = "msteams"
+LONGEST_NAME = 100
+
+
+class Account(Struct, frozen=True, rename="camel"):
+    """Who did it, as Teams vouches for it."""
+
+    id: str = ""
+    name: str | None = None
+    aad_object_id: str | None = None
+
+
+class Conversation(Struct, frozen=True, rename="camel"):
+    """Where it was done."""
+
+    id: str = ""
+    tenant_id: str | None = None
+    conversation_type: str | None = None
+
+
+class Tenant(Struct, frozen=True):
+    """An organisation."""
+
+    id: str = ""
+
+
+class ChannelData(Struct, frozen=True):
+    """What Teams adds to an activity."""
+
+    tenant: Tenant | None = None
+
+
+class Execution(Struct, frozen=True):
+    """The button, as the card had it."""
+
+    type: str = ""
+    verb: str = ""
+    data: Any = None
+
+
+class Value(Struct, frozen=True):
+    """What an invoke carries."""
+
+    action: Execution | None = None
+
+
+class Activity(Struct, frozen=True, rename="camel"):
+    """One thing that happened to the bot."""
+
+    type: str
+    id: str = ""
+    name: str | None = None
+    channel_id: str = ""
+    service_url: str = ""
+    sender: Account = field(name="from", default=Account())
+    conversation: Conversation = Conversation()
+    reply_to_id: str | None = None
+    value: Any = None
+    channel_data: ChannelData | None = None
+
+
+def read_activity(body: bytes) -> Activity | None:
+    """The activity in a webhook call, or None for what is none that we can read."""
+    try:
+        return msgspec.json.decode(body, type=Activity)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def press_of(activity: Activity) -> Press | None:
+    """The press in an activity, if it is one of our buttons and an organisation knows who pressed it."""
+    reference = _reference(activity)
+    tenant_id, object_id = _tenant_id(activity), activity.sender.aad_object_id
+    if reference is None or not _is_plain(activity.id) or not tenant_id or not object_id:
+        return None
+    name = cut(one_line(activity.sender.name or ""), LONGEST_NAME) or None
+    is_personal = activity.conversation.conversation_type == "personal"
+    reply_to = {
+        "conversation": activity.conversation.id,
+        "activity": activity.reply_to_id or "",
+        "name": "" if is_personal else name or "",
+    }
+    return Press(
+        id=activity.id,
+        reference=reference,
+        presser=Presser(platform=PLATFORM, user_id=f"{tenant_id}:{object_id}", name=name),
+        via=VIA,
+        reply_to={key: value for key, value in reply_to.items() if value},
+    )
+
+
+def _reference(activity: Activity) -> str | None:
+    if activity.type != "invoke" or activity.name != "adaptiveCard/action":
+        return None
+    if activity.channel_id != CHANNEL_ID:
+        return None
+    try:
+        action = msgspec.convert(activity.value, Value).action
+    except msgspec.ValidationError:
+        return None
+    if action is None or action.verb != VERB or not isinstance(action.data, dict):
+        return None
+    reference = action.data.get("reference")
+    fits = isinstance(reference, str) and 0 < utf8_bytes(reference) <= REFERENCE
+    return reference if fits else None
+
+
+def _is_plain(text: str) -> bool:
+    """Whether this can stand in a header, as the id of a press does on its way to the service."""
+    return bool(text) and text.isascii() and text.isprintable()
+
+
+def _tenant_id(activity: Activity) -> str:
+    named = activity.channel_data.tenant.id if activity.channel_data and activity.channel_data.tenant else ""
+    return named or activity.conversation.tenant_id or ""

@@ -1,0 +1,107 @@
+"""Whether Microsoft made a call: the token that comes with it, and the keys that Microsoft publishes."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from joserfc import jwk, jws, jwt
+from joserfc.errors import JoseError
+
+from placet.channels.calling import PlatformApi
+from placet.channels.teams.limits import SKEW_S
+from placet.channels.teams.presses import Activity
+from placet.errors import SignatureInvalid, Unreachable
+
+ISSUER = "https://api.botframework.com"
+ALGORITHMS = ("RS256",)
+METADATA = "/v1/.well-known/openidconfiguration"
+KEYS_FOR = timedelta(hours=24)
+ASK_AGAIN_AFTER = timedelta(minutes=5)
+"""A token under a key that is not known makes us look for new keys, but no more often than this."""
+LONGEST_TOKEN = 16_384
+
+Keys = Mapping[str, Mapping[str, Any]]
+
+
+class PublishedKeys:
+    """Microsoft's keys by their ids, fetched when they are needed and kept for a day."""
+
+    def __init__(self, api: PlatformApi, keys_url: str, *, clock: Callable[[], datetime]) -> None:
+        self._api = api
+        self._base_url = keys_url.rstrip("/")
+        self._now = clock
+        self._keys: Keys = {}
+        self._fetched_at: datetime | None = None
+
+    async def find(self, kid: str) -> Mapping[str, Any]:
+        """The key of this id; raises SignatureInvalid where Microsoft has none."""
+        if self._is_older_than(KEYS_FOR) or (kid not in self._keys and self._is_older_than(ASK_AGAIN_AFTER)):
+            self._keys = await self._fetched()
+            self._fetched_at = self._now()
+        if kid not in self._keys:
+            raise SignatureInvalid("Microsoft has no key of that id.")
+        return self._keys[kid]
+
+    def _is_older_than(self, age: timedelta) -> bool:
+        return self._fetched_at is None or self._now() - self._fetched_at >= age
+
+    async def _fetched(self) -> Keys:
+        metadata = await self._api.call("GET", METADATA)
+        named = metadata.body.get("jwks_uri")
+        if not metadata.is_ok or not isinstance(named, str) or not named.startswith(f"{self._base_url}/"):
+            raise Unreachable("Microsoft does not say where its keys are.")
+        reply = await self._api.call("GET", named.removeprefix(self._base_url))
+        listed = reply.body.get("keys")
+        if not reply.is_ok or not isinstance(listed, list):
+            raise Unreachable("Microsoft does not publish its keys.")
+        keys = [key for key in listed if isinstance(key, dict) and isinstance(key.get("kid"), str)]
+        return {key["kid"]: key for key in keys}
+
+
+async def check_proof(
+    authorization: str, activity: Activity, keys: PublishedKeys, *, app_id: str, now: datetime
+) -> None:
+    """Raises SignatureInvalid unless Microsoft vouches for this call to this bot, from this service."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
+        raise SignatureInvalid("This call carries no token of Microsoft.")
+    key = await keys.find(_key_id(token))
+    claims = _claims(token, key)
+    _check_claims(claims, app_id=app_id, now=now.timestamp())
+    if not activity.service_url or claims.get("serviceurl") != activity.service_url:
+        raise SignatureInvalid("This token is for another service.")
+    endorsements = key.get("endorsements")
+    if isinstance(endorsements, list) and activity.channel_id not in endorsements:
+        raise SignatureInvalid("This key does not vouch for that channel.")
+
+
+def _key_id(token: str) -> str:
+    try:
+        kid = jws.extract_compact(token.encode()).headers().get("kid")
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise SignatureInvalid("This is no token.") from None
+    if not isinstance(kid, str):
+        raise SignatureInvalid("This token does not name its key.")
+    return kid
+
+
+def _claims(token: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        known = jwk.RSAKey.import_key({name: key[name] for name in ("kty", "n", "e")})
+        return jwt.decode(token, known, algorithms=list(ALGORITHMS)).claims
+    except (JoseError, ValueError, KeyError, TypeError, RecursionError):
+        raise SignatureInvalid("Microsoft did not sign this token.") from None
+
+
+def _check_claims(claims: Mapping[str, Any], *, app_id: str, now: float) -> None:
+    if claims.get("iss") != ISSUER or claims.get("aud") != app_id:
+        raise SignatureInvalid("This token is by another issuer, or for another bot.")
+    begins, ends = _moment(claims.get("nbf", 0)), _moment(claims.get("exp"))
+    if not begins - SKEW_S <= now <= ends + SKEW_S:
+        raise SignatureInvalid("This token is not valid now.")
+
+
+def _moment(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SignatureInvalid("This token does not say when it is valid.")
+    return value

@@ -1,0 +1,146 @@
+"""A card as Teams shows it: an Adaptive Card of text runs, in which nothing is markup, and buttons."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from placet.channels.teams.limits import ACTIONS_IN_A_SET, TITLE
+from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, utf16_units
+from placet.ports.channel import Card, Ended
+
+SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
+VERSION = "1.5"
+VERB = "placet.press"
+ROOM = Room(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact_value=160)
+PROMPT_LINES = 12
+MESSAGE_LINES = 24
+MOST_BUTTONS = 17
+ROW_WIDTH = 50
+"""In characters, at the width that a chat window gives to a card."""
+BUTTON_MARGIN = 4
+ANSWER = 500
+STYLES: Mapping[str, str] = {
+    "approve": "positive",
+    "confirm": "positive",
+    "reject": "destructive",
+    "abort": "destructive",
+}
+
+Element = dict[str, Any]
+
+_FUNCTION = re.compile(r"(?<=\{)(?=\{\s*(?:DATE|TIME)\b)", re.IGNORECASE)
+
+
+def message(card: Card) -> Element:
+    """The Adaptive Card of a question."""
+    lines = lines_of(card, ROOM, size=utf16_units)
+    link = {"type": "Action.OpenUrl", "title": lines.link_label, "url": card.review_url}
+    until = [
+        _text(lines.deadline, spacing="Medium", isSubtle=True),
+        _text(lines.silence, spacing="None", isSubtle=True),
+    ]
+    return _card([*_question(lines), *until, *_rows([*_presses(card), link])])
+
+
+def settled_message(card: Card, ended: Ended) -> Element:
+    """The same question once it has ended: no buttons, and how it ended."""
+    lines = lines_of(card, ROOM, size=utf16_units)
+    return _card([*_question(lines), _text(ending(ended), spacing="Medium", weight="Bolder")])
+
+
+def follow_up(card: Card, ended: Ended) -> Element:
+    """How a question ended, where its own message cannot be changed any more."""
+    lines = lines_of(card, ROOM, size=utf16_units)
+    prompt = _paragraph(lines.prompt, PROMPT_LINES)
+    return _card([_heading(lines), *prompt, _text(ending(ended), spacing="Medium", weight="Bolder")])
+
+
+def summary(card: Card, ended: Ended | None = None) -> str:
+    """What a notification says."""
+    heading = lines_of(card, ROOM, size=utf16_units).heading
+    return heading if ended is None else ending(ended)
+
+
+def answer(text: str) -> str:
+    """What whoever pressed is told."""
+    return cut(text, ANSWER, size=utf16_units)
+
+
+def _card(body: list[Element]) -> Element:
+    return {"$schema": SCHEMA, "type": "AdaptiveCard", "version": VERSION, "body": body}
+
+
+def _question(lines: Lines) -> list[Element]:
+    return [
+        _heading(lines),
+        *_paragraph(lines.prompt, PROMPT_LINES),
+        *_paragraph(lines.message, MESSAGE_LINES, isSubtle=True),
+        *_facts(lines),
+    ]
+
+
+def _heading(lines: Lines) -> Element:
+    return _text(lines.heading, weight="Bolder", size="Medium")
+
+
+def _paragraph(text: str, most: int, **look: Any) -> list[Element]:
+    """One element for each line: a line break inside of one is only a space."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    shown = [*lines[: most - 1], " ".join(lines[most - 1 :])]
+    return [
+        _text(line, spacing="Small" if number else "Default", **look)
+        for number, line in enumerate(shown)
+        if line
+    ]
+
+
+def _facts(lines: Lines) -> list[Element]:
+    named = [(name, value) for name, value in lines.facts if name or value]
+    return [
+        _rich([*_runs(f"{name}: " if name else "", weight="Bolder"), *_runs(value)], spacing="Small")
+        for name, value in named
+    ]
+
+
+def _text(text: str, *, spacing: str = "Default", **look: Any) -> Element:
+    return _rich(_runs(text, **look), spacing=spacing)
+
+
+def _rich(inlines: list[Element], *, spacing: str) -> Element:
+    return {"type": "RichTextBlock", "spacing": spacing, "inlines": inlines}
+
+
+def _runs(text: str, **look: Any) -> list[Element]:
+    """The text in runs that are never markup: not even `{{DATE(…)}}`, which is torn apart for that."""
+    pieces = _FUNCTION.split(text)
+    return [{"type": "TextRun", "text": piece, **look} for piece in pieces if piece]
+
+
+def _presses(card: Card) -> list[Element]:
+    return [
+        {
+            "type": "Action.Execute",
+            "title": button.label,
+            "verb": VERB,
+            "data": {"reference": button.reference},
+            "associatedInputs": "none",
+            "fallback": "drop",
+            **({"style": STYLES[button.action]} if button.action in STYLES else {}),
+        }
+        for button in buttons_of(card, MOST_BUTTONS, label=TITLE, size=utf16_units)
+    ]
+
+
+def _rows(actions: list[Element]) -> list[Element]:
+    """Buttons side by side as far as they go: what does not fit into a row is cut off, even the link."""
+    rows: list[list[Element]] = []
+    for action in actions:
+        if rows and len(rows[-1]) < ACTIONS_IN_A_SET and _width([*rows[-1], action]) <= ROW_WIDTH:
+            rows[-1].append(action)
+        else:
+            rows.append([action])
+    return [{"type": "ActionSet", "actions": row} for row in rows]
+
+
+def _width(actions: list[Element]) -> int:
+    return sum(utf16_units(action["title"]) + BUTTON_MARGIN for action in actions)

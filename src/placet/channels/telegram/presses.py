@@ -1,0 +1,91 @@
+"""Telegram's updates read as presses; whatever else people do with the bot is no press."""
+
+import msgspec
+from msgspec import Struct, field
+
+from placet.channels.telegram.limits import CALLBACK_DATA_BYTES
+from placet.channels.texts import cut, one_line, utf8_bytes
+from placet.ports.channel import Press, Presser
+
+PLATFORM = "telegram"
+VIA = "telegram_inline_button"
+LONGEST_NAME = 100
+
+
+class User(Struct, frozen=True):
+    """Who pressed, as Telegram vouches for it."""
+
+    id: int
+    first_name: str = ""
+    last_name: str = ""
+    username: str = ""
+    is_bot: bool = False
+
+    @property
+    def name(self) -> str | None:
+        """What others see of this person."""
+        full = one_line(f"{self.first_name} {self.last_name}") or one_line(self.username)
+        return cut(full, LONGEST_NAME) or None
+
+
+class Chat(Struct, frozen=True):
+    """Where a message is."""
+
+    id: int
+
+
+class Message(Struct, frozen=True):
+    """The message under which a button was."""
+
+    message_id: int
+    chat: Chat
+
+
+class CallbackQuery(Struct, frozen=True):
+    """A press of a button."""
+
+    id: str
+    sender: User = field(name="from")
+    data: str | None = None
+    message: Message | None = None
+
+
+class Update(Struct, frozen=True):
+    """One thing that happened to the bot."""
+
+    update_id: int
+    callback_query: CallbackQuery | None = None
+
+
+def read_update(raw: object) -> Update | None:
+    """One update of a list; of what we cannot read its number, which confirms it, or None."""
+    try:
+        return msgspec.convert(raw, Update)
+    except msgspec.ValidationError:
+        number = raw.get("update_id") if isinstance(raw, dict) else None
+        return Update(update_id=number) if isinstance(number, int) else None
+
+
+def read_update_bytes(body: bytes) -> Update | None:
+    """The update in a webhook call, or None for what is none that we can read."""
+    try:
+        return msgspec.json.decode(body, type=Update)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def press_of(update: Update | None) -> Press | None:
+    """The press in an update, if it is one of our buttons and a person pressed it."""
+    query = update.callback_query if update is not None else None
+    if query is None or query.sender.is_bot or not query.data:
+        return None
+    if utf8_bytes(query.data) > CALLBACK_DATA_BYTES:
+        return None
+    place = {"chat_id": str(query.message.chat.id)} if query.message is not None else {}
+    return Press(
+        id=query.id,
+        reference=query.data,
+        presser=Presser(platform=PLATFORM, user_id=str(query.sender.id), name=query.sender.name),
+        via=VIA,
+        reply_to={"callback_query_id": query.id, **place},
+    )

@@ -1,0 +1,93 @@
+"""A card as Telegram shows it: text in its HTML subset, and a keyboard under it."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from placet.channels.telegram.limits import BUTTON_TEXT, LONGEST_LINK, is_linkable
+from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, utf16_units
+from placet.errors import ChannelRefused
+from placet.ports.channel import Card, Ended
+
+ROOM = Room(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
+# A link that no button takes stands in the text, and the rest makes room for it.
+ROOM_BESIDE_LINK = Room(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
+LONG_MESSAGE = 400
+MOST_BUTTONS = 20
+BUTTONS_IN_A_ROW = 2
+STYLES: Mapping[str, str] = {
+    "approve": "success",
+    "confirm": "success",
+    "reject": "danger",
+    "abort": "danger",
+}
+
+
+def message(card: Card) -> dict[str, Any]:
+    """The text and the keyboard of a question; raises ChannelRefused for a link too long to show."""
+    in_button = is_linkable(card.review_url)
+    lines = _lines(card, in_button=in_button)
+    parts = [*_question(lines), f"<i>{_e(lines.deadline)}\n{_e(lines.silence)}</i>"]
+    if not in_button:
+        parts.append(f"{_e(lines.link_label)}: {_e(card.review_url)}")
+    rows = _rows(card)
+    if in_button:
+        rows.append([{"text": lines.link_label, "url": card.review_url}])
+    return _body(parts, rows)
+
+
+def settled_message(card: Card, ended: Ended) -> dict[str, Any]:
+    """The same question once it has ended: no keyboard, and how it ended."""
+    return _body([*_question(lines_of(card, ROOM, size=utf16_units)), f"<b>{_e(ending(ended))}</b>"], [])
+
+
+def follow_up(card: Card, ended: Ended, message_id: int) -> dict[str, Any]:
+    """How a question ended, where its own message cannot be changed any more."""
+    lines = lines_of(card, ROOM_BESIDE_LINK, size=utf16_units)
+    parts = [f"<b>{_e(lines.heading)}</b>", _e(lines.prompt), f"<b>{_e(ending(ended))}</b>"]
+    reply_to = {"message_id": message_id, "allow_sending_without_reply": True}
+    return {**_body(parts, []), "reply_parameters": reply_to}
+
+
+def _lines(card: Card, *, in_button: bool) -> Lines:
+    url = card.review_url
+    if not in_button and (utf16_units(url) > LONGEST_LINK or not url.isprintable()):
+        raise ChannelRefused("The review link is too long for Telegram, or none that can be shown.")
+    return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=utf16_units)
+
+
+def _question(lines: Lines) -> list[str]:
+    facts = [f"• <b>{_e(name)}</b>: {_e(value)}" for name, value in lines.facts]
+    fold = " expandable" if len(lines.message) > LONG_MESSAGE else ""
+    quoted = f"<blockquote{fold}>{_e(lines.message)}</blockquote>" if lines.message else ""
+    return [f"<b>{_e(lines.heading)}</b>", _e(lines.prompt), quoted, "\n".join(facts)]
+
+
+def _rows(card: Card) -> list[list[dict[str, str]]]:
+    buttons = [
+        {"text": button.label, "callback_data": button.reference, **_style(button.action)}
+        for button in buttons_of(card, MOST_BUTTONS, label=BUTTON_TEXT, size=utf16_units)
+    ]
+    return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
+
+
+def _style(action: str) -> dict[str, str]:
+    return {"style": STYLES[action]} if action in STYLES else {}
+
+
+def _body(parts: list[str], rows: list[list[dict[str, str]]]) -> dict[str, Any]:
+    return {
+        "text": "\n\n".join(part for part in parts if part),
+        "parse_mode": "HTML",
+        "link_preview_options": {"is_disabled": True},
+        "reply_markup": {"inline_keyboard": rows},
+    }
+
+
+def _e(text: str) -> str:
+    return escape(text, quote=False)
+
+
+def answer(text: str, longest: int) -> str:
+    """What whoever pressed is told, as a notice at the top of the screen."""
+    return cut(text, longest, size=utf16_units)

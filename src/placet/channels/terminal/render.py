@@ -1,0 +1,123 @@
+"""A card as lines of a terminal: no wider than the window, a number for every answer, and the link whole."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from placet.channels import texts
+from placet.channels.terminal.limits import BOLD, DIM, RESET, columns, is_linkable
+from placet.channels.texts import Room, cut, lines_of, one_line
+from placet.errors import ChannelRefused
+from placet.ports.channel import Button, Card, Ended
+
+ROOM = Room(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
+MOST_BUTTONS = 20
+LABEL = 60
+INDENT = "  "
+
+
+class Numbered(Struct, frozen=True, kw_only=True):
+    """An answer, and the number to type for it."""
+
+    number: int
+    button: Button
+
+
+class Paper(Struct, frozen=True, kw_only=True):
+    """How wide to write, and whether in more than one style."""
+
+    width: int
+    styled: bool
+
+    def lines(self, text: str, *, style: str = "", indent: str = INDENT) -> list[str]:
+        """The text in lines that fit, each of them in one style."""
+        room = self.width - columns(indent)
+        return [
+            f"{indent}{self.styled_as(style, line)}" if line else ""
+            for part in text.replace("\t", "    ").split("\n")
+            for line in wrapped(part, room)
+        ]
+
+    def styled_as(self, style: str, text: str) -> str:
+        """The text in a style, where there are any."""
+        return f"{style}{text}{RESET}" if self.styled and style and text else text
+
+
+def question(card: Card, answers: Sequence[Numbered], paper: Paper) -> str:
+    """The question, what can be typed, and the link; raises ChannelRefused for an odd link."""
+    if not is_linkable(card.review_url):
+        raise ChannelRefused("The review link is too long for a terminal, or is no web address.")
+    lines = lines_of(card, ROOM)
+    facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
+    parts = [
+        paper.lines(lines.heading, style=DIM),
+        paper.lines(lines.prompt, style=BOLD),
+        paper.lines(lines.message),
+        [line for fact in facts for line in paper.lines(fact)],
+        _choices(answers, paper),
+        [f"{INDENT}{lines.link_label}:", f"{INDENT}{card.review_url}"],
+        [*paper.lines(f"{lines.deadline}.", style=DIM), *paper.lines(lines.silence, style=DIM)],
+    ]
+    return _block(parts)
+
+
+def ending(card: Card, ended: Ended, paper: Paper) -> str:
+    """How a question ended, under everything that was shown since."""
+    prompt = cut(one_line(card.prompt), 200)
+    heading = cut(texts.heading(card), ROOM.heading)
+    about = paper.lines(f"{heading}: {prompt}" if prompt else heading, style=DIM)
+    return _block([[*about, *paper.lines(texts.ending(ended), style=BOLD)]])
+
+
+def remark(text: str, paper: Paper) -> str:
+    """A word to whoever types."""
+    return "".join(f"{line}\n" for line in paper.lines(one_line(text)))
+
+
+def numbers(answers: Sequence[Numbered]) -> str:
+    """What can be typed: "1, 2 or 3"."""
+    named = [str(answer.number) for answer in answers]
+    return " or ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """The text in lines of at most so many columns, broken between words, or in one that is too long."""
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if columns(longer) <= width:
+            line = longer
+            continue
+        if line:
+            yield line
+        *full, line = _pieces(word, width)
+        yield from full
+    yield line
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    pieces = [""]
+    taken = 0
+    for character in word:
+        size = columns(character)
+        if taken + size > width:
+            pieces.append("")
+            taken = 0
+        pieces[-1] += character
+        taken += size
+    return pieces
+
+
+def _choices(answers: Sequence[Numbered], paper: Paper) -> list[str]:
+    if not answers:
+        return []
+    widest = max(len(str(answer.number)) for answer in answers)
+    named = [
+        f"{INDENT}{paper.styled_as(BOLD, str(one.number).rjust(widest))}  {one.button.label}"
+        for one in answers
+    ]
+    return [*named, *paper.lines(f"Type {numbers(answers)} and press Enter, or open the link.", style=DIM)]
+
+
+def _block(parts: Sequence[Sequence[str]]) -> str:
+    return "\n" + "".join("".join(f"{line}\n" for line in part) + "\n" for part in parts if any(part))

@@ -1,0 +1,165 @@
+"""A card as WhatsApp shows it: reply buttons, or one button with the link, or plain text.
+
+WhatsApp has no way to escape its markup: signs that would format hostile text give way to others that look
+alike. Reply buttons and a link button exclude each other: beside reply buttons, the link stands in the text.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from placet.channels import texts
+from placet.channels.texts import Room, buttons_of, cut, lines_of, one_line, utf16_units
+from placet.channels.whatsapp.limits import (
+    BUTTON_TITLE,
+    BUTTONS,
+    FOOTER,
+    HEADER,
+    INTERACTIVE_BODY,
+    LONGEST_LINK,
+    TEXT_BODY,
+    is_linkable,
+)
+from placet.errors import ChannelRefused
+from placet.ports.channel import Button, Card, Ended
+
+ROOM = Room(heading=HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
+LEAST_QUESTION = 120
+"""A question needs so much room beside the link; a longer link goes without buttons."""
+TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
+LOOKALIKES: Mapping[str, str] = {
+    "*": "\u2217",  # asterisk operator
+    "_": "\u02cd",  # modifier letter low macron
+    "~": "\u223c",  # tilde operator
+    "`": "\u02cb",  # modifier letter grave accent
+    ">": "\u203a",  # single right-pointing angle quotation mark
+}
+
+_FORMATS = re.compile(r"(?<![^\W_])([*_~])(?=\S[^\n]*\1)|`|^>", re.MULTILINE)
+
+Message = dict[str, Any]
+
+
+def question(card: Card) -> Message:
+    """The message for a question; raises ChannelRefused for a link too long to show."""
+    if utf16_units(card.review_url) > LONGEST_LINK:
+        raise ChannelRefused("The review link is too long for a message in WhatsApp.")
+    buttons = _titled(buttons_of(card, BUTTONS, label=BUTTON_TITLE, size=utf16_units))
+    silence, link = texts.silence(card), _link_line(card)
+    if buttons and _room_beside(silence, link) >= LEAST_QUESTION:
+        return _interactive(card, [silence, link], _reply_action(buttons))
+    if is_linkable(card.review_url):
+        return _interactive(card, [silence], _link_action(card))
+    return _text([_heading(card), _asked(card, TEXT_BODY // 4), f"{texts.deadline(card)}.\n{silence}", link])
+
+
+def follow_up(card: Card, ended: Ended) -> Message:
+    """How a question ended, in a message of its own: WhatsApp's messages cannot be changed."""
+    prompt = cut(texts.paragraphs(card.prompt), 300, size=utf16_units)
+    return _text([_heading(card), plain(prompt), plain(texts.ending(ended))])
+
+
+def answer(text: str) -> Message:
+    """What whoever pressed is told."""
+    return _text([plain(cut(text, TEXT_BODY, size=utf16_units))])
+
+
+def template_question(card: Card, *, name: str, language: str) -> Message:
+    """A question for somebody who has not written for a day; the template's words are around it."""
+    rest = f"{texts.deadline(card)}. {texts.silence(card)} {_link_line(card)}"
+    if utf16_units(rest) > TEMPLATE_ROOM["rest"]:
+        rest = _link_line(card)
+    if utf16_units(rest) > TEMPLATE_ROOM["rest"]:
+        raise ChannelRefused("The review link is too long for a template in WhatsApp.")
+    return _template(card, rest, name, language)
+
+
+def template_follow_up(card: Card, ended: Ended, *, name: str, language: str) -> Message:
+    """How a question ended, for somebody who has not written for a day."""
+    rest = plain(cut(one_line(texts.ending(ended)), TEMPLATE_ROOM["rest"], size=utf16_units))
+    return _template(card, rest, name, language)
+
+
+def plain(text: str) -> str:
+    """The text with nothing in it that WhatsApp would take for markup."""
+    return _FORMATS.sub(lambda found: LOOKALIKES[found[0]], text)
+
+
+# The parts of a message
+
+
+def _heading(card: Card) -> str:
+    return plain(cut(texts.heading(card, HEADER, size=utf16_units), HEADER, size=utf16_units))
+
+
+def _asked(card: Card, most: int) -> str:
+    lines = lines_of(card, ROOM, size=utf16_units)
+    facts = "\n".join(f"• {name}: {value}" for name, value in lines.facts if name or value)
+    parts = [part for part in (lines.prompt, lines.message, facts) if part]
+    return plain(cut("\n\n".join(parts), most, size=utf16_units))
+
+
+def _link_line(card: Card) -> str:
+    return f"{texts.link_label(card)}: {card.review_url}"
+
+
+def _room_beside(*parts: str) -> int:
+    return INTERACTIVE_BODY - sum(utf16_units(part) + 2 for part in parts)
+
+
+def _titled(buttons: Sequence[Button]) -> list[Button]:
+    """The buttons with titles that differ, though they may have been cut to the same beginning."""
+    named: list[Button] = []
+    for button in buttons:
+        taken = {other.label for other in named}
+        shorter = cut(button.label, BUTTON_TITLE - 2, size=utf16_units)
+        titles = [button.label, *(f"{shorter} {number}" for number in range(2, BUTTONS + 1))]
+        named.append(replace(button, label=next(title for title in titles if title not in taken)))
+    return named
+
+
+def _reply_action(buttons: Sequence[Button]) -> tuple[str, Message]:
+    replies = [{"id": button.reference, "title": button.label} for button in buttons]
+    return "button", {"buttons": [{"type": "reply", "reply": reply} for reply in replies]}
+
+
+def _link_action(card: Card) -> tuple[str, Message]:
+    label = cut(texts.link_label(card), BUTTON_TITLE, size=utf16_units)
+    return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
+
+
+def _interactive(card: Card, closing: list[str], action: tuple[str, Message]) -> Message:
+    asked = _asked(card, _room_beside(*closing))
+    return {
+        "type": "interactive",
+        "interactive": {
+            "type": action[0],
+            "header": {"type": "text", "text": _heading(card)},
+            "body": {"text": "\n\n".join(part for part in (asked, *closing) if part)},
+            "footer": {"text": cut(texts.deadline(card), FOOTER, size=utf16_units)},
+            "action": action[1],
+        },
+    }
+
+
+def _text(parts: Sequence[str]) -> Message:
+    body = "\n\n".join(part for part in parts if part)
+    return {"type": "text", "text": {"body": body, "preview_url": False}}
+
+
+def _template(card: Card, rest: str, name: str, language: str) -> Message:
+    room = TEMPLATE_ROOM["heading"]
+    heading = cut(texts.heading(card, room, size=utf16_units), room, size=utf16_units)
+    prompt = cut(one_line(card.prompt) or one_line(card.message), TEMPLATE_ROOM["prompt"], size=utf16_units)
+    words = [plain(heading), plain(prompt) or "…", rest]
+    parameters = [{"type": "text", "text": word} for word in words]
+    return {
+        "type": "template",
+        "template": {
+            "name": name,
+            "language": {"code": language},
+            "components": [{"type": "body", "parameters": parameters}],
+        },
+    }

@@ -1,0 +1,160 @@
+"""What the words of `placet ask` mean: pieces of a context, read from arguments. Nothing is sent here."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from placet.errors import ValidationFailed
+from placet.protocol.duration import parse_duration
+from placet.protocol.fields import FIELD_TYPES
+
+CHOOSING = ("select", "multiselect")
+_FIELD = re.compile(
+    r"(?P<key>[^:?=]+)(?P<optional>\?)?:(?P<type>[a-z][a-z0-9_-]*)(?:=(?P<options>[^:]*))?(?::(?P<label>.*))?",
+    re.DOTALL,
+)
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What a question says, whatever its kind."""
+
+    prompt: str
+    message: str | None
+    context: str | None
+    facts: tuple[str, ...]
+    timeout: str | None
+    default_action: str | None
+    remind_after: tuple[str, ...]
+    service: str | None
+    agent: str | None
+    previous: str | None
+
+    def shown(self, own: dict[str, Any]) -> dict[str, Any]:
+        """What the page shows: the context, what is of its kind, and the facts."""
+        context = json_object(self.context, "--context") if self.context is not None else {}
+        return {**context, **own, **values(self.facts, "--fact")}
+
+    def draft(self, kind: str, shown: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+        """The body that opens the case."""
+        said = {
+            "type": kind,
+            "prompt": self.prompt,
+            "message": self.message,
+            "context": shown,
+            "timeout": self.timeout,
+            "default_action": self.default_action,
+            "reminder_at": [_moment(one, now) for one in self.remind_after] or None,
+            "service": self.service,
+            "agent": self.agent,
+            "previous_case_id": self.previous,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+
+def text_or_json(value: str, option: str) -> Any:
+    """@file or the text itself; JSON objects and lists are read as such, everything else is text."""
+    found = text(value, option)
+    if found.lstrip()[:1] in ("{", "["):
+        try:
+            return msgspec.json.decode(found)
+        except (msgspec.DecodeError, RecursionError) as error:
+            if value.startswith("@") and not value.endswith(".json"):
+                return found
+            raise click.BadParameter(f"this is not JSON ({error}).", param_hint=option) from None
+    return found
+
+
+def json_object(value: str, option: str) -> dict[str, Any]:
+    """@file or the JSON itself; it must be an object."""
+    found = text_or_json(value, option)
+    if not isinstance(found, dict):
+        raise click.BadParameter("write a JSON object, or @file with one.", param_hint=option)
+    return found
+
+
+def pairs(values: Iterable[str], option: str) -> dict[str, str]:
+    """NAME=TEXT, each name once."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not (equals and name.strip()) or name in found:
+            raise click.BadParameter(f"write {option} NAME=TEXT, each name once.", param_hint=option)
+        found[name.strip()] = text
+    return found
+
+
+def values(given: Iterable[str], option: str) -> dict[str, Any]:
+    """NAME=VALUE; numbers, true, false and null are what they look like."""
+    return {name: _scalar(text) for name, text in pairs(given, option).items()}
+
+
+def listed(given: Iterable[str], name: str, option: str) -> list[dict[str, str]]:
+    """ID=TITLE, or a title alone; `name` is what the title is called there."""
+    entries = []
+    for value in given:
+        identity, equals, title = value.partition("=")
+        entries.append({"id": identity.strip(), name: (title if equals else value).strip()})
+    ids = [entry["id"] for entry in entries]
+    if len(set(ids)) != len(ids) or not all(ids):
+        raise click.BadParameter("write ID=TITLE, each id once.", param_hint=option)
+    return entries
+
+
+def field(value: str) -> dict[str, Any]:
+    """KEY:TYPE[=A,B][:LABEL] as a field of a form; KEY? makes it optional."""
+    match = _FIELD.fullmatch(value)
+    if match is None or not (match["type"] in FIELD_TYPES or match["type"].startswith("x-")):
+        raise click.BadParameter(
+            f"write KEY:TYPE or KEY?:TYPE=A,B:LABEL; types are {', '.join(FIELD_TYPES)}.",
+            param_hint="--field",
+        )
+    key = match["key"].strip()
+    found: dict[str, Any] = {
+        "key": key,
+        "label": (match["label"] or key.replace("_", " ").capitalize()).strip(),
+        "type": match["type"],
+        "required": match["optional"] is None,
+    }
+    if match["options"] is not None or match["type"] in CHOOSING:
+        found["options"] = _options(match["options"] or "", match["type"])
+    return found
+
+
+def _options(text: str, type: str) -> list[dict[str, str]]:
+    chosen = [one.strip() for one in text.split(",") if one.strip()]
+    if type not in CHOOSING or not chosen:
+        raise click.BadParameter("only select and multiselect take options, as =A,B.", param_hint="--field")
+    return [{"value": one, "label": one} for one in chosen]
+
+
+def _scalar(text: str) -> Any:
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return found if found is None or isinstance(found, bool | int | float) else text
+
+
+def text(value: str, option: str) -> str:
+    """@file or the text itself."""
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise click.BadParameter(f"{value[1:]} cannot be read: {reason}.", param_hint=option) from None
+
+
+def _moment(after: str, now: datetime) -> str:
+    try:
+        return (now + parse_duration(after)).isoformat()
+    except (ValidationFailed, OverflowError) as error:
+        message = getattr(error, "message", "this is too far off.")
+        raise click.BadParameter(message, param_hint="--remind-after") from None

@@ -1,0 +1,225 @@
+"""`placet audit`: what happened to the messages of the relay: list it, follow a call, export it."""
+
+import itertools
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from placet.channels.texts import one_line, visible
+from placet.cli.audit_calls import at, where_options
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import json_option, print_table
+from placet.cli.relay_calls import RelayCalls, quoted
+from placet.cli.results import print_bytes, print_result
+from placet.cli.screen import escaped
+from placet.desk import clock
+from placet.errors import CaseNotFound, PlacetError, ValidationFailed
+from placet.protocol.duration import parse_duration
+from placet.relay.api.paging import MAX_SIZE
+from placet.relay.audit.event import AUDIT_ACTIONS, TRANSPORTS
+
+LONGEST_SHOWN = 60
+Query = dict[str, str]
+_NAMES = {
+    "types": "auditType",
+    "action": "auditAction",
+    "transport": "transport",
+    "correlation_id": "correlationId",
+    "source_agent": "sourceAgentId",
+    "source_user": "sourceUserId",
+    "sink_agent": "sinkAgentId",
+    "task_id": "taskId",
+}
+
+
+@click.group(cls=CommandGroup)
+def audit() -> None:
+    """What happened to the messages of the relay."""
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The flags that say which events."""
+    options = (
+        click.option("--since", metavar="TIME", help="From then on: a duration ago such as 2h, or a moment."),
+        click.option("--until", metavar="TIME", help="Before then: a duration ago, or a moment."),
+        click.option(
+            "--type", "types", multiple=True, metavar="TYPE", help="Only these, such as HITL; repeatable."
+        ),
+        click.option("--action", type=click.Choice(list(AUDIT_ACTIONS)), help="Only what came to this."),
+        click.option("--transport", type=click.Choice(TRANSPORTS), help="Only what travelled so."),
+        click.option("--correlation-id", metavar="ID", help="Only what belongs to one call."),
+        click.option("--source-agent", metavar="ID", help="Only what this agent sent."),
+        click.option("--source-user", metavar="ID", help="Only what this user sent."),
+        click.option("--sink-agent", metavar="ID", help="Only what was for this agent."),
+        click.option("--task-id", metavar="ID", help="Only what belongs to one task."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@audit.command("list")
+@filter_options
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@where_options
+@json_option
+def list_events(limit: int, as_json: bool, **given: Any) -> None:
+    """List events, newest first."""
+    query = _query(given)
+    found = at(given, lambda calls: listed(calls, query, limit))
+    if as_json:
+        print_result(found)
+        return
+    rows = [
+        (
+            _moment(one["createdAt"]),
+            one["auditType"],
+            one["auditAction"],
+            _way(one),
+            visible(one["correlationId"]),
+            _said(one["message"], (one["metadata"] or {}).get("resolvedBy")),
+        )
+        for one in found
+    ]
+    header = ("at", "type", "action", "way", "correlation id", "message")
+    print_table(header, rows, empty="There are no such events.")
+
+
+@audit.command()
+@click.argument("correlation_id", metavar="CORRELATION_ID")
+@where_options
+@json_option
+def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
+    """Follow one call step by step."""
+    found = at(given, lambda calls: _traced(calls, correlation_id))
+    if as_json:
+        print_result(found)
+        return
+    took = found["totalDurationMicros"] / 1000
+    click.echo(f"{visible(found['correlationId'])}: {found['stepCount']} steps in {took:,.3f} ms")
+    rows = [
+        (
+            f"+{one['offsetMicros'] / 1000:,.3f}",
+            "-" if one["durationMicros"] is None else f"{one['durationMicros'] / 1000:,.3f}",
+            one["auditType"],
+            one["auditAction"],
+            _way(one),
+            _said(one["message"], one.get("resolvedBy")),
+        )
+        for one in found["steps"]
+    ]
+    print_table(("ms", "took", "type", "action", "way", "message"), rows, empty="There are no steps.")
+
+
+@audit.command()
+@filter_options
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: standard output."
+)
+@where_options
+def export(output: Path | None, **given: Any) -> None:
+    """Export events as JSON Lines, in the order they were written."""
+    query = _query(given)
+
+    async def write(calls: RelayCalls) -> int:
+        pieces = calls.pieces("/export", **query)
+        return await (_pass_on(pieces, _print_lines) if output is None else _written(pieces, output))
+
+    count = at(given, write)
+    if output is not None:
+        click.echo(f"Wrote {count} events to {output}.", err=True)
+
+
+async def _written(pieces: AsyncIterator[bytes], output: Path) -> int:
+    """What was there stays if nothing is to be had, such as with a wrong key."""
+    try:
+        with ExitStack() as closing:
+            opened = cache(lambda: closing.enter_context(output.open("wb")))
+            count = await _pass_on(pieces, lambda lines: opened().write(lines))
+            opened()
+            return count
+    except OSError as error:
+        raise PlacetError(f"{output} cannot be written: {error.strerror}.") from error
+
+
+async def _pass_on(pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> int:
+    """Whole lines, as they come; returns how many."""
+    count, rest = 0, b""
+    async for piece in pieces:
+        lines, end, rest = (rest + piece).rpartition(b"\n")
+        write(lines + end)
+        count += (lines + end).count(b"\n")
+    return count
+
+
+def _print_lines(lines: bytes) -> None:
+    """As they are for a program; without what a terminal could obey for whoever looks."""
+    print_bytes(escaped(lines.decode("utf-8", "replace")).encode() if sys.stdout.isatty() else lines)
+
+
+async def listed(calls: RelayCalls, query: Query, limit: int) -> list[dict[str, Any]]:
+    """The newest events; those that come meanwhile push others onto the next page, which then counts once."""
+    found: dict[str, dict[str, Any]] = {}
+    size = min(limit, MAX_SIZE)
+    for number in itertools.count():
+        page = await calls.ask("GET", "/events", **query, page=str(number), size=str(size))
+        found.update((one["eventId"], one) for one in page["content"])
+        if page["last"] or len(found) >= limit:
+            break
+    return list(found.values())[:limit]
+
+
+async def _traced(calls: RelayCalls, correlation_id: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = await calls.ask("GET", f"/traces/{quoted(correlation_id)}")
+    except CaseNotFound as refusal:
+        if "/" in correlation_id:
+            refusal.add_note("`placet audit list --correlation-id` finds its events.")
+        raise
+    return found
+
+
+def _query(given: dict[str, Any]) -> Query:
+    asked = {**given, "types": ",".join(given["types"]) or None}
+    query = {name: asked[flag] for flag, name in _NAMES.items() if asked[flag] is not None}
+    for flag, name in (("since", "startTime"), ("until", "endTime")):
+        if given[flag] is not None:
+            query[name] = _time(flag, given[flag]).isoformat()
+    return query
+
+
+def _time(flag: str, text: str) -> datetime:
+    """A moment, or so long ago."""
+    try:
+        return clock.now() - parse_duration(text)
+    except ValidationFailed:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"--{flag} is a duration such as 2h, or a moment such as 2026-11-15T12:00:00Z."
+        ) from None
+    return moment.astimezone(UTC)
+
+
+def _way(event: dict[str, Any]) -> str:
+    source, sink = event["sourceAgent"] or event["sourceUser"], event["sinkAgent"]
+    ends = [visible(one["name"]) for one in (source, sink) if one is not None]
+    return " -> ".join(ends) or "-"
+
+
+def _moment(text: str) -> str:
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _said(message: str, resolved_by: str | None) -> str:
+    """What happened, and who decided it."""
+    shown = one_line(message if resolved_by is None else f"{message} ({resolved_by})")
+    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"

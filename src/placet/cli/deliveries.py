@@ -1,0 +1,60 @@
+"""`placet deliveries`: how callbacks fared, and sending one again."""
+
+from pathlib import Path
+
+import click
+
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import (
+    config_option,
+    db_option,
+    json_option,
+    loaded,
+    print_json,
+    print_table,
+    with_store,
+)
+from placet.desk import clock
+from placet.desk.outbox import Outbox
+from placet.server.endpoint_api import delivery_view
+
+
+@click.group(cls=CommandGroup)
+def deliveries() -> None:
+    """Callbacks: what was sent where, and how it went."""
+
+
+@deliveries.command("list")
+@db_option
+@config_option
+@json_option
+@click.option("--case", "case_id", metavar="CASE_ID", help="Only those of one case.")
+@click.option("--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only these.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+def list_deliveries(
+    db: str | None, config: Path | None, as_json: bool, case_id: str | None, state: str | None, limit: int
+) -> None:
+    """List deliveries, newest first."""
+    found = with_store(
+        loaded(config, db=db).settings.db,
+        lambda store: store.deliveries(case_id=case_id, state=state, limit=limit),
+    )
+    if as_json:
+        print_json([delivery_view(one) for one in found])
+        return
+    rows = [
+        (one.id, one.event, one.state, one.attempts, one.last_status or one.last_error, one.target)
+        for one in found
+    ]
+    print_table(("id", "event", "state", "tries", "last", "to"), rows, empty="There are no deliveries.")
+
+
+@deliveries.command()
+@click.argument("delivery_id", metavar="ID")
+@db_option
+@config_option
+def replay(delivery_id: str, db: str | None, config: Path | None) -> None:
+    """Send a delivery again; the running server picks it up."""
+    path = loaded(config, db=db).settings.db
+    with_store(path, lambda store: Outbox(store=store, couriers={}, clock=clock.now).replay(delivery_id))
+    click.echo(f"{delivery_id} will be sent again.", err=True)

@@ -1,0 +1,115 @@
+"""What `placet demo` prints: the links to click, and then what happens to them."""
+
+import asyncio
+import os
+import sys
+from collections import defaultdict
+from datetime import timedelta
+from shutil import which
+from typing import Any
+
+import click
+import msgspec
+
+from placet.bootstrap import Parts
+from placet.cases.events import CREATED
+from placet.desk import clock
+from placet.desk.api_keys import create_key
+from placet.pages.view import DemoLink
+from placet.ports.identity import INBOX_ALL
+from placet.reviews import SAMPLES
+from placet.server.demo import DemoDoor
+
+KEY_LASTS_FOR = timedelta(days=1)
+SAYS = {
+    "review.opened": "opened by a person",
+    "review.in_progress": "being filled in",
+    "review.reminder": "reminded",
+    "review.completed": "answered",
+    "review.expired": "expired",
+    "review.cancelled": "withdrawn",
+    "review.passed_on": "passed on to a colleague",
+}
+
+
+class DemoTour:
+    """One open case of each sort, and a running commentary."""
+
+    _parts: Parts
+    _demo: DemoDoor
+    _key: str
+
+    def __init__(self) -> None:
+        self._types: dict[str, str] = {}
+        self._seen: dict[str, int] = defaultdict(int)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, parts: Parts) -> None:
+        """Open a sample of each sort on this server."""
+        self._parts, self._demo = parts, parts.add_demo()
+        self._key = await create_key(
+            parts.store, "you", scopes=(INBOX_ALL,), expires_for=KEY_LASTS_FOR, now=clock.now()
+        )
+        for type in SAMPLES:
+            hitl = msgspec.json.decode(await self._demo.sample(type))["hitl"]
+            self._types[hitl["case_id"]] = type
+            self._demo.doors.append(DemoLink(type=type, prompt=hitl["prompt"], url=hitl["review_url"]))
+
+    def begin(self) -> None:
+        """Print the links, and watch."""
+        base = self._parts.settings.public_url
+        click.echo(f"\n  Placet is running at {base}\n  Open it in your browser, or one of its questions:\n")
+        for door in self._demo.doors:
+            click.echo(f"  {_bold(_named(door.type))}: {door.prompt}\n    {door.url}\n")
+        click.echo(f"  Or see all of them in the inbox:\n    {base}/inbox")
+        click.echo(f"    Sign in with this key: {self._key}\n")
+        click.echo("  Point any agent at it:")
+        click.echo(f"    {_command()} request POST '{base}/api/demo?type=confirmation'\n")
+        click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
+        click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
+        self._parts.store.on_change(self._changed)
+        self._demo.on_callback = self._called_back
+
+    def _changed(self, case_id: str | None) -> None:
+        if case_id is not None:
+            task = asyncio.create_task(self._tell(case_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, case_id: str) -> None:
+        for event in await self._parts.store.events(case_id, after=self._seen[case_id]):
+            if event.seq <= self._seen[case_id]:
+                continue
+            self._seen[case_id] = event.seq
+            if event.data is not None:
+                self._report(case_id, event.type, msgspec.json.decode(event.data))
+
+    def _report(self, case_id: str, name: str, data: dict[str, Any]) -> None:
+        if name != CREATED:
+            action = data.get("result", {}).get("action")
+            self._say(case_id, SAYS.get(name, name) + (f": {action}" if action else ""))
+        elif case_id not in self._types:
+            self._types[case_id] = data["type"]
+            self._say(case_id, "asked through the API")
+
+    def _called_back(self, body: dict[str, Any]) -> None:
+        self._say(body["case_id"], f"callback received and verified: {body['event']}")
+
+    def _say(self, case_id: str, words: str) -> None:
+        name = f"{_named(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
+        click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")
+
+
+def _command() -> str:
+    """What to type: in a checkout, `placet` is on nobody's path."""
+    return "placet" if which("placet") else sys.argv[0]
+
+
+def _bold(text: str) -> str:
+    """Bold, except where that would be shown as letters."""
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") in ("", "dumb")
+    return text if plain else click.style(text, bold=True)
+
+
+def _named(sort: str) -> str:
+    return sort.replace("_", " ")

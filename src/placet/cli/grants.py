@@ -1,0 +1,142 @@
+"""`placet grant`: what people allowed agents in advance, from the machine that keeps it."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from placet.channels.texts import visible
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import (
+    config_option,
+    db_option,
+    json_option,
+    loaded,
+    print_table,
+    with_store,
+)
+from placet.cli.results import print_result
+from placet.desk import clock
+from placet.desk.grants import Grants
+from placet.errors import CaseNotFound
+from placet.ports.store import Store
+from placet.server.grant_api import GrantView, grant_view
+
+OPERATOR = "operator"
+
+
+@click.group(cls=CommandGroup)
+def grant() -> None:
+    """What people allowed agents in advance: list it, show it, revoke it."""
+
+
+@grant.command("list")
+@db_option
+@config_option
+@json_option
+@click.option("--owner", metavar="NAME", help="Only those of the keys of this name.")
+@click.option("--live", is_flag=True, help="Only those that still cover something.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+def list_grants(
+    db: str | None, config: Path | None, as_json: bool, owner: str | None, live: bool, limit: int
+) -> None:
+    """List grants, newest first, those that are over included."""
+    found = with_store(
+        loaded(config, db=db).settings.db, lambda store: _listed(store, owner, live=live, limit=limit)
+    )
+    if as_json:
+        print_result(msgspec.to_builtins(found))
+        return
+    rows = [
+        (
+            one.id,
+            one.state,
+            _safe(one.tool),
+            f"{one.uses_left}/{one.uses}",
+            one.expires_at,
+            _safe(one.granted_by),
+        )
+        for one in found
+    ]
+    header = ("id", "state", "tool", "left", "until", "granted by")
+    print_table(header, rows, empty="There are no grants.")
+
+
+@grant.command()
+@click.argument("grant_id", metavar="ID")
+@db_option
+@config_option
+@json_option
+def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
+    """Show a grant: what it covers, who gave it, and what is left of it."""
+    found = with_store(loaded(config, db=db).settings.db, lambda store: _shown(store, grant_id))
+    if as_json:
+        print_result(msgspec.to_builtins(found))
+        return
+    for name, value in _lines(found):
+        click.echo(f"{name:<11} {_safe(value)}")
+
+
+@grant.command()
+@click.argument("grant_id", metavar="ID")
+@db_option
+@config_option
+@json_option
+def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> None:
+    """End a grant by its id; from then on a running server asks a person again."""
+    settings = loaded(config, db=db).settings
+
+    async def end(store: Store) -> GrantView:
+        grants = Grants(store=store, clock=clock.now, keep_for=settings.limits.keep_for)
+        ended = await grants.revoke_as(grant_id, OPERATOR)
+        return grant_view(ended, now=clock.now())
+
+    ended = with_store(settings.db, end)
+    if as_json:
+        print_result(msgspec.to_builtins(ended))
+    click.echo(f"Revoked {ended.id}.", err=True)
+
+
+async def _listed(store: Store, owner: str | None, *, live: bool, limit: int) -> list[GrantView]:
+    found: list[GrantView] = []
+    before: str | None = None
+    now = clock.now()
+    while len(found) < limit and (page := await store.grants(owner, before=before, limit=200)):
+        views = (grant_view(one, now=now) for one in page)
+        found += [view for view in views if not live or view.state == "live"]
+        before = page[-1].id
+    return found[:limit]
+
+
+async def _shown(store: Store, grant_id: str) -> GrantView:
+    found = await store.grant(grant_id)
+    if found is None:
+        raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
+    return grant_view(found, now=clock.now())
+
+
+def _lines(grant: GrantView) -> list[tuple[str, Any]]:
+    lines = [
+        ("grant", f"{grant.id}, {grant.state}"),
+        ("tool", grant.tool),
+        ("agent", grant.agent or "-"),
+        ("owner", grant.owner or "anonymous"),
+        ("uses", f"{grant.uses_left} of {grant.uses} left"),
+        ("granted", f"{grant.granted_at.isoformat()} by {grant.granted_by or 'someone erased'}"),
+        ("until", grant.expires_at.isoformat()),
+        ("case", f"{grant.case_id}, call {grant.call_id}"),
+    ]
+    if grant.revoked_at is not None:
+        lines.append(("revoked", f"{grant.revoked_at.isoformat()} by {grant.revoked_by}"))
+    patterns = {} if grant.patterns is None else grant.patterns
+    return [*lines, *(("covers", f"{name} {_pattern(one)}") for name, one in patterns.items())]
+
+
+def _pattern(pattern: dict[str, Any]) -> str:
+    return " ".join(f"{name} {msgspec.json.encode(value).decode()}" for name, value in pattern.items())
+
+
+def _safe(text: object) -> str:
+    """What agents and people wrote, for a terminal."""
+    return visible(str(text))

@@ -1,0 +1,90 @@
+"""`placet key`: create, list and revoke API keys."""
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import (
+    config_option,
+    db_option,
+    json_option,
+    loaded,
+    print_json,
+    print_table,
+    with_store,
+)
+from placet.desk import clock
+from placet.desk.api_keys import DEFAULT_SCOPES, create_key, revoke_key
+from placet.ports.identity import ALL_SCOPES
+from placet.ports.store import ApiKey
+from placet.protocol.duration import parse_duration
+
+
+@click.group(cls=CommandGroup)
+def key() -> None:
+    """API keys. Keys of one name are one principal: to rotate, create a second and revoke the first."""
+
+
+@key.command()
+@click.argument("name")
+@db_option
+@config_option
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(ALL_SCOPES),
+    help="Default: cases:write and cases:read.",
+)
+@click.option("--expires-in", metavar="DURATION", help="For example 90d; default: never.")
+def create(
+    name: str, db: str | None, config: Path | None, scopes: tuple[str, ...], expires_in: str | None
+) -> None:
+    """Create a key and print it, once, alone on standard output."""
+    lasts_for = parse_duration(expires_in) if expires_in else None
+    file = loaded(config, db=db).settings.db
+    is_new = not Path(file).exists()
+    secret = with_store(
+        file,
+        lambda store: create_key(
+            store, name, scopes=scopes or DEFAULT_SCOPES, expires_for=lasts_for, now=clock.now()
+        ),
+        create=True,
+    )
+    click.echo(secret)
+    if is_new:  # whoever is in the wrong folder would wonder why a server does not know the key
+        click.echo(f"This made a new database, {file}: the key is for servers that use it.", err=True)
+
+
+@key.command("list")
+@db_option
+@config_option
+@json_option
+def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
+    """List all keys; the keys themselves are not stored and cannot be shown."""
+    keys = with_store(loaded(config, db=db).settings.db, lambda store: store.api_keys())
+    if as_json:
+        print_json(
+            [{"id": one.id, "name": one.name, "scopes": one.scopes, "state": _state(one)} for one in keys]
+        )
+        return
+    rows = [(one.id, one.name, " ".join(one.scopes), one.created_at, _state(one)) for one in keys]
+    print_table(("id", "name", "scopes", "created", "state"), rows, empty="There are no keys yet.")
+
+
+@key.command()
+@click.argument("key_id", metavar="ID")
+@db_option
+@config_option
+def revoke(key_id: str, db: str | None, config: Path | None) -> None:
+    """Revoke a key by its id; a running server honours it within seconds."""
+    with_store(loaded(config, db=db).settings.db, lambda store: revoke_key(store, key_id, clock.now()))
+    click.echo(f"Revoked {key_id}.", err=True)
+
+
+def _state(key: ApiKey, now: datetime | None = None) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "active" if key.valid(now or clock.now()) else "expired"

@@ -1,0 +1,91 @@
+"""What several commands share: which settings and which store they work on, and how they print."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from placet.channels.texts import one_line
+from placet.cli.screen import aligned, columns_of, escaped, stacked, width_of
+from placet.errors import SettingsError
+from placet.ports.store import Store
+from placet.settings import Loaded, load
+from placet.stores.sqlite.store import SqliteStore
+
+T = TypeVar("T")
+
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file with settings."
+)
+db_option = click.option("--db", metavar="FILE", help="The SQLite file.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+PORT = click.IntRange(0, 65535)
+
+
+def server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The flags of a server: each one a setting."""
+    options = (
+        db_option,
+        config_option,
+        click.option("--host", help="The address to listen on; default 127.0.0.1."),
+        click.option("--port", type=PORT, help="The port to listen on; default 8400, 0 for a free one."),
+        click.option("--base-url", metavar="URL", help="The public https:// address of this server."),
+        click.option("--log-style", type=click.Choice(["auto", "json", "text"]), help="How log lines look."),
+        click.option("--log-requests/--no-log-requests", default=None, help="Log each request."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def loaded(config: Path | None = None, **flags: Any) -> Loaded:
+    """The effective settings of this call."""
+    return load(environ=os.environ, flags=flags, file=config)
+
+
+def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
+    """Run `work` on the store in this file; without `create` the file must exist."""
+    if not create and not Path(db).is_file():
+        raise SettingsError(f"There is no database {db}; name one with --db FILE or start `placet serve`.")
+
+    async def run() -> T:
+        store = await SqliteStore.open(db)
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(run())
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
+    """Rows under a header, or one below the other where a terminal is too narrow; a sentence for none."""
+    if not rows:
+        click.echo(empty, err=True)
+        return
+    texts = [[_cell(value) for value in row] for row in rows]
+    lines = aligned(header, texts)
+    columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
+    if columns is not None and max(map(width_of, lines)) > columns:
+        lines = stacked(header, texts, columns)
+    for line in lines:
+        click.echo(line)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone().strftime("%Y-%m-%d %H:%M")
+    return one_line(str(value))

@@ -1,0 +1,139 @@
+"""`placet relay agent`: register the agents behind the relay, list them, remove them."""
+
+from typing import Any
+
+import click
+
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import json_option, print_table
+from placet.cli.relay_calls import RelayCalls, every, quoted
+from placet.cli.relay_registry import AGENTS, in_registry, registry_options
+from placet.cli.results import print_result
+from placet.relay.membership.registry import DEFAULT_TENANT
+from placet.relay.settings import VARIABLE
+
+
+@click.group(cls=CommandGroup)
+def agent() -> None:
+    """Agents behind the relay."""
+
+
+@agent.command()
+@click.argument("agent_id", metavar="ID")
+@click.argument("url")
+@registry_options
+@click.option("--card-url", metavar="URL", help="Where the agent's card stands, if not below URL.")
+@click.option(
+    "--credential",
+    "credentials",
+    metavar="HEADER=VARIABLE",
+    multiple=True,
+    help="A header for the agent, and the server's environment variable that holds its value.",
+)
+@click.option(
+    "--header",
+    "headers",
+    metavar="NAME",
+    multiple=True,
+    help="A header of callers that may pass to the agent besides those of A2A.",
+)
+@click.option(
+    "--input-required",
+    type=click.Choice(["hold", "pass"]),
+    default="hold",
+    show_default=True,
+    help="Who is asked when the agent asks for input: a person, or its caller.",
+)
+@click.option(
+    "--unreadable-files",
+    type=click.Choice(["hold", "pass"]),
+    default="hold",
+    show_default=True,
+    help="What becomes of files that no policy can read: a person is asked, or they pass.",
+)
+@click.option("--replace", is_flag=True, help="Put this in the place of the agent of that id.")
+def add(
+    agent_id: str,
+    url: str,
+    card_url: str | None,
+    credentials: tuple[str, ...],
+    headers: tuple[str, ...],
+    input_required: str,
+    unreadable_files: str,
+    replace: bool,
+    **where: Any,
+) -> None:
+    """Register the agent at URL under an ID of your choice.
+
+    The value of a credential is never kept: the server reads it from its own environment when it calls.
+    """
+    draft = {
+        "url": url,
+        "cardUrl": card_url,
+        "credentials": dict(map(_credential, credentials)),
+        "forwardHeaders": headers,
+        "inputRequired": input_required,
+        "unreadableFiles": unreadable_files,
+    }
+
+    async def register(calls: RelayCalls) -> dict[str, Any]:
+        if replace:
+            changed: dict[str, Any] = await calls.ask("PUT", f"{AGENTS}/{quoted(agent_id)}", draft)
+            return changed
+        made: dict[str, Any] = await calls.ask("POST", AGENTS, {"agentId": agent_id, **draft})
+        return made
+
+    _tell(in_registry(where, register, create=True))
+
+
+@agent.command("list")
+@registry_options
+@json_option
+def list_agents(as_json: bool, **where: Any) -> None:
+    """List agents with who may call them, those of the settings file included."""
+    found = in_registry(where, lambda calls: every(calls, AGENTS))
+    if as_json:
+        print_result(found)
+        return
+    rows = [
+        (
+            one["agentId"],
+            one["url"],
+            ", ".join(one["callers"]) or "nobody",
+            ", ".join(f"{name}={variable}" for name, variable in one["credentials"].items()) or "-",
+            one["origin"],
+        )
+        for one in found
+    ]
+    print_table(("id", "url", "callers", "credentials", "from"), rows, empty="There are no agents yet.")
+
+
+@agent.command()
+@click.argument("agent_id", metavar="ID")
+@registry_options
+def remove(agent_id: str, **where: Any) -> None:
+    """Remove an agent and the subscriptions to it."""
+    in_registry(where, lambda calls: calls.ask("DELETE", f"{AGENTS}/{quoted(agent_id)}"))
+    click.echo(f"Removed {agent_id}.", err=True)
+
+
+def _tell(made: dict[str, Any]) -> None:
+    click.echo(made["relayUrl"])
+    click.echo(f"Registered {made['agentId']}; callers reach it at this address.", err=True)
+    for variable in made["missingVariables"]:
+        click.echo(f"The server needs {variable} in its environment.", err=True)
+    if not made["callers"]:
+        there = "" if made["tenantId"] == DEFAULT_TENANT else f" --tenant {made['tenantId']}"
+        said = f"placet relay caller add NAME --agent {made['agentId']}{there}"
+        click.echo(f"Nobody may call it yet: {said}", err=True)
+
+
+def _credential(text: str) -> tuple[str, str]:
+    name, equals, variable = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not HEADER=VARIABLE.", param_hint="--credential")
+    if not VARIABLE.fullmatch(variable):
+        raise click.BadParameter(
+            "name the environment variable that holds the value, not the value.", param_hint="--credential"
+        )
+    return name, variable

@@ -1,0 +1,179 @@
+"""`placet relay approval`: what the relay holds, and a person's word on it, at a terminal."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from placet.channels.texts import one_line
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import config_option, json_option, loaded, print_table
+from placet.cli.relay_calls import RelayCalls, Work, on_server, quoted
+from placet.cli.results import print_result
+from placet.cli.screen import escaped, whole
+
+STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
+SHOWN = (
+    ("held on", "leg"),
+    ("because of", "detectionSource"),
+    ("in short", "summary"),
+    ("policy", "policyName"),
+    ("found", "matchedContent"),
+    ("task", "taskId"),
+    ("correlation", "correlationId"),
+    ("held at", "createdAt"),
+    ("failure", "failure"),
+)
+LONGEST_CELL = 60
+
+
+@click.group(cls=CommandGroup)
+def approval() -> None:
+    """Approvals: messages that wait for a person."""
+
+
+def approval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Which server, and who one is there."""
+    options = (
+        click.option(
+            "--server", envvar="PLACET_SERVER", metavar="URL", help="Default: that of the settings."
+        ),
+        click.option("--key", envvar="PLACET_KEY", metavar="API_KEY", help="Better in PLACET_KEY."),
+        click.option("--tenant", metavar="NAME", help="For an administrator; default: the key's own."),
+        config_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@approval.command("list")
+@approval_options
+@click.option("--status", type=click.Choice(STATUSES), default="PENDING", show_default=True)
+@click.option("--size", type=click.IntRange(1, 200), default=20, show_default=True, help="How many.")
+@json_option
+def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
+    """List what is held, the newest first."""
+
+    async def work(calls: RelayCalls) -> dict[str, Any]:
+        found: dict[str, Any] = await calls.ask("GET", "/approvals", status=status, size=str(size))
+        return found
+
+    page = _at(where, work)
+    if as_json:
+        print_result(page["content"])
+        return
+    mixed = status == "ALL"
+    rows = [
+        (
+            one["id"],
+            datetime.fromisoformat(one["createdAt"]),
+            *([one["status"]] if mixed else []),
+            *map(_cell, _ends(one)),
+            _cell(one["policyName"] or one["detectionSource"]),
+            _cell(one["agentMessageText"] or " ".join(map(_json, one["agentMessageData"] or ()))),
+        )
+        for one in page["content"]
+    ]
+    header = ("id", "since", *(["status"] if mixed else []), "from", "to", "why", "message")
+    waits = status == "PENDING"
+    print_table(header, rows, empty="Nothing waits." if waits else "There are no such approvals.")
+    if not page["last"]:
+        click.echo(f"{page['totalElements']} in all; --size shows more.", err=True)
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+@json_option
+def show(approval_id: str, as_json: bool, **where: Any) -> None:
+    """Show what is held, why, and what became of it."""
+    found = _at(where, _asking("GET", f"/approvals/{quoted(approval_id)}"))
+    if as_json:
+        print_result(found)
+        return
+    sender, receiver = _ends(found)
+    told = [("status", found["status"]), ("from", sender), ("to", receiver)]
+    told += [(label, found[name]) for label, name in SHOWN]
+    for label, value in told:
+        if value is not None:
+            click.echo(
+                f"{label:<12} {one_line(str(value))}"
+            )  # a match of two lines must not look like two facts
+    for part in found["agentMessageData"] or ():
+        click.echo(f"{'data':<12} {_json(part)}")
+    if found["resolution"] is not None:
+        said = found["resolution"]["message"]
+        who = found["resolution"]["resolvedBy"] or "nobody"
+        click.echo(f"{'resolved by':<12} " + one_line(f"{who}: {said}" if said else who))
+        click.echo(f"{'resolved at':<12} {found['resolution']['createdAt']}")
+    click.echo()
+    click.echo(whole(found["agentMessageText"]))
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+@click.option("--message", metavar="TEXT", help="Your answer to an agent that asked; else why.")
+def approve(approval_id: str, message: str | None, **where: Any) -> None:
+    """Let a message go on."""
+    _resolve(approval_id, "APPROVED", message, where)
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+@click.option("--message", metavar="TEXT", help="Why.")
+def reject(approval_id: str, message: str | None, **where: Any) -> None:
+    """Keep a message back for good, and cancel its task."""
+    _resolve(approval_id, "REJECTED", message, where)
+
+
+@approval.command()
+@click.argument("approval_id", metavar="ID")
+@approval_options
+def link(approval_id: str, **where: Any) -> None:
+    """Print a link to the review page; whoever has it can decide."""
+    found = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/link"))
+    click.echo(found["reviewUrl"])
+
+
+def _resolve(approval_id: str, action: str, message: str | None, where: dict[str, Any]) -> None:
+    body = {"action": action, **({"message": message} if message else {})}
+    made = _at(where, _asking("POST", f"/approvals/{quoted(approval_id)}/resolve", body))
+    click.echo(f"{made['status'].capitalize()}.", err=True)
+
+
+def _asking(method: str, path: str, body: Any = None) -> Work[dict[str, Any]]:
+    async def work(calls: RelayCalls) -> dict[str, Any]:
+        found: dict[str, Any] = await calls.ask(method, path, body)
+        return found
+
+    return work
+
+
+def _at(where: dict[str, Any], work: Work[dict[str, Any]]) -> dict[str, Any]:
+    config: Path | None = where["config"]
+    server = where["server"] or loaded(config).settings.public_url
+    return asyncio.run(on_server(server, where["key"], where["tenant"], work))
+
+
+def _ends(approval: dict[str, Any]) -> tuple[str, str]:
+    """Who wrote what is held, and for whom: of an answer it is the agent, for whoever called it."""
+    user, agent = approval["sourceUserId"], approval["sinkAgentId"]
+    caller = approval["sourceAgentId"] if user is None else f"{user} (user)"
+    return (caller, agent) if approval["agentMessageRole"] == "user" else (agent, caller)
+
+
+def _json(part: Any) -> str:
+    """A data part in one line: it reaches the agent just as the texts do."""
+    return escaped(msgspec.json.encode(part).decode())
+
+
+def _cell(text: str) -> str:
+    plain = one_line(text)
+    return plain if len(plain) <= LONGEST_CELL else f"{plain[: LONGEST_CELL - 1]}…"

@@ -1,0 +1,194 @@
+"""`placet relay caller` and `placet relay group`: who may call agents, and who may see and decide what."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from placet.cli.command_group import CommandGroup
+from placet.cli.options import json_option, print_table
+from placet.cli.relay_calls import RelayCalls, every, quoted
+from placet.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
+from placet.cli.results import print_result
+from placet.errors import CaseNotFound, PlacetError, RelayConflict
+from placet.relay.membership.tenancy import PERMISSIONS
+
+NOT_FOUND, CONFLICT = 404, 409
+ATTEMPTS = 10
+KINDS = click.Choice(["agent", "user"])
+MAY = click.Choice(sorted(PERMISSIONS))
+
+
+@click.group(cls=CommandGroup)
+def caller() -> None:
+    """Callers: who may call which agents."""
+
+
+@caller.command()
+@click.argument("name")
+@registry_options
+@click.option("--agent", "agents", metavar="ID", multiple=True, required=True, help="An agent it may call.")
+@click.option("--kind", type=KINDS, help="Whether it is an agent or a person; default: agent.")
+def add(name: str, agents: tuple[str, ...], kind: str | None, **where: Any) -> None:
+    """Let the keys of this NAME call agents, besides those they may call already."""
+
+    def change(known: dict[str, Any]) -> dict[str, Any]:
+        return {"agents": _with(known["agents"], agents), "kind": kind or known["kind"]}
+
+    draft = {"name": name, "agents": agents, "kind": kind or "agent"}
+    made = in_registry(where, lambda calls: amended(calls, CALLERS, name, change, draft), create=True)
+    click.echo(f"{name} may call {', '.join(made['agents'])}. Its key: placet key create {name}", err=True)
+
+
+@caller.command("list")
+@registry_options
+@json_option
+def list_callers(as_json: bool, **where: Any) -> None:
+    """List callers and what they may call, those of the settings file included."""
+    found = in_registry(where, lambda calls: every(calls, CALLERS))
+    if as_json:
+        print_result(found)
+        return
+    rows = [(one["name"], one["kind"], ", ".join(one["agents"]) or "-", one["origin"]) for one in found]
+    print_table(("name", "kind", "agents", "from"), rows, empty="There are no callers yet.")
+
+
+@caller.command("remove")
+@click.argument("name")
+@registry_options
+@click.option("--agent", "agents", metavar="ID", multiple=True, help="Only from calling this agent.")
+def remove_caller(name: str, agents: tuple[str, ...], **where: Any) -> None:
+    """Keep a caller from calling, anyone or only some."""
+
+    async def unsubscribe(calls: RelayCalls) -> None:
+        for sink in agents:
+            await calls.ask("DELETE", f"{SUBSCRIPTIONS}/{quoted(name)}/{quoted(sink)}")
+        if not agents:
+            await calls.ask("DELETE", f"{CALLERS}/{quoted(name)}")
+
+    in_registry(where, unsubscribe)
+    click.echo(f"{name} may no longer call {', '.join(agents) or 'anyone'}.", err=True)
+
+
+@click.group(cls=CommandGroup)
+def group() -> None:
+    """Groups: who may see and decide what."""
+
+
+@group.command("add")
+@click.argument("name")
+@registry_options
+@click.option("--member", "members", metavar="NAME", multiple=True, help="The name of an API key.")
+@click.option("--permission", "permissions", type=MAY, multiple=True, help="What the members may do.")
+def add_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
+    """Make a group, or add members and permissions to one."""
+
+    def change(known: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "members": _with(known["members"], members),
+            "permissions": _with(known["permissions"], permissions),
+        }
+
+    draft = {"name": name, "members": members, "permissions": permissions}
+    made = in_registry(where, lambda calls: amended(calls, GROUPS, name, change, draft), create=True)
+    who, what = ", ".join(made["members"]) or "nobody", ", ".join(made["permissions"]) or "nothing"
+    click.echo(f"{name}: {who}; may {what}.", err=True)
+
+
+@group.command("list")
+@registry_options
+@json_option
+def list_groups(as_json: bool, **where: Any) -> None:
+    """List groups, their members and what they may do, those of the settings file included."""
+    found = in_registry(where, lambda calls: every(calls, GROUPS))
+    if as_json:
+        print_result(found)
+        return
+    rows = [
+        (one["name"], ", ".join(one["members"]) or "-", " ".join(one["permissions"]) or "-", one["origin"])
+        for one in found
+    ]
+    print_table(("name", "members", "permissions", "from"), rows, empty="There are no groups yet.")
+
+
+@group.command("remove")
+@click.argument("name")
+@registry_options
+@click.option("--member", "members", metavar="NAME", multiple=True, help="Only this member.")
+@click.option("--permission", "permissions", type=MAY, multiple=True, help="Only this permission.")
+def remove_group(name: str, members: tuple[str, ...], permissions: tuple[str, ...], **where: Any) -> None:
+    """Remove a group, or only some members or permissions of it."""
+
+    def change(known: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "members": _without(known["members"], members),
+            "permissions": _without(known["permissions"], permissions),
+        }
+
+    async def lessen(calls: RelayCalls) -> None:
+        if members or permissions:
+            await amended(calls, GROUPS, name, change)
+        else:
+            await calls.ask("DELETE", f"{GROUPS}/{quoted(name)}")
+
+    in_registry(where, lessen)
+    click.echo(f"Removed {', '.join((*members, *permissions)) or name}.", err=True)
+
+
+async def amended(
+    calls: RelayCalls,
+    path: str,
+    name: str,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    draft: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put what `change` makes of somebody in their place; make the `draft`, if there is one, of nobody.
+
+    What others change at the same moment stays: whoever was removed meanwhile must not come back with this.
+    """
+    known = await _known(calls, path, name)
+    for _ in range(ATTEMPTS):
+        try:
+            if known is not None:
+                return await _put(calls, f"{path}/{quoted(name)}", change(known), known["rev"])
+            if draft is not None:
+                return await _made(calls, path, draft)
+            raise CaseNotFound(f"There is no {name}.")
+        except PlacetError as refusal:
+            present = await _known(calls, path, name) if refusal.status == CONFLICT else known
+            if _rev(present) == _rev(known):
+                raise
+            known = present
+    raise RelayConflict(f"Others keep changing {name}; try again.")
+
+
+async def _known(calls: RelayCalls, path: str, name: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = await calls.ask("GET", f"{path}/{quoted(name)}")
+    except PlacetError as refusal:
+        if refusal.status != NOT_FOUND:
+            raise
+        return None
+    return found
+
+
+async def _made(calls: RelayCalls, path: str, draft: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = await calls.ask("POST", path, draft)
+    return made
+
+
+async def _put(calls: RelayCalls, path: str, draft: dict[str, Any], rev: int | None) -> dict[str, Any]:
+    put: dict[str, Any] = await calls.put(path, draft, rev=rev)
+    return put
+
+
+def _rev(known: dict[str, Any] | None) -> int | None:
+    return None if known is None else known["rev"]
+
+
+def _with(known: Iterable[str], more: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys((*known, *more)))
+
+
+def _without(known: Iterable[str], fewer: tuple[str, ...]) -> list[str]:
+    return [one for one in known if one not in fewer]

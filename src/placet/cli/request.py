@@ -1,0 +1,228 @@
+"""`placet request`: any HTTP call; where the service needs a person, the person's decision."""
+
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import msgspec
+
+from placet.agent import PendingCase, read_case
+from placet.agent.drive import LARGEST, USER_AGENT, WHOLE_WITHIN_S, credentials_of, require_plain
+from placet.agent.trust import origin
+from placet.cli import results
+from placet.cli.following import How, Waiting, follow, run, waiting_options
+from placet.errors import AddressRefused, Unreachable, UnreadableAnswer
+
+TIMEOUT = httpx.Timeout(20.0, read=300.0)  # the call itself may be work; it is not the wait for a person
+DEFAULT_SERVER = "http://127.0.0.1:8400"
+LARGEST_SHOWN = 64 * 1024 * 1024
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+Headers = list[tuple[bytes, bytes]]
+
+
+def read_data(ctx: click.Context, param: click.Parameter, value: str | None) -> bytes | None:
+    """The body: text, @file, or - for standard input."""
+    if value is None:
+        return None
+    if value in ("-", "@-"):
+        return sys.stdin.buffer.read()
+    return _file(value[1:], param) if value.startswith("@") else os.fsencode(value)
+
+
+def read_headers(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Headers:
+    """The headers: 'Name: value', or @file with one in each line, so that secrets stay out of `ps`."""
+    lines: list[bytes] = []
+    for value in values:
+        lines += _file(value[1:], param).splitlines() if value.startswith("@") else [os.fsencode(value)]
+    return [_header(line, param) for line in lines if line.strip()]
+
+
+def header_option(command: Any) -> Any:
+    """The option -H."""
+    return click.option(
+        "-H",
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="'NAME: VALUE'|@FILE",
+        callback=read_headers,
+        help="A header of the call, or a file with one in each line; repeatable.",
+    )(command)
+
+
+@click.command()
+@click.argument("method", metavar="METHOD")
+@click.argument("url", metavar="URL")
+@click.option(
+    "-d",
+    "--data",
+    metavar="JSON|@FILE|-",
+    callback=read_data,
+    help="The body: JSON, a file, or standard input; anything but JSON needs its Content-Type in -H.",
+)
+@header_option
+@waiting_options()
+def request(method: str, url: str, data: bytes | None, headers: Headers, how: How) -> None:
+    """Call a service; where it needs a person, tell them, wait, and print what they decided.
+
+    Exit codes: 0 decided, or no person was needed and the response's body is printed; 10 decided against
+    (reject, cancel, abort, or edit, which asks for changes); 11 expired; 12 cancelled; 1 error; 2 wrong call,
+    and nothing was sent.
+    """
+    call = _call(method, url, data, headers)
+
+    async def perform(waiting: Waiting) -> None:
+        pending = await send(call, how)
+        if pending is not None:
+            await follow(pending, waiting)
+
+    run(perform, how)
+
+
+async def send(call: httpx.Request, how: How) -> PendingCase | None:
+    """Make the call; the case it opens, or None once its answer has been printed."""
+    async with _sent(call) as response:
+        return await _read(response, how)
+
+
+async def send_whole(call: httpx.Request) -> tuple[httpx.Response, bytes]:
+    """Make a call whose answer is small; raises Unreachable or UnreadableAnswer."""
+    async with _sent(call) as response:
+        return response, await _all(response, LARGEST)
+
+
+@asynccontextmanager
+async def _sent(call: httpx.Request) -> AsyncIterator[httpx.Response]:
+    try:
+        async with httpx.AsyncClient(follow_redirects=False) as http:
+            response = await http.send(call, stream=True)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+    except httpx.HTTPError as error:
+        place = f"{call.url.scheme}://{call.url.netloc.decode()}"
+        raise Unreachable(f"{place} cannot be reached: {str(error) or type(error).__name__}.") from error
+
+
+async def _read(response: httpx.Response, how: How) -> PendingCase | None:
+    if response.status_code == 202:
+        content = await _all(response, LARGEST)
+        case = read_case(202, content, url=str(response.url), now=datetime.now(UTC))
+        if case is not None:
+            return PendingCase(case=case, credentials=credentials_of(response.request))
+        _print_whole(response, content, how)
+    elif how.as_json:
+        _print_whole(response, await _all(response, LARGEST_SHOWN, within_s=math.inf), how)
+    else:
+        show = results.body_printer()
+        async for chunk in response.aiter_bytes():
+            show(chunk)
+        results.end_line()
+    if not response.is_success:
+        raise click.exceptions.Exit(_tell_refusal(response))
+    return None
+
+
+def _tell_refusal(response: httpx.Response) -> int:
+    to = f" (to {response.headers.get('location')!a})" if response.is_redirect else ""
+    click.echo(f"placet: The service answered HTTP {response.status_code}{to}.", err=True)
+    return results.FAILED
+
+
+def _print_whole(response: httpx.Response, content: bytes, how: How) -> None:
+    if not how.as_json:
+        results.body_printer()(content)
+        results.end_line()
+        return
+    status = "answered" if response.is_success else "error"
+    results.print_result({"status": status, "http_status": response.status_code, "body": _body(content)})
+
+
+def _body(content: bytes) -> Any:
+    """JSON as it is, else text, else nothing that could be shown."""
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return content.decode("utf-8", "replace")
+
+
+async def _all(response: httpx.Response, most: int, *, within_s: float = WHOLE_WITHIN_S) -> bytes:
+    require_plain(response)
+    content, until = bytearray(), time.monotonic() + within_s
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > most:
+            raise UnreadableAnswer(f"The service's answer is larger than {most // 1024 // 1024} MiB.")
+        if time.monotonic() > until:
+            raise UnreadableAnswer(f"The service's answer does not end within {within_s:.0f} seconds.")
+    return bytes(content)
+
+
+def _call(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
+    if not _TOKEN.fullmatch(method):
+        raise click.BadParameter("this is no HTTP method.", param_hint="METHOD")
+    named = {name.lower() for name, _ in headers}
+    if data is not None and b"content-type" not in named:
+        _require_json(data)
+        headers = [*headers, (b"Content-Type", b"application/json")]
+    return build_request(method.upper(), url, data, headers)
+
+
+def build_request(method: str, url: str, data: bytes | None, headers: Headers) -> httpx.Request:
+    """The call, with the key of the Placet server if it goes there; a wrong address is a wrong call."""
+    try:
+        origin(url)
+        return httpx.Request(
+            method,
+            url,
+            content=data,
+            headers=[*headers, *_added(url, headers)],
+            extensions={"timeout": TIMEOUT.as_dict()},
+        )
+    except (AddressRefused, httpx.InvalidURL) as error:
+        raise click.BadParameter("write it whole: https://…", param_hint="URL") from error
+
+
+def _added(url: str, headers: Headers) -> Headers:
+    """What a caller did not say; a key for the Placet server goes to that server alone."""
+    added = {b"User-Agent": USER_AGENT.encode(), b"Accept": b"application/json, */*"}
+    key, server = os.environ.get("PLACET_KEY"), os.environ.get("PLACET_SERVER") or DEFAULT_SERVER
+    if key and origin(url) == origin(server):
+        added[b"Authorization"] = b"Bearer " + os.fsencode(key)
+    given = {name.lower() for name, _ in headers}
+    return [(name, value) for name, value in added.items() if name.lower() not in given]
+
+
+def _require_json(data: bytes) -> None:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise click.BadParameter(
+            f"the body is not JSON ({error}); to send it as it is, name its type with -H 'Content-Type: …'.",
+            param_hint="--data",
+        ) from None
+
+
+def _file(path: str, param: click.Parameter) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise click.BadParameter(f"{path} cannot be read: {reason}.", param=param) from error
+
+
+def _header(line: bytes, param: click.Parameter) -> tuple[bytes, bytes]:
+    name, colon, value = line.partition(b":")
+    if not colon or not _TOKEN.fullmatch(name.decode("latin-1")) or re.search(rb"[\r\n\0]", value):
+        raise click.BadParameter("write headers as 'Name: value'.", param=param)
+    return name, value.strip()

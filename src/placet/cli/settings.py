@@ -1,0 +1,58 @@
+"""`placet settings`: the effective settings and where each came from."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from placet.cli.options import json_option, loaded, print_json, server_options
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@click.command()
+@server_options
+@json_option
+def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
+    """Show the effective settings and where each came from.
+
+    The flags are those of `placet serve`. What is printed is a valid placet.toml.
+    """
+    found = loaded(config, **flags)
+    values = msgspec.to_builtins(found.settings)
+    if as_json:
+        print_json({name: {"value": values[name], "origin": found.origins[name]} for name in values})
+        return
+    single = {name: value for name, value in values.items() if not isinstance(value, dict)}
+    width = max(map(len, single))
+    shown = {name: _toml(value) for name, value in single.items()}
+    column = max(map(len, shown.values()))
+    for name, text in shown.items():
+        click.echo(f"{name.ljust(width)} = {text.ljust(column)}  # {found.origins[name]}")
+    for name, value in values.items():
+        if isinstance(value, dict):
+            click.echo(f"\n# {name}: {found.origins[name]}")
+            _print_table(name, value)
+
+
+def _print_table(name: str, table: Mapping[str, Any]) -> None:
+    """A table of settings, with those that stand in it as tables of their own after it."""
+    single = {key: one for key, one in table.items() if one is not None and not isinstance(one, dict)}
+    if single:
+        click.echo(f"\n[{name}]")
+    for key, one in single.items():
+        click.echo(f"{_key(key)} = {_toml(one)}")
+    for key, one in table.items():
+        if isinstance(one, dict):
+            _print_table(f"{name}.{_key(key)}", one)
+
+
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _toml(name)
+
+
+def _toml(value: object) -> str:
+    return '""' if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,56 @@
+"""`placet skill`: what a service puts into its SKILL.md, and what teaches an agent to use these commands."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from placet.cli.options import config_option, loaded
+from placet.protocol.skill import Skill, skill_document
+from placet.reviews import BUILT_IN
+
+
+@click.command()
+@click.argument(
+    "reader", type=click.Choice(["service", "agent"]), default="service", metavar="[service|agent]"
+)
+@config_option
+@click.option("--name", help="The skill's name; default: from the service's name.")
+@click.option("--description", help="What the skill does and when to use it.")
+@click.option("--type", "types", multiple=True, help="A review type the service may ask for; repeatable.")
+@click.option("--info", help="When and why people are asked, in at most 200 characters.")
+@click.option("--required", is_flag=True, help="Agents must send prefer_hitl or skip_hitl.")
+@click.option("--improvements", is_flag=True, help="The service returns improvement_suggestions.")
+def skill(
+    reader: str,
+    config: Path | None,
+    name: str | None,
+    description: str | None,
+    types: tuple[str, ...],
+    info: str | None,
+    required: bool,
+    improvements: bool,
+) -> None:
+    """Print a SKILL.md.
+
+    For a service: the front matter and the HITL Handling section that its agents follow. `placet skill agent`
+    prints one that teaches an agent that runs commands to use `placet request` and `placet ask`.
+    """
+    if reader == "agent":
+        click.echo(files("placet.cli").joinpath("agent_skill.md").read_text("utf-8"), nl=False)
+        return
+    settings = loaded(config).settings
+    document = skill_document(
+        Skill(
+            name=name or settings.service_name.lower().replace(" ", "-"),
+            description=description or settings.service_description,
+            types=types or tuple(BUILT_IN),
+            info=info or "May ask a person to decide before it goes on.",
+            review_base_url=f"{settings.public_url}/review",
+            timeout_default=settings.default_timeout,
+            supports_inline_submit=True,
+            hitl_required=required,
+            supports_improvement_suggestions=improvements,
+        )
+    )
+    click.echo(document)

@@ -1,0 +1,72 @@
+"""`placet wait`: the decision of a case that someone else opened, by its poll address."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import httpx
+import msgspec
+
+from placet.agent import PendingCase, PendingCases, read_case
+from placet.agent.drive import credentials_of
+from placet.agent.pending import default_path
+from placet.cli.following import How, Waiting, follow, run, waiting_options
+from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
+from placet.cli.request import Headers, build_request, header_option, send_whole
+from placet.errors import CaseLost, UnreadableAnswer
+
+TOLD_BY_POLLS = ("case_id", "created_at", "expires_at", "previous_case_id")
+
+
+@click.command()
+@click.argument("poll_url", metavar="POLL_URL")
+@header_option
+@waiting_options(via=False)
+def wait(poll_url: str, headers: Headers, how: How) -> None:
+    """Wait for the decision of a case; its person has been told already.
+
+    A case that this machine opened is polled with the credentials it was opened with. Exit codes are those
+    of `placet request`.
+    """
+    call = build_request("GET", poll_url, None, headers)
+
+    async def perform(waiting: Waiting) -> None:
+        await follow(_known(str(call.url)) or await _found(call), waiting)
+
+    run(perform, how)
+
+
+def _known(poll_url: str) -> PendingCase | None:
+    """The case as it was kept when it was opened here."""
+    if not default_path().exists():
+        return None
+    cases = PendingCases(default_path())
+    try:
+        return next((one for one in cases.all() if one.case.poll_url == poll_url and one.told), None)
+    finally:
+        cases.close()
+
+
+async def _found(call: httpx.Request) -> PendingCase:
+    """The case as its poll address describes it; raises CaseLost or UnreadableAnswer where there is none."""
+    response, content = await send_whole(call)
+    if response.status_code != 200:
+        raise CaseLost(f"The poll address answered HTTP {response.status_code}.")
+    url, now = str(call.url), datetime.now(UTC)
+    case = read_case(202, msgspec.json.encode({"hitl": _described(content, url, now)}), url=url, now=now)
+    if case is None:
+        raise UnreadableAnswer("The address does not answer as a poll address does.")
+    return PendingCase(case=case, credentials=credentials_of(call), told=True)
+
+
+def _described(content: bytes, url: str, now: datetime) -> dict[str, Any]:
+    """What a 202 would have said of this case, as far as polls repeat it."""
+    try:
+        poll = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        poll = None
+    if not isinstance(poll, dict) or not isinstance(poll.get("status"), str):
+        raise UnreadableAnswer("The address does not answer as a poll address does.")
+    told = {name: poll[name] for name in TOLD_BY_POLLS if poll.get(name) is not None}
+    unknown = {"case_id": url, "expires_at": now + UNKNOWN_DEADLINE_FOR, "type": "x-unknown"}
+    return {**unknown, **told, "review_url": url, "poll_url": url}

@@ -1,0 +1,54 @@
+"""An answer on its way to the desk, and the decision it becomes."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from placet.cases.case import Decision, Offer
+from placet.cases.kind import ReviewKind
+from placet.errors import ActionNotInline, InvalidAction
+from placet.protocol.inline_submit import SubmittedBy
+from placet.protocol.poll import RespondedBy, Result, SubmissionContext
+from placet.protocol.verification import Evidence, SubmitPath, VerificationResult
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a person chose, by which path, and what came with it."""
+
+    action: str
+    data: dict[str, Any]
+    path: SubmitPath
+    actor: str
+    submitted_via: str | None = None
+    submitted_by: SubmittedBy | None = None
+    responded_by: RespondedBy | None = None
+    evidence: tuple[Evidence, ...] = ()
+    replay_digest: str | None = None
+
+
+def check_answer(answer: Answer, offer: Offer, kind: ReviewKind) -> dict[str, Any]:
+    """The data to keep; raises InvalidAction, ActionNotInline or the kind's own refusal."""
+    if answer.action not in offer.actions:
+        raise InvalidAction(
+            f"{answer.action[:64]!r} is not an action of this case; use {', '.join(offer.actions)}."
+        )
+    if answer.path != "inline_submit":
+        return kind.check(offer, answer.action, answer.data)
+    if answer.action not in (offer.inline_actions or ()):
+        raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
+    return kind.check(offer, answer.action, {**kind.pressed(offer, answer.action), **answer.data})
+
+
+def decide(answer: Answer, result: Result, verification: VerificationResult | None) -> Decision:
+    """The decision as it is kept. What the caller says of itself never becomes an identity (ruling 13)."""
+    return Decision(
+        result=result,
+        submission=SubmissionContext(
+            mode=answer.path,
+            submitted_via=answer.submitted_via,
+            submitted_by=answer.submitted_by,
+            verification_result=verification,
+        ),
+        responded_by=answer.responded_by,
+        replay_digest=answer.replay_digest,
+    )

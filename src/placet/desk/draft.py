@@ -1,0 +1,83 @@
+"""A question as a service drafts it: the body of POST /v1/cases, in the `hitl` object's own names."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from placet.errors import ValidationFailed
+from placet.protocol import duration
+from placet.protocol.hitl_object import MAX_PROMPT, DefaultAction
+from placet.protocol.moment import Moment
+from placet.protocol.shape import read_shape, whole
+from placet.protocol.surface import Surface
+from placet.protocol.verification import VerificationPolicy
+from placet.protocol.versions import SPEC_VERSIONS
+
+STANDARD_TYPES = ("approval", "selection", "input", "confirmation", "escalation")
+TYPE_PATTERN = whole(f"{'|'.join(STANDARD_TYPES)}|x-[a-z0-9][a-z0-9_-]*")
+
+CaseType = Annotated[
+    str,
+    Meta(pattern=TYPE_PATTERN, max_length=100, description="One of the five types, or your own x-… type."),
+]
+Action = Annotated[str, Meta(pattern=whole("[a-z][a-z0-9_-]*"), max_length=64)]
+CaseId = Annotated[str, Meta(pattern=whole("[a-zA-Z0-9_-]+"), max_length=100)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Message = Annotated[str, Meta(max_length=2000)]
+Reminders = Annotated[tuple[Moment, ...], Meta(max_length=20)]
+InlineActions = Annotated[tuple[Action, ...], Meta(max_length=20)]
+CustomActions = Annotated[tuple[Action, ...], Meta(min_length=1, max_length=20)]
+
+# What stands in extra_json_schema is for readers of the schema: the code that judges has better words.
+Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT, extra_json_schema={"pattern": r"\S"})]
+Timeout = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
+CallbackUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
+SpecVersion = Annotated[str, Meta(max_length=20, extra_json_schema={"enum": list(SPEC_VERSIONS)})]
+
+
+def _about(text: str) -> Meta:
+    return Meta(description=text)
+
+
+class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a service asks of a person."""
+
+    type: CaseType
+    prompt: Annotated[Prompt, _about("The question in one sentence, for a person.")]
+    message: Annotated[Message | None, _about("A summary for the agent to relay; else the prompt.")] = None
+    context: Annotated[dict[str, Any], _about("What the person needs to see and choose from.")] = field(
+        default_factory=dict
+    )
+    timeout: Annotated[
+        Timeout | None, _about("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D.")
+    ] = None
+    default_action: Annotated[
+        DefaultAction | None,
+        _about("What you will do when nobody answers in time; Placet reports it and does nothing itself."),
+    ] = None
+    allow_default_approve: Annotated[
+        bool, _about("Say true to be allowed `approve` as default_action; a confirmation never is.")
+    ] = False
+    callback_url: Annotated[
+        CallbackUrl | None, _about("Where to POST the outcome: a public https address of yours.")
+    ] = None
+    reminder_at: Annotated[
+        Moment | Reminders | None, _about("When to remind the person, between now and the deadline.")
+    ] = None
+    inline_actions: Annotated[
+        InlineActions | None, _about("Present: inline submit is offered, for these actions only.")
+    ] = None
+    actions: Annotated[CustomActions | None, _about("The actions of a custom x-… type.")] = None
+    previous_case_id: Annotated[CaseId | None, _about("The case of yours that this one continues.")] = None
+    surface: Surface | None = None
+    verification_policy: VerificationPolicy | None = None
+    spec_version: Annotated[
+        SpecVersion | None, _about("The protocol version of the `hitl` object you want; else the newest.")
+    ] = None
+    service: Annotated[Name | None, _about("Who asks, as the person sees it.")] = None
+    agent: Annotated[Name | None, _about("Which agent waits for the answer, as the person sees it.")] = None
+
+
+def draft_from(fields: dict[str, Any]) -> CaseDraft:
+    """The draft in plain Python values; raises ValidationFailed naming what to fix."""
+    return read_shape(fields, CaseDraft, ValidationFailed, "draft")

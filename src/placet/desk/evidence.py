@@ -1,0 +1,114 @@
+"""Verification evidence at the desk: whether an answer by this path may stand (spec 0.8)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placet.cases.case import Case
+from placet.desk.replays import digest
+from placet.errors import VerificationFailed, VerificationRequired
+from placet.ports.store import CaseStore
+from placet.ports.verifier import EvidenceVerifier
+from placet.protocol.verification import (
+    Evidence,
+    SubmitPath,
+    VerificationPolicy,
+    VerificationResult,
+    VerifiedEvidence,
+    evidence_bytes,
+    unmet,
+)
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """What came of the evidence, and which of it is now spent."""
+
+    result: VerificationResult | None = None
+    spent: tuple[str, ...] = ()
+
+
+NOTHING_ASKED = Judgement()
+
+
+async def judge_evidence(
+    evidence: Sequence[Evidence],
+    *,
+    policy: VerificationPolicy | None,
+    path: SubmitPath,
+    case: Case,
+    action: str,
+    verifier: EvidenceVerifier | None,
+    store: CaseStore,
+    now: datetime,
+) -> Judgement:
+    """Refuses with VerificationRequired or VerificationFailed; otherwise the outcome to record."""
+    if policy is None:  # nothing was asked and nothing is verified: what was presented proves nothing
+        return Judgement(result=VerificationResult(satisfied=False)) if evidence else NOTHING_ASKED
+    if not evidence:
+        if policy.asks(path):
+            raise VerificationRequired()
+        return Judgement(result=VerificationResult(satisfied=False, missing_requirements=unmet(policy, ())))
+    spent = await _unspent(evidence, store) if policy.binding.single_use else ()
+    verified = [await _verified(one, policy, case, action, verifier, now) for one in evidence]
+    missing = unmet(policy, list(zip(evidence, verified, strict=True)))
+    if missing and policy.asks(path):
+        raise VerificationFailed(f"The evidence does not meet: {'; '.join(missing)}.")
+    result = VerificationResult(
+        satisfied=not missing, verified_evidence=tuple(verified), missing_requirements=missing
+    )
+    return Judgement(result=result, spent=spent)
+
+
+async def _unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:
+    digests = tuple(dict.fromkeys(digest(evidence_bytes(one)) for one in evidence))
+    if await store.evidence_spent(digests):
+        raise VerificationFailed("This evidence has been used before.")
+    return digests
+
+
+async def _verified(
+    evidence: Evidence,
+    policy: VerificationPolicy,
+    case: Case,
+    action: str,
+    verifier: EvidenceVerifier | None,
+    now: datetime,
+) -> VerifiedEvidence:
+    _check_binding(evidence, policy, case, action, now)
+    if verifier is None:
+        raise VerificationFailed(f"This server has no verifier for provider {evidence.provider[:50]!r}.")
+    try:
+        found = await verifier.verify(evidence, case=case, action=action, policy=policy)
+    except Exception as error:  # a verifier in trouble proves nothing
+        raise VerificationFailed("The evidence could not be verified.") from error
+    if found is None or (found.proof_type, found.provider) != (evidence.proof_type, evidence.provider):
+        raise VerificationFailed()
+    _check_findings(found, policy)
+    return replace(found, single_use_enforced=policy.binding.single_use, verified_at=found.verified_at or now)
+
+
+def _check_binding(
+    evidence: Evidence, policy: VerificationPolicy, case: Case, action: str, now: datetime
+) -> None:
+    binding = policy.binding
+    expected = {
+        "case_id": case.id if binding.case_id else None,
+        "action": action if binding.action else None,
+        "challenge": binding.challenge,
+    }
+    for name, value in expected.items():
+        if value is not None and evidence.binding.get(name) != value:
+            raise VerificationFailed(f"The evidence is not bound to this {name}.")
+    if binding.expires_at is not None and now >= binding.expires_at:
+        raise VerificationFailed("The time for this verification has passed.")
+
+
+def _check_findings(found: VerifiedEvidence, policy: VerificationPolicy) -> None:
+    """What the evidence says of itself anyone can write: the verifier must have found it to be so."""
+    binding = policy.binding
+    demanded = {"bound_to_case": binding.case_id, "bound_to_action": binding.action, "fresh": True}
+    for name, is_demanded in demanded.items():
+        if is_demanded and getattr(found, name) is not True:
+            raise VerificationFailed(f"The verifier did not find the evidence {name.replace('_', ' ')}.")

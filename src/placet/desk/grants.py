@@ -1,0 +1,224 @@
+"""Grants at the desk: made with an answer, spent call by call, revoked; each step is in its case's log."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import Struct
+
+from placet.cases.case import Case, Offer
+from placet.cases.commands import Command, RevokeGrant, UseGrant
+from placet.cases.deadlines import due_at
+from placet.cases.grant import Grant, GrantUse, agent_of, covering
+from placet.cases.grant_terms import read_terms
+from placet.cases.machine import apply
+from placet.desk import minting
+from placet.desk.access import actor_of
+from placet.desk.answer import Answer
+from placet.errors import CaseConflict, CaseNotFound, InvalidSubmission, Unavailable, ValidationFailed
+from placet.ports.identity import Principal
+from placet.ports.store import Commitment, Store
+
+ATTEMPTS = 16
+LARGEST_LOGGED = 4 * 1024
+"""Larger arguments stand in the log as their digest alone."""
+
+
+class GrantedCall(Struct, frozen=True, kw_only=True):
+    """A call that its caller would like to run without asking."""
+
+    key: str
+    """Names this one call: asked again under it, a use is not counted again."""
+    id: str
+    tool: str
+    arguments: dict[str, Any]
+    agent: str | None = None
+    thread_id: str | None = None
+
+
+def given_grants(
+    case: Case, offer: Offer, answer: Answer, data: Mapping[str, Any], *, now: datetime
+) -> tuple[Grant, ...]:
+    """The grants that this answer gives; raises InvalidSubmission if it may not give them.
+
+    The page shows what is granted, so only an answer from the page can grant: a button cannot, nor can the
+    agent that relays one.
+    """
+    given, calls = data.get("grants"), offer.context.get("tool_calls")
+    if not given or offer.type != "approval" or calls is None:
+        return ()
+    if answer.path != "browser_submit":
+        complaint = "Grants are given on the review page only; open the review link."
+        raise InvalidSubmission(complaint, fields={"grants": complaint})
+    return tuple(
+        Grant(
+            id=minting.grant_id(now),
+            owner=case.owner or "",
+            tool=terms.tool,
+            agent=agent_of(offer.context.get("agent"), terms.path),
+            patterns=terms.patterns,
+            uses=terms.uses,
+            granted_at=now,
+            expires_at=now + terms.lasts_for,
+            granted_by=_person(answer),
+            case_id=case.id,
+            call_id=terms.call_id,
+        )
+        for terms in read_terms(given, calls, data.get("decisions") or {})
+    )
+
+
+class Grants:
+    """Every grant of a store: whoever opened the case may list, use and revoke what was granted there."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Callable[[], datetime],
+        keep_for: timedelta,
+        observe: Callable[[Commitment], None] | None = None,
+    ) -> None:
+        self._store = store
+        self.now = clock
+        self._keep_for = keep_for
+        self._observe = observe
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def use(self, call: GrantedCall, principal: Principal) -> Grant | None:
+        """Spend one use on this call; None if nobody allowed it. Asked again, it is not counted again."""
+        owner = principal.name or ""
+        key, digest = _digest(call.key), _call_digest(call)
+        for _ in range(ATTEMPTS):
+            used = await self._store.grant_use(owner, key)
+            if used is not None:
+                return await self._used_before(used, digest)
+            granted = await self._store.usable_grants(owner, call.tool, self.now())
+            grant = covering(granted, call.tool, call.arguments, agent=call.agent, now=self.now())
+            if grant is None:
+                return None
+            try:
+                if (spent := await self._spend(grant.id, call, principal, key, digest)) is not None:
+                    return spent
+            except CaseConflict:
+                continue
+        raise Unavailable()
+
+    async def listed(self, principal: Principal, *, before: str | None, limit: int) -> Sequence[Grant]:
+        """The principal's grants, newest first; an administrator's are everyone's."""
+        owner = None if "admin" in principal.scopes else principal.name or ""
+        return await self._store.grants(owner, before=before, limit=limit)
+
+    async def owned(self, grant_id: str, principal: Principal) -> Grant:
+        """One grant; raises CaseNotFound for anyone else's."""
+        grant = await self._store.grant(grant_id)
+        if grant is None or ("admin" not in principal.scopes and grant.owner != (principal.name or "")):
+            raise CaseNotFound("There is no such grant for you.")
+        return grant
+
+    async def revoke(self, grant_id: str, principal: Principal) -> Grant:
+        """End a grant, whatever is left of it; revoking it again changes nothing."""
+        return await self._revoke(await self.owned(grant_id, principal), actor_of(principal))
+
+    async def revoke_as(self, grant_id: str, actor: str) -> Grant:
+        """As `revoke`, by someone who need not own it: the person who gave it, or whoever keeps the store."""
+        grant = await self._store.grant(grant_id)
+        if grant is None:
+            raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
+        return await self._revoke(grant, actor)
+
+    async def _revoke(self, grant: Grant, actor: str) -> Grant:
+        for _ in range(ATTEMPTS):
+            async with self._turn(grant.case_id):
+                case, current = await self._current(grant.id)
+                if current.revoked_at is not None:
+                    return current
+                revoked = current.revoke(by=actor, now=self.now())
+                try:
+                    await self._commit(case, RevokeGrant(actor=actor, grant=revoked), revoked)
+                except CaseConflict:
+                    continue
+                return revoked
+        raise Unavailable()
+
+    async def _used_before(self, used: GrantUse, digest: str) -> Grant | None:
+        if used.call_digest != digest:
+            raise ValidationFailed("This key names another call already; every call needs one of its own.")
+        grant = await self._store.grant(used.grant_id)
+        holds = grant is not None and grant.holds_again(used.used_at, self.now())
+        return grant if holds else None
+
+    async def _spend(
+        self, grant_id: str, call: GrantedCall, principal: Principal, key: str, digest: str
+    ) -> Grant | None:
+        """One use less, in its case's turn; None if the grant no longer covers the call: look again."""
+        async with self._turn((await self._current(grant_id))[1].case_id):
+            case, grant = await self._current(grant_id)
+            if not grant.covers(call.tool, call.arguments, agent=call.agent, now=self.now()):
+                return None
+            spent = grant.spend()
+            use = GrantUse(
+                owner=grant.owner,
+                key=key,
+                grant_id=grant_id,
+                call_digest=digest,
+                used_at=self.now(),
+                expires_at=grant.expires_at,
+            )
+            order = UseGrant(actor=actor_of(principal), grant=spent, call=_logged(call, digest))
+            return spent if await self._commit(case, order, spent, use) else None
+
+    async def _current(self, grant_id: str) -> tuple[Case, Grant]:
+        """The case before the grant: if the grant moves in between, the case's version is out of date."""
+        first = await self._store.grant(grant_id)
+        case = await self._store.case(first.case_id) if first is not None else None
+        grant = await self._store.grant(grant_id)
+        if case is None or grant is None:
+            raise CaseNotFound("There is no such grant for you.")
+        return case, grant
+
+    async def _commit(self, case: Case, order: Command, grant: Grant, use: GrantUse | None = None) -> bool:
+        step = apply(case, order, now=self.now(), salt=minting.salt())
+        if not step.events:
+            return False
+        commitment = Commitment(
+            step=step, due_at=due_at(step.case, keep_for=self._keep_for), grants=(grant,), grant_use=use
+        )
+        await self._store.commit(commitment)
+        if self._observe is not None:
+            self._observe(commitment)
+        return True
+
+    def _turn(self, case_id: str) -> asyncio.Lock:
+        """Uses in this process take turns; between processes the case's version decides."""
+        return self._turns.setdefault(case_id, asyncio.Lock())
+
+
+def _person(answer: Answer) -> str:
+    known = answer.responded_by
+    return (known and (known.email or known.name)) or answer.actor
+
+
+def _logged(call: GrantedCall, digest: str) -> dict[str, Any]:
+    logged = {
+        "id": call.id,
+        "tool": call.tool,
+        "agent": call.agent,
+        "thread_id": call.thread_id,
+        "digest": digest,
+    }
+    small = len(msgspec.json.encode(call.arguments)) <= LARGEST_LOGGED
+    return {**logged, "arguments": call.arguments} if small else logged
+
+
+def _call_digest(call: GrantedCall) -> str:
+    shown = [call.id, call.tool, call.arguments, call.agent, call.thread_id]
+    return hashlib.sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,173 @@
+"""The outbox: leases what is owed, sends it, writes down how it went; at least once, never silently lost."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from placet.desk import minting
+from placet.desk.owed import WEBHOOK
+from placet.errors import RequestError, ValidationFailed
+from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
+from placet.ports.store import Delivery, Endpoint, Store
+from placet.protocol.callback import judge_reply, next_attempt_in, sign_callback
+
+LEASE_FOR = timedelta(seconds=60)
+AT_ONCE = 128
+# A receiver that has this many under way gets no more until it answers one: it holds up nobody but itself.
+PER_TARGET = 16
+# How soon a delivery that comes due is seen while others are still under way.
+LOOK_EVERY = timedelta(milliseconds=100)
+
+UnderWay = dict["asyncio.Task[None]", str]
+
+log = logging.getLogger("placet.outbox")
+
+
+class Outbox:
+    """Sends waiting deliveries through their couriers."""
+
+    def __init__(
+        self, *, store: Store, couriers: Mapping[str, Courier], clock: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._couriers = couriers
+        self._now = clock
+
+    async def once(self) -> int:
+        """Send what is due until nothing is left or under way; returns how many attempts were made.
+
+        When it is cancelled or the store fails, it lets go of what is under way: the leases bring it back.
+        """
+        under_way: UnderWay = {}
+        made = 0
+        try:
+            while True:
+                made += await self._start_due(under_way)
+                if not under_way:
+                    return made
+                await self._wait_for_one(under_way)
+        finally:
+            for attempt in under_way:
+                attempt.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def next_at(self) -> datetime | None:
+        """When the next delivery is due."""
+        return await self._store.next_delivery_at()
+
+    async def replay(self, delivery_id: str) -> Delivery:
+        """Send a delivery again, whatever became of it; raises RequestError if its content is gone."""
+        again = await self._store.requeue_delivery(delivery_id, now=self._now())
+        if again is not None:
+            return again
+        if await self._store.delivery(delivery_id) is None:
+            raise ValidationFailed(f"There is no delivery {delivery_id!r}.")
+        raise RequestError("This delivery's content was erased at the end of its retention.")
+
+    async def _start_due(self, under_way: UnderWay) -> int:
+        started = 0
+        while (room := AT_ONCE - len(under_way)) > 0:
+            crowd = Counter(under_way.values())
+            leased = await self._store.lease_deliveries(
+                self._now(),
+                lease_for=LEASE_FOR,
+                limit=min(room, PER_TARGET),
+                except_to=[target for target, count in crowd.items() if count >= PER_TARGET],
+            )
+            if not leased:
+                break
+            under_way |= {asyncio.create_task(self._attempt(one)): one.target for one in leased}
+            started += len(leased)
+        return started
+
+    async def _wait_for_one(self, under_way: UnderWay) -> None:
+        done, _ = await asyncio.wait(
+            under_way, timeout=LOOK_EVERY.total_seconds(), return_when=asyncio.FIRST_COMPLETED
+        )
+        for attempt in done:
+            del under_way[attempt]
+        for attempt in done:
+            attempt.result()  # only the store fails here, and then there is no going on
+
+    async def _attempt(self, delivery: Delivery) -> None:
+        try:
+            request, courier = await self._prepared(delivery), self._courier(delivery)
+        except ValidationFailed as error:
+            await self._store.settle_delivery(self._failed(delivery, error.message))
+            return
+        settled, disable = self._settled(delivery, await _reply_of(courier, request))
+        await self._store.settle_delivery(settled, disable_endpoint=disable)
+
+    async def _prepared(self, delivery: Delivery) -> OutgoingRequest:
+        """What travels: a webhook with its endpoint's signature, what stays in the house as it is."""
+        last = next_attempt_in(delivery.attempts + 1, 0.0) is None
+        headers = await self._signed(delivery) if delivery.courier == WEBHOOK else {}
+        return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers, last=last)
+
+    async def _signed(self, delivery: Delivery) -> dict[str, str]:
+        endpoint = await self._store.endpoint(delivery.owner, delivery.target)
+        if endpoint is None or endpoint.disabled_at is not None:
+            raise ValidationFailed("the endpoint is disabled")
+        signed = sign_callback(
+            delivery.body,
+            secrets=active_secrets(endpoint, self._now()),
+            message_id=delivery.id,
+            at=self._now(),
+        )
+        return {"Content-Type": "application/json", **signed}
+
+    def _courier(self, delivery: Delivery) -> Courier:
+        if delivery.courier not in self._couriers:
+            raise ValidationFailed(f"there is no courier {delivery.courier!r} here")
+        return self._couriers[delivery.courier]
+
+    def _settled(self, delivery: Delivery, reply: DeliveryReply) -> tuple[Delivery, bool]:
+        if reply.under_way:
+            return replace(delivery, next_at=self._now() + (reply.retry_after or LEASE_FOR)), False
+        tried = replace(
+            delivery, attempts=delivery.attempts + 1, last_status=reply.status, last_error=reply.error
+        )
+        verdict = judge_reply(reply.status, refused=reply.refused)
+        if verdict == "delivered":
+            return replace(tried, state="delivered", next_at=None, settled_at=self._now()), False
+        wait = next_attempt_in(tried.attempts, minting.jitter()) if verdict == "retry" else None
+        if wait is None:
+            return self._failed(tried, reply.error), verdict == "disable"
+        return replace(tried, next_at=self._now() + max(wait, reply.retry_after or wait)), False
+
+    def _failed(self, delivery: Delivery, error: str | None) -> Delivery:
+        return replace(delivery, state="failed", next_at=None, last_error=error, settled_at=self._now())
+
+
+async def _reply_of(courier: Courier, request: OutgoingRequest) -> DeliveryReply:
+    """How the attempt went; a courier that breaks its promise not to raise has failed like any other."""
+    try:
+        return await courier.deliver(request)
+    except Exception as error:
+        log.exception("a courier failed")
+        complaint = f"the courier failed: {type(error).__name__}"
+        return DeliveryReply(status=None, error=complaint, took_for=timedelta(0))
+
+
+def active_secrets(endpoint: Endpoint, now: datetime) -> Sequence[str]:
+    """The secrets that sign now: the current one and, during rotation, the one before."""
+    rotating = endpoint.previous_secret and endpoint.previous_until and now < endpoint.previous_until
+    return (
+        [endpoint.secret, endpoint.previous_secret]
+        if rotating and endpoint.previous_secret
+        else [endpoint.secret]
+    )
+
+
+def rotated(endpoint: Endpoint, *, now: datetime, overlap_for: timedelta) -> Endpoint:
+    """The endpoint with a new secret; the old one keeps signing until the overlap ends."""
+    return replace(
+        endpoint,
+        secret=minting.callback_secret(),
+        previous_secret=endpoint.secret,
+        previous_until=now + overlap_for,
+    )

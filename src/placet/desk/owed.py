@@ -1,0 +1,57 @@
+"""What a step owes to machines: a delivery for each closing event that somebody waits for (ruling 18)."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from placet.cases.case import Case
+from placet.cases.events import Event
+from placet.cases.machine import Step
+from placet.cases.wire import callback_body
+from placet.ports.store import Delivery
+from placet.protocol.stream import FINAL
+
+WEBHOOK, RELAY = "webhook", "relay"
+
+
+class Release(Struct, frozen=True, kw_only=True):
+    """What the relay is told when a case has closed: which of the messages it holds was decided on."""
+
+    hold_id: str
+    case_id: str
+
+
+def owed_deliveries(step: Step, message_id: Callable[[], str]) -> tuple[Delivery, ...]:
+    """Deliveries to write in the step's own transaction; each body is fixed here, once."""
+    if step.case.callback_url is None and step.case.subject.door != RELAY:
+        return ()
+    closing = [event for event in step.events if event.type in FINAL]
+    return tuple(owed for event in closing for owed in _owed(step.case, event, message_id))
+
+
+def _owed(case: Case, event: Event, message_id: Callable[[], str]) -> list[Delivery]:
+    owed = []
+    if case.callback_url is not None:
+        body = callback_body(case, event)
+        owed.append(_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
+    if case.subject.door == RELAY and case.subject.ref is not None:
+        # Each hold is a target of its own: an agent that takes its time holds up nothing else.
+        target = f"{RELAY}:{case.subject.ref}"
+        body = msgspec.json.encode(Release(hold_id=case.subject.ref, case_id=case.id))
+        owed.append(_delivery(case, event, message_id(), RELAY, target, body))
+    return owed
+
+
+def _delivery(case: Case, event: Event, id: str, courier: str, target: str, body: bytes) -> Delivery:
+    return Delivery(
+        id=id,
+        case_id=case.id,
+        event=event.type,
+        owner=case.owner or "",
+        courier=courier,
+        target=target,
+        body=body,
+        created_at=event.at,
+        next_at=event.at,
+    )

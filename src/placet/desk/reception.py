@@ -1,0 +1,191 @@
+"""Where questions come in: a draft is checked, becomes a case, and is filed in one transaction."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placet.cases.case import Case, Offer, Subject
+from placet.cases.commands import Link
+from placet.cases.deadlines import due_at
+from placet.cases.kind import ReviewKind
+from placet.cases.machine import Step, apply, begin
+from placet.cases.wire import human_input_required
+from placet.desk import minting, replays
+from placet.desk.access import actor_of
+from placet.desk.addresses import Addresses
+from placet.desk.draft import CaseDraft
+from placet.desk.limits import Limits
+from placet.desk.opening import Minted, build_case, check_policy, prepare_offer
+from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
+from placet.ports.identity import Principal
+from placet.ports.store import Endpoint, Filing, Replay, Store
+
+ATTEMPTS = 16
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """A case just opened, with the bytes of its 202 body."""
+
+    case_id: str
+    body: bytes
+
+
+class IdempotentRequest(Struct, frozen=True, kw_only=True):
+    """A request that may come again: its key and what it asked."""
+
+    key: str
+    request_digest: str
+
+
+class Reception:
+    """Opens cases."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        kind: Callable[[str, Mapping[str, Any]], ReviewKind],
+        addresses: Addresses,
+        clock: Callable[[], datetime],
+        limits: Limits,
+        verifiable: frozenset[str],
+        check_callback: Callable[[str], Awaitable[None]] | None,
+        service_name: str | None,
+        observe: Callable[[Filing], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._kind = kind
+        self._addresses = addresses
+        self._now = clock
+        self._limits = limits
+        self._verifiable = verifiable
+        self._check_callback = check_callback
+        self._service_name = service_name
+        self._observe = observe
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def open(
+        self, draft: CaseDraft, principal: Principal, *, idempotency_key: str | None, subject: Subject
+    ) -> Opened:
+        """File the draft, or give the first answer again if this key has been here before."""
+        if idempotency_key is None:
+            return await self._file(draft, principal, subject, None)
+        key = replays.check_key(idempotency_key)
+        asked = msgspec.json.encode([draft, subject], order="deterministic")
+        # With the key in it, so that it confirms no guess of what was asked once that is erased.
+        repeatable = IdempotentRequest(key=key, request_digest=replays.digest(key, asked))
+        for _ in range(ATTEMPTS):
+            if first := await self._first_answer(repeatable, principal):
+                return first
+            try:
+                return await self._file(draft, principal, subject, repeatable)
+            except CaseConflict:
+                continue
+        raise Unavailable()
+
+    async def _first_answer(self, request: IdempotentRequest, principal: Principal) -> Opened | None:
+        replay = await self._store.replay(principal.name or "", replays.digest(request.key))
+        if replay is None or replay.expires_at <= self._now():
+            return None
+        case_id, body = replays.unseal(replay, key=request.key, request_digest=request.request_digest)
+        return Opened(case_id=case_id, body=body)
+
+    async def _file(
+        self, draft: CaseDraft, principal: Principal, subject: Subject, repeatable: IdempotentRequest | None
+    ) -> Opened:
+        case, offer, minted = self._case(draft, principal, subject)
+        if case.callback_url is not None:
+            await self.require_callable(case.callback_url)
+        body = self._body(case, offer, minted)
+        created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
+        filed, event = begin(case, created, actor=actor_of(principal), salt=minting.salt())
+        filing = Filing(
+            case=filed,
+            offer=offer,
+            events=(event,),
+            due_at=due_at(filed, keep_for=self._limits.keep_for),
+            replay=self._replay(repeatable, filed, body) if repeatable else None,
+            endpoint=await self._endpoint(filed) if filed.callback_url else None,
+        )
+        if filed.previous_case_id is None:
+            await self._store.create(filing)
+        else:
+            filing = await self._create_linked(filing, principal)
+        if self._observe is not None:
+            self._observe(filing)
+        return Opened(case_id=filed.id, body=body)
+
+    async def _create_linked(self, filing: Filing, principal: Principal) -> Filing:
+        """Write a case that follows another. In this process those that follow the same one take turns."""
+        turn = self._turns.setdefault(filing.case.previous_case_id or "", asyncio.Lock())
+        async with turn:
+            for _ in range(ATTEMPTS):
+                linked = replace(filing, link=await self._link(filing.case, principal))
+                try:
+                    await self._store.create(linked)
+                except CaseConflict:
+                    if filing.replay is not None:
+                        raise
+                else:
+                    return linked
+        raise Unavailable()
+
+    def _case(self, draft: CaseDraft, principal: Principal, subject: Subject) -> tuple[Case, Offer, Minted]:
+        check_policy(draft.verification_policy, self._verifiable)
+        kind = self._kind(draft.type, draft.context)
+        offer = prepare_offer(
+            draft, kind, limits=self._limits, service=self._service_name, salt=minting.salt()
+        )
+        now = self._now()
+        minted = Minted(
+            case_id=minting.case_id(now), review_token=minting.token(), submit_token=minting.token()
+        )
+        case = build_case(
+            draft, offer, minted, owner=principal.name, subject=subject, now=now, limits=self._limits
+        )
+        return case, offer, minted
+
+    def _body(self, case: Case, offer: Offer, minted: Minted) -> bytes:
+        submit_token = minted.submit_token if case.submit_digest else None
+        links = self._addresses.links(case.id, review_token=minted.review_token, submit_token=submit_token)
+        return msgspec.json.encode(human_input_required(case, offer, links))
+
+    def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> Replay:
+        owner = case.owner or ""
+        return Replay(
+            owner=owner,
+            key_digest=replays.digest(request.key),
+            request_digest=request.request_digest,
+            sealed_answer=replays.seal(body, owner=owner, key=request.key, case_id=case.id),
+            expires_at=max(case.expires_at, case.created_at + self._limits.replay_for),
+        )
+
+    async def _link(self, case: Case, principal: Principal) -> Step:
+        """The step by which the earlier round points to this one; owners do not see each other's cases."""
+        previous = await self._store.case(case.previous_case_id or "")
+        if previous is None or previous.owner != principal.name or previous.erased_at is not None:
+            raise ValidationFailed(f"previous_case_id {case.previous_case_id!r} is not a case of yours.")
+        command = Link(actor=actor_of(principal), next_case_id=case.id)
+        return apply(previous, command, now=case.created_at, salt=minting.salt())
+
+    async def _endpoint(self, case: Case) -> Endpoint | None:
+        """A new endpoint with its own secret, unless this owner has called this address before."""
+        owner, url = case.owner or "", case.callback_url or ""
+        if await self._store.endpoint(owner, url) is not None:
+            return None
+        return Endpoint(owner=owner, url=url, secret=minting.callback_secret(), created_at=case.created_at)
+
+    async def require_callable(self, url: str) -> None:
+        """Raises ValidationFailed for an address that callbacks may not go to."""
+        if self._check_callback is None:
+            raise ValidationFailed("This server sends no callbacks; leave callback_url out.")
+        try:
+            await self._check_callback(url)
+        except AddressRefused as error:
+            raise ValidationFailed(f"The callback address is refused: {error.message}") from error

@@ -1,0 +1,316 @@
+"""The desk: opens cases, looks at them, takes answers, withdraws. All three doors come here."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from placet.cases.case import Case, Offer, Subject
+from placet.cases.commands import Cancel, Command, Expire, PassOn, Respond, View, Work
+from placet.cases.deadlines import SYSTEM, due_at
+from placet.cases.events import Event
+from placet.cases.grant import Grant
+from placet.cases.kind import ReviewKind
+from placet.cases.machine import Step, apply, require
+from placet.cases.tokens import token_digest
+from placet.desk import minting
+from placet.desk.access import actor_of, require_owner, require_review_token, require_submit_token
+from placet.desk.addresses import Addresses
+from placet.desk.answer import Answer, check_answer, decide
+from placet.desk.draft import CaseDraft
+from placet.desk.evidence import judge_evidence
+from placet.desk.grants import Grants, given_grants
+from placet.desk.limits import Limits
+from placet.desk.owed import owed_deliveries
+from placet.desk.reception import Opened, Reception
+from placet.desk.remarks import check_remark
+from placet.desk.signatures import Signatures
+from placet.errors import (
+    CaseConflict,
+    CaseNotFound,
+    ContentChanged,
+    RequestError,
+    Unavailable,
+    ValidationFailed,
+)
+from placet.ports.identity import Principal
+from placet.ports.signer import Signer
+from placet.ports.store import Commitment, Draft, Filing, Store
+from placet.ports.verifier import EvidenceVerifier
+from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
+from placet.protocol.poll import Progress, Result, Status
+from placet.protocol.wording import message
+
+MAX_LINKS = 50
+ATTEMPTS = 16  # two writers meet rarely; sixteen in a row is a broken store
+
+
+class ReviewDesk:
+    """Where questions wait for people. Every method either happened durably or raised."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        kinds: Mapping[str, ReviewKind],
+        custom_kind: ReviewKind,
+        addresses: Addresses,
+        clock: Callable[[], datetime],
+        limits: Limits | None = None,
+        signer: Signer | None = None,
+        verifier: EvidenceVerifier | None = None,
+        check_callback: Callable[[str], Awaitable[None]] | None = None,
+        service_name: str | None = None,
+        observe: Callable[[Commitment | Filing], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.addresses = addresses
+        self.limits = limits or Limits()
+        self.signer = signer
+        self._signatures = Signatures(signer, jwks_url=addresses.jwks) if signer else None
+        self.verifier = verifier
+        self.now = clock
+        self.observe = observe
+        self.grants = Grants(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
+        self._kinds = kinds
+        self._custom_kind = custom_kind
+        self._reception = Reception(
+            store=store,
+            kind=self.kind,
+            addresses=addresses,
+            clock=clock,
+            limits=self.limits,
+            verifiable=verifier.paths if verifier else frozenset(),
+            check_callback=check_callback,
+            service_name=service_name,
+            observe=observe,
+        )
+
+    def kind(self, type: str, context: Mapping[str, Any]) -> ReviewKind:
+        """The review kind of this type that suits the context; custom types share one."""
+        return self._kinds.get(type, self._custom_kind).suited(context)
+
+    async def open(
+        self,
+        draft: CaseDraft,
+        principal: Principal,
+        *,
+        idempotency_key: str | None = None,
+        subject: Subject | None = None,
+    ) -> Opened:
+        """Put a question before a person; the same Idempotency-Key again gets the first answer."""
+        return await self._reception.open(
+            draft, principal, idempotency_key=idempotency_key, subject=subject or Subject()
+        )
+
+    async def require_callable(self, url: str) -> None:
+        """Raises ValidationFailed for an address that callbacks may not go to."""
+        await self._reception.require_callable(url)
+
+    # Looking
+
+    async def owned(self, case_id: str, principal: Principal) -> Case:
+        """The principal's own case; raises CaseNotFound for anyone else's."""
+        return require_owner(await self.store.case(case_id), principal)
+
+    async def current(self, case_id: str, principal: Principal) -> Case:
+        """The principal's own case as it stands now; past its deadline it expires here, if not before."""
+        case = require_owner(await self.store.case(case_id), principal)
+        if not case.live or self.now() < case.expires_at:
+            return case
+        return await self._order(case_id, Expire(actor=SYSTEM))
+
+    async def admit(self, case_id: str, review_token: str) -> tuple[Case, str]:
+        """The case behind a review link and the digest of that link; changes nothing."""
+        case = await self._known(case_id)
+        return case, require_review_token(case, review_token)
+
+    async def shown(self, case_id: str) -> tuple[Case, Offer]:
+        """A case with what it shows."""
+        found = await self.store.case_and_offer(case_id)
+        if found is None:
+            raise CaseNotFound()
+        return found
+
+    async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
+        """The case's log after a sequence."""
+        return await self.store.events(case_id, after=after)
+
+    async def rounds(self, case: Case, *, limit: int = 50) -> list[Case]:
+        """The whole chain this case belongs to, oldest first."""
+        chain = [case]
+        while chain[0].previous_case_id and len(chain) < limit:
+            earlier = await self.store.case(chain[0].previous_case_id)
+            if earlier is None or earlier.owner != case.owner:
+                break
+            chain.insert(0, earlier)
+        while chain[-1].next_case_id and len(chain) < limit:
+            later = await self.store.case(chain[-1].next_case_id)
+            if later is None or later.owner != case.owner:
+                break
+            chain.append(later)
+        return chain
+
+    async def listed(
+        self, principal: Principal, *, status: Status | None, before: str | None, limit: int
+    ) -> Sequence[Case]:
+        """The principal's cases, newest first."""
+        return await self.store.cases_of(principal.name, status=status, before=before, limit=limit)
+
+    # The person at the page
+
+    async def view(self, case_id: str, *, actor: str) -> Case:
+        """Note that the person has the page before them."""
+        return await self._order(case_id, View(actor=actor))
+
+    async def work(
+        self, case_id: str, *, actor: str, values: dict[str, Any], step: int, progress: Progress | None
+    ) -> Case:
+        """Keep what was typed so far, and report how far it got; sensitive values stay in the draft."""
+        command = Work(actor=actor, progress=progress)
+        case = await self._order(case_id, command)
+        try:
+            await self.store.save_draft(Draft(case_id=case_id, values=values, step=step, saved_at=self.now()))
+        except CaseConflict:  # closed meanwhile: the machine says how
+            return await self._order(case_id, command)
+        return case
+
+    async def pass_on(self, case_id: str, *, actor: str, note: str | None = None) -> str:
+        """A new review link for a colleague; who passed it on stands in the log."""
+        token = minting.token()
+        command = PassOn(actor=actor, review_digest=token_digest(token), note=check_remark(note))
+        if len((await self._known(case_id)).review_digests) >= MAX_LINKS:
+            most = message(
+                "This question has been passed on {count} times; decide it here.", count=MAX_LINKS - 1
+            )
+            raise ValidationFailed(most)
+        await self._order(case_id, command)
+        return self.addresses.review(case_id, token)
+
+    async def decline(self, case_id: str, *, actor: str, reason: str | None) -> Case:
+        """The person will not decide this: the case is withdrawn with their reason (ruling 5)."""
+        command = Cancel(actor=actor, reason=check_remark(reason))
+        return await self._order(case_id, command)
+
+    async def answer(self, case_id: str, answer: Answer, *, shown: str | None = None) -> Case:
+        """Take the one answer. `shown` is the digest of what the person saw; a different one is refused."""
+        case, offer = await self.shown(case_id)
+        return await self._take(case, offer, answer, shown)
+
+    async def _take(self, case: Case, offer: Offer, answer: Answer, shown: str | None) -> Case:
+        for _ in range(ATTEMPTS):
+            if self._is_repeat(case, answer):
+                return case
+            if shown is not None and shown != case.offer_digest and case.live:
+                raise ContentChanged()
+            try:
+                return await self._answer(case, offer, answer)
+            except CaseConflict:
+                case, offer = await self.shown(case.id)
+        raise Unavailable()
+
+    async def require_submitter(self, case_id: str, token: str | None) -> None:
+        """Raises InvalidToken unless this token answers this case inline."""
+        require_submit_token((await self.shown(case_id))[0], token)
+
+    async def submit_inline(
+        self, case_id: str, token: str | None, request: SubmitRequest, *, replay_digest: str | None = None
+    ) -> SubmitReceipt:
+        """Take an answer that an agent relays from a native button."""
+        case, offer = await self.shown(case_id)
+        require_submit_token(case, token)
+        answer = Answer(
+            action=request.action,
+            data=request.data,
+            path="inline_submit",
+            actor=f"inline:{request.submitted_by.platform}",
+            submitted_via=request.submitted_via,
+            submitted_by=request.submitted_by,
+            evidence=request.verification_evidence,
+            replay_digest=replay_digest,
+        )
+        try:
+            case = await self._take(case, offer, answer, None)
+        except RequestError as error:
+            error.details.setdefault("case_id", case_id)
+            if error.status == 403:  # spec 0.7: where the person can go instead, without a token
+                error.details.setdefault("review_url", self.addresses.page(case_id))
+            raise
+        return SubmitReceipt(
+            status=case.status.value, case_id=case.id, completed_at=cast(datetime, case.closed_at)
+        )
+
+    async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
+        require(case, Respond, now=self.now())  # a late or second answer hears that first
+        data = check_answer(answer, offer, self.kind(case.type, offer.context))
+        judgement = await judge_evidence(
+            answer.evidence,
+            policy=offer.verification_policy,
+            path=answer.path,
+            case=case,
+            action=answer.action,
+            verifier=self.verifier,
+            store=self.store,
+            now=self.now(),
+        )
+        now = self.now()  # verifying takes time, and the deadline counts when the answer is applied
+        result = Result(action=answer.action, data=data)
+        if self._signatures is not None:
+            result = await self._signatures.sign(result, case=case, now=now)
+        grants = given_grants(case, offer, answer, data, now=now)
+        decision = decide(answer, result, judgement.result)
+        command = Respond(actor=answer.actor, decision=decision, grants=grants)
+        step = apply(case, command, now=now, salt=minting.salt())
+        return await self._commit(case, step, spent_evidence=judgement.spent, grants=grants)
+
+    def _is_repeat(self, case: Case, answer: Answer) -> bool:
+        decision = case.decision
+        return (
+            decision is not None
+            and answer.replay_digest is not None
+            and decision.replay_digest == answer.replay_digest
+        )
+
+    # The owner
+
+    async def cancel(self, case_id: str, principal: Principal, *, reason: str | None) -> Case:
+        """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
+        await self.owned(case_id, principal)
+        command = Cancel(actor=actor_of(principal), reason=check_remark(reason))
+        return await self._order(case_id, command)
+
+    # Moving
+
+    async def order(self, case: Case, command: Command) -> Case:
+        """Apply one command to this very version of a case."""
+        step = apply(case, command, now=self.now(), salt=minting.salt())
+        return await self._commit(case, step) if step.events else case
+
+    async def _order(self, case_id: str, command: Command) -> Case:
+        for _ in range(ATTEMPTS):
+            try:
+                return await self.order(await self._known(case_id), command)
+            except CaseConflict:
+                continue
+        raise Unavailable()
+
+    async def _known(self, case_id: str) -> Case:
+        case = await self.store.case(case_id)
+        if case is None or case.erased_at is not None:
+            raise CaseNotFound()
+        return case
+
+    async def _commit(
+        self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = (), grants: tuple[Grant, ...] = ()
+    ) -> Case:
+        commitment = Commitment(
+            step=step,
+            due_at=due_at(step.case, keep_for=self.limits.keep_for),
+            deliveries=owed_deliveries(step, minting.message_id),
+            spent_evidence=spent_evidence,
+            clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
+            grants=grants,
+        )
+        await self.store.commit(commitment)
+        if self.observe is not None:
+            self.observe(commitment)
+        return step.case

@@ -1,0 +1,286 @@
+"""Placet inside your own ASGI app: create it, mount it, and return its 202 from a handler."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from placet.bootstrap import Parts, build
+from placet.cases.wire import poll_response
+from placet.desk.api_keys import RESERVED
+from placet.desk.draft import draft_from
+from placet.errors import (
+    CaseNotFound,
+    InvalidToken,
+    NotPermitted,
+    PlacetError,
+    RateLimited,
+    RequestError,
+    SettingsError,
+    Unavailable,
+)
+from placet.ports.identity import Principal
+from placet.ports.store import Store
+from placet.ports.verifier import EvidenceVerifier
+from placet.protocol.characters import is_one_line, is_storable
+from placet.protocol.poll import PollResponse, RespondedBy
+from placet.server.wire import Receive, Scope, Send, describe_error
+from placet.settings import settings_from
+
+Who = str | Principal | None
+Authenticator = Callable[[Request], Who | Awaitable[Who]]
+Identifier = Callable[[Request], RespondedBy | Awaitable[RespondedBy | None] | None]
+IN_HOUSE = "in-house"
+REFUSALS: Mapping[int, type[PlacetError]] = {403: NotPermitted, 404: CaseNotFound, 429: RateLimited}
+
+
+class Placet:
+    """An ASGI app to mount, and a method for each kind of question.
+
+    `authenticate(request)` names the principal behind a request, or returns None for nobody; without it the
+    API keys of the database decide. A case belongs to whom its handler's request belongs to, and only they
+    may poll it. `identify(request)` names the person who answers on a page, where your app knows them. The
+    database opens with the first request, or with `lifespan`.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        db: str = "placet.db",
+        authenticate: Authenticator | None = None,
+        identify: Identifier | None = None,
+        verifier: EvidenceVerifier | None = None,
+        store: Store | None = None,
+        **settings: Any,
+    ) -> None:
+        self.settings = settings_from({"base_url": base_url, "db": db, **settings})
+        self._authenticator = authenticate
+        self._identifier = identify
+        self._verifier = verifier
+        self._store = store
+        self._parts: Parts | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what is mounted here."""
+        if scope["type"] == "lifespan":
+            await self._own_lifespan(receive, send)
+            return
+        try:
+            parts = await self.parts()
+        except PlacetError as error:
+            if scope["type"] != "http":
+                raise
+            await _flat_error(Request(scope), error)(scope, receive, send)
+            return
+        await parts.app(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """For your app's `lifespan`: opens the database at the start and closes it in order at the end."""
+        await self.parts()
+        try:
+            yield
+        finally:
+            await self.aclose()
+
+    async def parts(self) -> Parts:
+        """The running parts, started on first use in the loop that asks."""
+        loop = asyncio.get_running_loop()
+        if self._parts is not None and self._loop is loop:
+            return self._parts
+        async with self._lock:
+            if self._parts is None or self._loop is not loop:
+                self._parts, self._loop = await self._started(), loop
+        return self._parts
+
+    async def _started(self) -> Parts:
+        """The parts once all of them run: before, nobody would look at what passes the relay."""
+        parts = await build(
+            self.settings,
+            store=self._store,
+            authenticate=self._scoped() if self._authenticator else None,
+            verifier=self._verifier,
+            identify=self._identify if self._identifier else None,
+        )
+        try:
+            await parts.start()
+        except BaseException:
+            await parts.stop()
+            raise
+        return parts
+
+    async def aclose(self) -> None:
+        """Finish accepted writes, end streams, close the database."""
+        if self._parts is not None:
+            parts, self._parts = self._parts, None
+            await parts.stop()
+
+    # Questions
+
+    async def approval(self, prompt: str, *, artifact: Any, **rest: Any) -> Response:
+        """Ask for a yes, changes or a no to an artifact."""
+        return await self.ask("approval", prompt, shown={"artifact": artifact}, **rest)
+
+    async def selection(self, prompt: str, *, options: Sequence[Any], **rest: Any) -> Response:
+        """Ask to choose among options, each with `id` and `title`."""
+        return await self.ask("selection", prompt, shown={"options": list(options)}, **rest)
+
+    async def input(self, prompt: str, *, form: Mapping[str, Any], **rest: Any) -> Response:
+        """Ask for facts by a form with `fields` or `steps`."""
+        return await self.ask("input", prompt, shown={"form": dict(form)}, **rest)
+
+    async def confirmation(self, prompt: str, *, items: Sequence[Any] = (), **rest: Any) -> Response:
+        """Ask to confirm what is about to happen, item by item."""
+        return await self.ask("confirmation", prompt, shown={"items": list(items)} if items else {}, **rest)
+
+    async def escalation(self, prompt: str, *, error: Any, **rest: Any) -> Response:
+        """Tell what went wrong and ask how to go on."""
+        return await self.ask("escalation", prompt, shown={"error": error}, **rest)
+
+    async def custom(self, type: str, prompt: str, *, actions: Sequence[str], **rest: Any) -> Response:
+        """Ask a question of your own `x-…` type with your own actions."""
+        return await self.ask(type, prompt, actions=list(actions), **rest)
+
+    async def ask(
+        self,
+        type: str,
+        prompt: str,
+        *,
+        request: Request | None = None,
+        owner: str | None = IN_HOUSE,
+        shown: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Response:
+        """The 202 to return. The case belongs to `owner`, or to whoever sent `request`.
+
+        `fields` are those of POST /v1/cases: message, timeout, default_action, callback_url, inline_actions …
+        Raises ValidationFailed when the question cannot be asked like this, InvalidToken for nobody.
+        """
+        parts = await self.parts()
+        principal = await self._principal(request, owner)
+        draft = draft_from(
+            {"type": type, "prompt": prompt, "context": {**(context or {}), **(shown or {})}, **fields}
+        )
+        opened = await parts.desk.open(draft, principal, idempotency_key=idempotency_key)
+        return Response(
+            opened.body,
+            status_code=202,
+            media_type="application/json",
+            headers={"cache-control": "no-store", "retry-after": "2"},
+        )
+
+    # Answers
+
+    async def status(
+        self, case_id: str, *, request: Request | None = None, owner: str | None = IN_HOUSE
+    ) -> PollResponse:
+        """Where a case stands, as its owner sees it; raises CaseNotFound for anyone else."""
+        parts = await self.parts()
+        return poll_response(await parts.desk.current(case_id, await self._principal(request, owner)))
+
+    async def cancel(
+        self,
+        case_id: str,
+        *,
+        request: Request | None = None,
+        owner: str | None = IN_HOUSE,
+        reason: str | None = None,
+    ) -> PollResponse:
+        """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
+        parts = await self.parts()
+        principal = await self._principal(request, owner)
+        return poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
+
+    @property
+    def exception_handlers(self) -> dict[Any, Any]:  # FastAPI and Starlette ask for different types
+        """For your app's `exception_handlers`: what Placet refuses in a handler becomes its flat error."""
+        return {RequestError: _flat_error, Unavailable: _flat_error}
+
+    async def _principal(self, request: Request | None, owner: str | None) -> Principal:
+        """Whose case it is: the request's sender, or the owner named; None is nobody, never in-house."""
+        if request is None:
+            principal = Principal(name=owner)
+        else:
+            principal = await (await self.parts()).authenticate(request.scope)
+        if principal.name is None:
+            raise InvalidToken("Nobody is known behind this request.")
+        return principal
+
+    def _scoped(self) -> Callable[[Scope], Awaitable[Principal]]:
+        async def authenticate(scope: Scope) -> Principal:
+            if self._authenticator is None:
+                raise SettingsError("There is no authenticate function.")
+            try:
+                who = self._authenticator(Request(scope))
+                found = await who if inspect.isawaitable(who) else who
+            except HTTPException as error:
+                raise _refusal(error) from error
+            return _principal(found)
+
+        return authenticate
+
+    async def _identify(self, request: Request) -> RespondedBy | None:
+        found = self._identifier(request) if self._identifier else None
+        return _person(await found if inspect.isawaitable(found) else found)
+
+    async def _own_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.parts()
+        except Exception as error:  # a server that is only told by an exception would serve all the same
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def _principal(found: object) -> Principal:
+    if isinstance(found, str | Principal) and _name_of(found).startswith(RESERVED):
+        raise InvalidToken(f"Names that begin with {RESERVED} are the relay's own.")
+    if isinstance(found, Principal):
+        return found
+    if found is not None and not isinstance(found, str):
+        raise SettingsError("authenticate returns a name, a Principal, or None for nobody.")
+    return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
+
+
+def _person(found: object) -> RespondedBy | None:
+    """What identify returned; raises SettingsError for what no answer can be kept with."""
+    if found is None:
+        return None
+    said: list[object] = [found.name, found.email] if isinstance(found, RespondedBy) else [found]
+    texts = [text for text in said if isinstance(text, str)]
+    if not isinstance(found, RespondedBy) or len(texts) < len([one for one in said if one is not None]):
+        raise SettingsError("identify returns RespondedBy(name=…, email=…) of texts, or None for nobody.")
+    if not all(is_storable(text) and is_one_line(text) for text in texts):
+        raise SettingsError("identify returned a name or an email with control characters or line ends.")
+    return found
+
+
+def _name_of(found: str | Principal) -> str:
+    return found if isinstance(found, str) else found.name or ""
+
+
+def _refusal(error: HTTPException) -> PlacetError:
+    """An authenticate function may refuse in the words of its framework."""
+    kind = REFUSALS.get(error.status_code, InvalidToken if error.status_code < 500 else Unavailable)
+    # FastAPI lets the detail be anything; the flat error's message is text.
+    return kind(error.detail if isinstance(error.detail, str) else None)
+
+
+def _flat_error(request: Request, error: Exception) -> Response:
+    status, body, extra = describe_error(error)
+    headers = {"cache-control": "no-store", **{name.decode(): value.decode() for name, value in extra}}
+    return Response(body, status_code=status, media_type="application/json", headers=headers)

@@ -1,0 +1,339 @@
+"""Approval for any Python function: its calls wait for a person, at once or over days."""
+
+import asyncio
+import inspect
+import json
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
+from datetime import timedelta
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from uuid import uuid4
+
+from placet.errors import (
+    ApprovalPending,
+    CallRejected,
+    HookError,
+    InvalidFeedback,
+    PlacetError,
+    Unavailable,
+)
+from placet.hook.answers import Feedback
+from placet.hook.calls import ToolCall
+from placet.hook.feedback import FeedbackResult, ToolFeedback
+from placet.hook.gate import ApprovalGate
+from placet.hook.heartbeat import LEASE, Heartbeat
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.outcomes import as_text, spelled
+from placet.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
+from placet.hook.savers.memory import MemorySaver
+from placet.hook.savers.saver import Saver
+from placet.hook.signatures import schema_of
+from placet.hook.terminal import ask_in_terminal
+from placet.hook.workers import Workers
+
+if TYPE_CHECKING:
+    from placet.hook.reviews import Reviews
+
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+R = TypeVar("R")
+LOOK_EVERY_S = 2.0
+_CALL = "call"
+
+
+def requires_approval(
+    description: str | Callable[[ToolCall, State], str] = "",
+    *,
+    allowed_decisions: tuple[FeedbackResult | str, ...] = ("approve", "edit", "reject"),
+    when: Callable[[ToolCall, State], bool] | None = None,
+    timeout: timedelta | float | None = None,
+    default: Default = "reject",
+    high_risk: bool = False,
+    ask: Callable[[InterruptionMetadata], Feedback] | None = None,
+    reviews: "Reviews | None" = None,
+    saver: Saver | None = None,
+    key: Callable[[ToolCall], str] | None = None,
+    look_every: float = LOOK_EVERY_S,
+    lease_for: timedelta = LEASE,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let no call of the function through that a person has not decided.
+
+    The call waits: for `ask`, by default the terminal, or, with `reviews`, for the case it opens. With `key`,
+    which names a call for good, it does not wait: it raises ApprovalPending, and the same call made again,
+    in any process that has the `saver`, runs once it is approved, once; later ones get its result, which
+    must be JSON. While it runs, the same call raises ThreadBusy, until its process has been silent for
+    `lease_for`. Raises CallRejected; an answer given in the function's place is returned. An async generator
+    waits before its first piece; what yields takes no `key`.
+    """
+    config = ToolConfig(
+        description=description,
+        allowed_decisions=allowed_decisions,
+        when=when,
+        timeout=timeout,
+        default=default,
+        high_risk=high_risk,
+    )
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        kept_in = MemorySaver() if saver is None else saver
+        yields = inspect.isasyncgenfunction(function)
+        if key is not None and (yields or inspect.isgeneratorfunction(function)):
+            raise ValueError(f"{function.__name__} yields: it has no result that could be kept for a key.")
+        begun = _as_coroutine(function) if yields else function
+        gated = _Gated(begun, config, kept_in, reviews, ask, key, look_every, lease_for)
+        if yields:
+
+            @wraps(function)
+            async def tells(*args: P.args, **named: P.kwargs) -> Any:
+                pieces = await gated.acall(args, named)
+                if isinstance(pieces, str):  # an answer that was given in its place
+                    yield pieces
+                    return
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        yield piece
+
+            return tells
+
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def waits(*args: P.args, **named: P.kwargs) -> Any:
+                return await gated.acall(args, named)
+
+            return waits  # type: ignore[return-value] # what it returns is awaited, as the function's own is
+
+        @wraps(function)
+        def blocks(*args: P.args, **named: P.kwargs) -> Any:
+            return gated.call(args, named)
+
+        return blocks
+
+    return decorate
+
+
+def _as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What begins an async generator, without running any of it."""
+
+    @wraps(function)
+    async def begins(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    return begins
+
+
+class _Gated:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        config: ToolConfig,
+        saver: Saver,
+        reviews: "Reviews | None",
+        ask: Callable[[InterruptionMetadata], Feedback] | None,
+        key: Callable[[ToolCall], str] | None,
+        look_every: float,
+        lease_for: timedelta,
+    ) -> None:
+        self._function = function
+        self._name = function.__name__
+        self._signature = inspect.signature(function)
+        first = next(iter(self._signature.parameters), None)
+        self._receiver = first if first in ("self", "cls") else None
+        self._schemas = {
+            self._name: schema_of(function, leave_out=filter(None, [self._receiver]), by_name=False)
+        }
+        self._gate = ApprovalGate(
+            [HumanInTheLoopHook({self._name: config})],
+            saver,
+            agent=self._name,
+            reviews=reviews,
+            lease_for=lease_for,
+        )
+        self._saver = saver
+        self._heartbeat = Heartbeat(lease_for)
+        self._asks = None if reviews is not None else (ask or ask_in_terminal)
+        self._key = key
+        self._look_every = look_every
+        self._workers = Workers()
+
+    def call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        call, key, run = self._named(args, named)
+        waiting = self._stopped(key, call)
+        if waiting is None:
+            return self._function(*args, **named)
+        try:
+            while waiting.undecided:
+                waiting = self._looked(key, waiting, self._feedback(waiting))
+                if waiting.undecided:
+                    self._give_up(waiting)
+                    time.sleep(self._look_every)
+            decided = waiting.tool_feedbacks[0]
+            if decided.result in _SETTLED:
+                return _settled(decided)
+            begun = self._gate.begin(key, call.id)
+            if not begun.run:
+                return _again(begun.result)
+            with self._holding(key):
+                return self._run(key, run(decided))
+        finally:
+            self._forget(key)
+
+    async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        call, key, run = self._named(args, named)
+        aside = self._gate.aside
+        waiting = await self._gate.aside_undoing(lambda _: self._forget(key), self._stopped, key, call)
+        if waiting is None:
+            return await self._function(*args, **named)
+        try:
+            while waiting.undecided:
+                said = await self._workers.run(partial(self._feedback, waiting))
+                waiting = await aside(self._looked, key, waiting, said)
+                if waiting.undecided:
+                    self._give_up(waiting)
+                    await asyncio.sleep(self._look_every)
+            decided = waiting.tool_feedbacks[0]
+            if decided.result in _SETTLED:
+                return _settled(decided)
+            begun = await self._gate.abegin(key, call.id)
+            if not begun.run:
+                return _again(begun.result)
+            give_back = partial(self._gate.set_aside, key, call.id)
+            with await self._gate.aside_undoing(lambda _: give_back(), self._holding, key):
+                return await self._arun(key, run(decided))
+        finally:
+            await aside(self._forget, key)
+
+    def _stopped(self, key: str, call: ToolCall) -> InterruptionMetadata | None:
+        try:
+            return self._gate.stop(key, [call], schemas=self._schemas)
+        except BaseException:
+            self._forget(key)
+            raise
+
+    def _named(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[ToolCall, str, Callable[[ToolFeedback], Callable[[], Any]]]:
+        """The call as a person sees it, the key it is kept under, and what to run when they have decided."""
+        arguments = dict(self._signature.bind(*args, **named).arguments)
+        receiver = {} if self._receiver is None else {self._receiver: arguments.pop(self._receiver)}
+        try:
+            spelling = json.dumps(arguments, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise HookError(f"No person can see what {self._name} is called with: {error}.") from error
+        shown = json.loads(spelling)
+        call = ToolCall(id=_CALL, name=self._name, arguments=shown)
+
+        def as_decided(decided: ToolFeedback) -> Callable[[], Any]:
+            if decided.arguments == shown and _still(arguments, spelling):
+                # What JSON cannot tell apart, such as a tuple, arrives as it was given.
+                return partial(self._function, *args, **named)
+            return self._with({**receiver, **decided.arguments})
+
+        return call, f"{self._name}:{self._key(call) if self._key else uuid4().hex}", as_decided
+
+    def _with(self, arguments: dict[str, Any]) -> Callable[[], Any]:
+        """The function with these arguments, each passed as its parameter takes it."""
+        ordered = {name: arguments[name] for name in self._signature.parameters if name in arguments}
+        bound = inspect.BoundArguments(self._signature, ordered)
+        return partial(self._function, *bound.args, **bound.kwargs)
+
+    def _feedback(self, waiting: InterruptionMetadata) -> Feedback | None:
+        return None if self._asks is None else self._asks(waiting)
+
+    def _looked(self, key: str, waiting: InterruptionMetadata, said: Feedback | None) -> InterruptionMetadata:
+        try:
+            return self._gate.answer(key, said)
+        except InvalidFeedback:
+            if said is None or (settled := self._gate.answer(key, None)).undecided:
+                raise
+            return settled  # the answer came too late: silence has decided
+        except Unavailable:
+            if said is not None or self._key is not None:
+                raise
+            logger.warning("The reviews are away; %s goes on waiting.", self._name)
+            return waiting
+
+    def _give_up(self, waiting: InterruptionMetadata) -> None:
+        """A call that can be made again does not wait for the person."""
+        if self._key is not None:
+            link = (waiting.case or {}).get("review_url")
+            raise ApprovalPending(interruption=waiting.id, **({"review_url": link} if link else {}))
+
+    def _holding(self, key: str) -> AbstractContextManager[None]:
+        """However long the function runs, nobody else takes its call for one whose process died."""
+        kept = None
+        with suppress(Unavailable):  # the function runs all the same, as long as its lease lasts
+            kept = None if self._key is None else self._saver.get(key)
+        return nullcontext() if kept is None else self._heartbeat.holding(self._saver, kept.checkpoint)
+
+    def _forget(self, key: str) -> None:
+        """A call that cannot be made again leaves nothing behind, and nobody to decide it."""
+        if self._key is None:
+            with suppress(PlacetError):
+                self._gate.abandon(key)
+
+    def _run(self, key: str, run: Callable[[], Any]) -> Any:
+        try:
+            result = run()
+        except Exception as error:
+            self._gate.finish(key, _CALL, _kept_failure(error))
+            raise
+        except BaseException:
+            self._gate.cut_off(key, _CALL)
+            raise
+        self._gate.finish(key, _CALL, _kept(result))
+        return result
+
+    async def _arun(self, key: str, run: Callable[[], Any]) -> Any:
+        try:
+            result = await run()
+        except Exception as error:
+            await self._gate.aside(self._gate.finish, key, _CALL, _kept_failure(error))
+            raise
+        except asyncio.CancelledError:
+            await self._gate.aside(self._gate.cut_off, key, _CALL)
+            raise
+        await self._gate.aside(self._gate.finish, key, _CALL, _kept(result))
+        return result
+
+
+_SETTLED = (FeedbackResult.REJECTED, FeedbackResult.RESPONDED)
+
+
+def _still(arguments: dict[str, Any], spelling: str) -> bool:
+    """Whether nobody changed them while the person decided: then the person did not see what they are now."""
+    try:
+        return json.dumps(arguments) == spelling
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _settled(decided: ToolFeedback) -> Any:
+    if decided.result is FeedbackResult.RESPONDED:
+        return decided.answer
+    raise CallRejected(decided.reason or None)
+
+
+def _kept(result: Any) -> str:
+    try:
+        return json.dumps({"result": result}, default=str)
+    except Exception:  # the function has done its work: that its result cannot be kept is no failure
+        return json.dumps({"result": as_text(result)})
+
+
+def _kept_failure(error: Exception) -> str:
+    return json.dumps({"failure": spelled(error)})
+
+
+def _again(kept: str) -> Any:
+    """What a call that ran before answered; raises CallRejected if it failed, or died."""
+    try:
+        said: dict[str, Any] = json.loads(kept)
+    except ValueError:
+        raise CallRejected(kept) from None
+    if "failure" in said:
+        raise CallRejected(f"This call was approved and failed: {said['failure']}")
+    return said["result"]

@@ -1,0 +1,63 @@
+"""Any LangChain chat model as an agent's model."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from placet.errors import ModelMisbehaved
+from placet.hook.checkpoint import Message
+
+Schema = dict[str, Any]
+
+
+class LangChainChat:
+    """Calls a LangChain chat model with the messages and tools of an agent, and waits."""
+
+    def __init__(self, model: BaseChatModel) -> None:
+        self._model = model
+
+    def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
+        """The next assistant message."""
+        return incoming(bound(self._model, tools).invoke([outgoing(message) for message in messages]))
+
+
+class AsyncLangChainChat:
+    """As LangChainChat, on an event loop."""
+
+    def __init__(self, model: BaseChatModel) -> None:
+        self._model = model
+
+    async def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
+        """The next assistant message."""
+        return incoming(await bound(self._model, tools).ainvoke([outgoing(message) for message in messages]))
+
+
+def bound(model: BaseChatModel, tools: Sequence[Schema]) -> Any:
+    """The model with these tools, where there are any."""
+    return model.bind_tools([{"type": "function", "function": tool} for tool in tools]) if tools else model
+
+
+def outgoing(message: Message) -> BaseMessage:
+    """A message as LangChain has it."""
+    if message["role"] == "tool":
+        return ToolMessage(content=message["content"], tool_call_id=message["tool_call_id"])
+    if message["role"] == "assistant":
+        calls = [
+            {"id": call["id"], "name": call["name"], "args": call["arguments"], "type": "tool_call"}
+            for call in message.get("tool_calls", ())
+        ]
+        return AIMessage(content=message["content"], tool_calls=calls)
+    kinds: dict[str, Callable[..., BaseMessage]] = {"system": SystemMessage, "user": HumanMessage}
+    return kinds[message["role"]](content=message["content"])
+
+
+def incoming(said: BaseMessage) -> Message:
+    """LangChain's reply as a message; calls that it could not read keep their text, to be refused."""
+    if not isinstance(said, AIMessage):
+        raise ModelMisbehaved("The chat model did not answer with an assistant message.")
+    readable = [(call["id"], call["name"], call["args"]) for call in said.tool_calls]
+    broken = [(call["id"], call["name"], call["args"]) for call in said.invalid_tool_calls]
+    calls = [{"id": one, "name": name, "arguments": args} for one, name, args in (*readable, *broken)]
+    return {"role": "assistant", "content": said.text, "tool_calls": calls}

@@ -1,0 +1,185 @@
+"""Any chat endpoint that speaks OpenAI's Chat Completions, as an agent's model."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+
+from placet.errors import ModelMisbehaved, SettingsError, Unavailable
+from placet.hook.checkpoint import Message
+from placet.protocol.addresses import is_secure_or_loopback
+
+Schema = dict[str, Any]
+CUT = "(cut off)"
+"""The arguments of a call of which only the name was written: they cannot be read, and nothing runs."""
+AT_THE_LIMIT = "length"
+
+
+class _Chat:
+    def __init__(
+        self, model: str, *, base_url: str, api_key: str | None = None, timeout: float = 120.0, **options: Any
+    ) -> None:
+        if not is_secure_or_loopback(base_url):
+            raise SettingsError(
+                "The endpoint's address must be https://… or on loopback: a key travels with it."
+            )
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._timeout = timeout
+        self._options = {"model": model, **options}
+
+    def _request(self, messages: Sequence[Message], tools: Sequence[Schema]) -> dict[str, Any]:
+        body = {**self._options, "messages": [outgoing(message) for message in messages]}
+        if tools:
+            body["tools"] = [{"type": "function", "function": tool} for tool in tools]
+        return {"url": self._url, "json": body, "headers": self._headers}
+
+
+class OpenAIChat(_Chat):
+    """Calls the endpoint and waits. `options` go into every request: temperature, max_tokens …
+
+    Raises Unavailable when the endpoint cannot be reached or refuses, ModelMisbehaved for an odd answer.
+    """
+
+    def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
+        """The next assistant message."""
+        try:
+            with httpx.Client(timeout=self._timeout) as client:
+                return incoming(client.post(**self._request(messages, tools)))
+        except httpx.HTTPError as error:
+            raise Unavailable(f"The model cannot be reached: {error}.") from error
+
+
+class AsyncOpenAIChat(_Chat):
+    """As OpenAIChat, on an event loop."""
+
+    async def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
+        """The next assistant message."""
+        try:
+            async with httpx.AsyncClient(timeout=self._timeout) as client:
+                return incoming(await client.post(**self._request(messages, tools)))
+        except httpx.HTTPError as error:
+            raise Unavailable(f"The model cannot be reached: {error}.") from error
+
+
+class StreamingOpenAIChat(_Chat):
+    """As OpenAIChat, with the reply in pieces as it is written, for `stream` and `astream`."""
+
+    def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Iterator[str | Message]:
+        """The texts as they come, and at last the message."""
+        request = self._request(messages, tools)
+        request["json"]["stream"] = True
+        whole = _Whole()
+        try:
+            with (
+                httpx.Client(timeout=self._timeout) as client,
+                client.stream("POST", **request) as response,
+            ):
+                if response.status_code != httpx.codes.OK:
+                    response.read()
+                    incoming(response)
+                for line in response.iter_lines():
+                    yield from whole.take(line)
+        except httpx.HTTPError as error:
+            raise Unavailable(f"The model cannot be reached: {error}.") from error
+        yield whole.message()
+
+
+class _Whole:
+    """A streamed reply, put together."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._calls: list[dict[str, str]] = []
+        self._open: dict[int | None, dict[str, str]] = {}
+        """The call that the next part with this index goes on with."""
+        self._ended: str | None = None
+        """How the endpoint ended the reply; None while it goes on."""
+
+    def take(self, line: str) -> Iterator[str]:
+        data = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or data == "[DONE]":
+            self._ended = self._ended or (data if line.startswith("data:") else None)
+            return
+        try:
+            choices = json.loads(data)["choices"]
+            delta = choices[0]["delta"] if choices else {}
+            self._ended = (choices[0].get("finish_reason") if choices else None) or self._ended
+            for part in delta.get("tool_calls") or ():
+                self._extend(part)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ModelMisbehaved("The endpoint sent a piece that cannot be read.") from error
+        if text := delta.get("content"):
+            self._text.append(text)
+            yield text
+
+    def message(self) -> Message:
+        if self._ended is None:  # what is missing may be the next call, or all arguments of this one
+            raise Unavailable("The model's endpoint broke off in the middle of its reply.")
+        calls = whole_calls(self._calls, self._ended)
+        return {"role": "assistant", "content": "".join(self._text), "tool_calls": calls}
+
+    def _extend(self, part: dict[str, Any]) -> None:
+        function = part.get("function") or {}
+        call = self._call(part.get("index"), part.get("id") or "")
+        if (name := function.get("name") or "") != call["name"]:  # some endpoints repeat it in every part
+            call["name"] += name
+        call["arguments"] += function.get("arguments") or ""
+
+    def _call(self, index: int | None, call_id: str) -> dict[str, str]:
+        """The call of a part. Some endpoints give no index, or all calls the same: a new id is a new call."""
+        call = self._open.get(index)
+        if call is None or (call["id"] and call_id and call_id != call["id"]):
+            call = self._open[index] = {"id": "", "name": "", "arguments": ""}
+            self._calls.append(call)
+        call["id"] = call["id"] or call_id
+        return call
+
+
+def whole_calls(calls: list[dict[str, Any]], ended: str | None) -> list[dict[str, Any]]:
+    """The calls of a reply; if it ended at its limit, the last one may be no more than a name."""
+    if ended != AT_THE_LIMIT or not calls or calls[-1]["arguments"]:
+        return calls
+    return [*calls[:-1], {**calls[-1], "arguments": CUT}]
+
+
+def outgoing(message: Message) -> dict[str, Any]:
+    """A message as the endpoint takes it."""
+    calls = message.get("tool_calls")
+    if not calls:
+        known = ("role", "content", "tool_call_id")
+        return {name: message[name] for name in known if name in message}
+    functions = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {
+                "name": call["name"],
+                "arguments": json.dumps(call["arguments"], ensure_ascii=False),
+            },
+        }
+        for call in calls
+    ]
+    return {"role": message["role"], "content": message.get("content") or None, "tool_calls": functions}
+
+
+def incoming(response: httpx.Response) -> Message:
+    """The endpoint's answer as a message."""
+    if response.status_code != httpx.codes.OK:
+        raise Unavailable(f"The model's endpoint answered {response.status_code}.")
+    try:
+        choice = response.json()["choices"][0]
+        said = choice["message"]
+        calls = [
+            {
+                "id": call.get("id"),
+                "name": call["function"]["name"],
+                "arguments": call["function"]["arguments"],
+            }
+            for call in said.get("tool_calls") or ()
+        ]
+        calls = whole_calls(calls, choice.get("finish_reason"))
+        return {"role": "assistant", "content": said.get("content") or "", "tool_calls": calls}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ModelMisbehaved("The endpoint's answer is not a chat completion.") from error

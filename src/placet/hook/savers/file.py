@@ -1,0 +1,265 @@
+"""Threads as files in one folder: one file per thread, replaced as a whole.
+
+A file holds two lines for each kept checkpoint, newest first: its columns, then its text.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from placet.errors import CheckpointConflict, SettingsError, ThreadBusy, Unavailable
+from placet.hook.checkpoint import Checkpoint, Stage
+from placet.hook.savers.columns import digest_of, kept, micros, name_of, span
+from placet.hook.savers.saver import Kept, Retention, Saver
+
+logger = logging.getLogger(__name__)
+BUSY_FOR = timedelta(seconds=5)
+LOOK_AGAIN_S = 0.002
+ENDING = ".thread"
+FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # where fsync alone stops at the drive's cache
+
+Columns = dict[str, Any]
+Pair = tuple[Columns, bytes]
+"""A checkpoint's columns, and its text as it lies in the file."""
+
+
+class FileSaver(Saver):
+    """Keeps threads in a folder on a local disk; several threads and processes may use it at once.
+
+    Raises SettingsError when the folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        retain: Retention | None = None,
+        busy_for: timedelta = BUSY_FOR,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._folder = Path(folder).absolute()
+        self._retain = retain or Retention()
+        self._busy_s = busy_for.total_seconds()
+        self._clock = clock
+        self._closed = False
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"The folder {folder} cannot be used: {error.strerror}.") from error
+
+    def get(self, thread_id: str) -> Kept | None:
+        newest = next(self._pairs(thread_id), None)
+        return None if newest is None else _kept(thread_id, *newest)
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        self._append(checkpoint, lease_for)
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        self._append(checkpoint, lease_for, claiming=True)
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        with self._alone_with(thread_id):
+            pairs = list(self._pairs(thread_id))
+            if not pairs or pairs[0][0]["rev"] != rev:
+                raise CheckpointConflict
+            columns, text = pairs[0]
+            until = self._now() + span(lease_for)
+            self._replace(thread_id, [({**columns, "leased_until": until}, text), *pairs[1:]])
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        pairs = list(self._pairs(thread_id))
+        return [
+            _kept(thread_id, columns if place == 0 else {**columns, "leased_until": None}, text)
+            for place, (columns, text) in enumerate(pairs)
+        ]
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        self._check_open()
+        with _outages():
+            paths = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(ENDING)]
+        heads = filter(None, map(_head, paths))
+        standing = [(head["saved_at"], head["thread_id"]) for head in heads if head["stage"] == stage]
+        return [thread_id for _, thread_id in sorted(standing)]
+
+    def release(self, thread_id: str) -> None:
+        with self._alone_with(thread_id), _outages():
+            with suppress(FileNotFoundError):
+                self._path(thread_id).unlink()
+            self._sync_folder()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None, *, claiming: bool = False) -> None:
+        thread_id = checkpoint.thread_id
+        text = checkpoint.to_json().encode("ascii")
+        with self._alone_with(thread_id):
+            pairs = list(self._pairs(thread_id))
+            newest = pairs[0][0] if pairs else {"rev": 0, "leased_until": None}
+            now = self._now()
+            if claiming and newest["leased_until"] is not None and newest["leased_until"] > now:
+                raise ThreadBusy
+            if newest["rev"] != checkpoint.rev - 1:
+                raise CheckpointConflict
+            columns = {
+                "thread_id": thread_id,
+                "rev": checkpoint.rev,
+                "stage": checkpoint.stage,
+                "saved_at": now,
+                "leased_until": None if lease_for is None else now + span(lease_for),
+            }
+            self._replace(thread_id, [(columns, text), *self._retained(pairs, now)])
+
+    def _retained(self, pairs: Sequence[Pair], now: int) -> Sequence[Pair]:
+        earlier = pairs[: self._retain.count - 1]
+        if self._retain.age is None:
+            return earlier
+        oldest = now - span(self._retain.age)
+        return [pair for pair in earlier if pair[0]["saved_at"] >= oldest]
+
+    def _replace(self, thread_id: str, pairs: Sequence[Pair]) -> None:
+        """The whole file anew, on disk before it takes the old one's place."""
+        path = self._path(thread_id)
+        written = path.with_suffix(".new")  # always this name: one that a crash left behind is used again
+        with _outages():
+            try:
+                with open(written, "wb", opener=_private) as file:
+                    for columns, text in pairs:
+                        file.writelines((json.dumps(columns).encode("ascii"), b"\n", text, b"\n"))
+                    file.flush()
+                    _sync(file.fileno())
+                os.replace(written, path)
+            except OSError:
+                written.unlink(missing_ok=True)
+                raise
+            self._sync_folder()
+
+    def _pairs(self, thread_id: str) -> Iterator[Pair]:
+        self._check_open()
+        path = self._path(thread_id)
+        with _outages():
+            try:
+                file = path.open("rb")
+            except FileNotFoundError:
+                return
+            with file:
+                line = file.readline()
+                while True:
+                    yield _columns(line, path), _text(file, path)
+                    if not (line := file.readline()):
+                        return
+
+    def _path(self, thread_id: str) -> Path:
+        return self._folder / f"{name_of(thread_id)}{ENDING}"
+
+    def _now(self) -> int:
+        return time.time_ns() // 1_000 if self._clock is None else micros(self._clock())
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            _sync(folder)
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _alone_with(self, thread_id: str) -> Iterator[None]:
+        """Hold the lock of this thread and of those that share its first digit."""
+        self._check_open()
+        with _outages():
+            lock = os.open(self._folder / f".lock-{digest_of(thread_id)[0]}", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            self._lock(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def _lock(self, lock: int) -> None:
+        patience = time.monotonic() + self._busy_s
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= patience:
+                    raise Unavailable("Another process holds this folder; nothing was recorded.") from None
+                time.sleep(LOOK_AGAIN_S)
+            except OSError as error:
+                raise Unavailable from error
+            else:
+                return
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("The saver is closed.")
+
+
+@contextmanager
+def _outages() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable from error
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _sync(file: int) -> None:
+    if FULL_SYNC is None:
+        os.fsync(file)
+    else:
+        fcntl.fcntl(file, FULL_SYNC)
+
+
+def _columns(line: bytes, path: Path) -> Columns:
+    try:
+        columns: Columns = json.loads(line)
+        columns["thread_id"], columns["rev"], columns["stage"], columns["saved_at"], columns["leased_until"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise _damaged(path) from error
+    return columns
+
+
+def _text(file: BinaryIO, path: Path) -> bytes:
+    text = file.readline()
+    if not text.endswith(b"\n"):
+        raise _damaged(path)
+    return text[:-1]
+
+
+def _damaged(path: Path) -> Unavailable:
+    return Unavailable(f"The file {path.name} is damaged; restore it, or release its thread.")
+
+
+def _head(path: str) -> Columns | None:
+    """The columns of a thread's newest checkpoint; None if it was released meanwhile, or is damaged."""
+    with _outages():
+        try:
+            with open(path, "rb") as file:
+                line = file.readline()
+        except FileNotFoundError:
+            return None
+    try:
+        return _columns(line, Path(path))
+    except Unavailable as error:  # which must not hide the others
+        logger.warning("%s", error.message)
+        return None
+
+
+def _kept(thread_id: str, columns: Columns, text: bytes) -> Kept:
+    return kept(
+        thread_id,
+        columns["rev"],
+        columns["stage"],
+        text.decode("ascii"),
+        columns["saved_at"],
+        columns["leased_until"],
+    )

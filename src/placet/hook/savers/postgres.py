@@ -1,0 +1,259 @@
+"""Threads in PostgreSQL: shared by machines, with moments and leases by the database's own clock."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, timedelta
+from functools import partial
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
+from placet.hook.checkpoint import Checkpoint, Stage
+from placet.hook.savers.columns import digest_of, kept, key_of, micros, thread_of
+from placet.hook.savers.saver import UNSURE, Kept, Retention, Saver
+
+PATIENCE = timedelta(seconds=5)
+CONNECTIONS = 8
+SETUP_LOCK = 0x4173_6E68  # of those who start at once one makes the tables
+
+LOOK_FOR_TABLES = "SELECT to_regclass('placet_checkpoints') IS NOT NULL"
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS placet_threads (
+  key bytea PRIMARY KEY,
+  thread_id bytea NOT NULL,
+  rev bigint NOT NULL,
+  stage text NOT NULL,
+  saved_at timestamptz NOT NULL,
+  leased_until timestamptz
+);
+CREATE INDEX IF NOT EXISTS placet_threads_by_stage ON placet_threads (stage, saved_at);
+CREATE TABLE IF NOT EXISTS placet_checkpoints (
+  key bytea NOT NULL REFERENCES placet_threads ON DELETE CASCADE,
+  rev bigint NOT NULL,
+  stage text NOT NULL,
+  saved_at timestamptz NOT NULL,
+  body text NOT NULL,
+  PRIMARY KEY (key, rev)
+);
+"""
+STAY_DURABLE = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+BEGIN_THREAD = """
+INSERT INTO placet_threads (key, thread_id, rev, stage, saved_at, leased_until)
+VALUES (%(key)s, %(thread_id)s, %(rev)s, %(stage)s,
+        clock_timestamp(), clock_timestamp() + %(lease_for)s::interval)
+ON CONFLICT (key) DO NOTHING
+RETURNING key, rev, stage, saved_at
+"""
+MOVE_THREAD = """
+UPDATE placet_threads SET rev = %(rev)s, stage = %(stage)s,
+  saved_at = clock_timestamp(), leased_until = clock_timestamp() + %(lease_for)s::interval
+WHERE key = %(key)s AND rev = %(rev)s - 1
+RETURNING key, rev, stage, saved_at
+"""
+CLAIM_THREAD = MOVE_THREAD.replace(
+    "\nRETURNING", " AND (leased_until IS NULL OR leased_until <= clock_timestamp())\nRETURNING"
+)
+# One statement, so one round trip and no half: the newest row is the guard of what follows it.
+APPEND = """
+WITH moved AS ({move}), appended AS (
+  INSERT INTO placet_checkpoints (key, rev, stage, saved_at, body)
+  SELECT key, rev, stage, saved_at, %(body)s FROM moved
+), forgotten AS (
+  DELETE FROM placet_checkpoints AS c USING moved
+  WHERE c.key = moved.key AND c.rev < moved.rev
+    AND (c.rev <= moved.rev - %(count)s OR c.saved_at < moved.saved_at - %(age)s::interval)
+)
+SELECT count(*), {durably} FROM moved
+"""
+# Also where a pooler gives every transaction another session.
+DURABLY = """
+CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
+"""
+BEGIN, MOVE, CLAIM = (
+    APPEND.format(move=move, durably=DURABLY) for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD)
+)
+# A lease that ran out since it stood in the way was still what stood there.
+IS_LEASED = "SELECT rev = %s - 1 OR leased_until > clock_timestamp() FROM placet_threads WHERE key = %s"
+RENEW = """
+UPDATE placet_threads SET leased_until = clock_timestamp() + %s::interval WHERE key = %s AND rev = %s
+"""
+SELECT_NEWEST = """
+SELECT rev, c.stage, body, c.saved_at, leased_until
+FROM placet_threads JOIN placet_checkpoints AS c USING (key, rev) WHERE key = %s
+"""
+SELECT_ALL = """
+SELECT c.rev, c.stage, body, c.saved_at, CASE WHEN c.rev = t.rev THEN leased_until END
+FROM placet_threads AS t JOIN placet_checkpoints AS c USING (key) WHERE key = %s ORDER BY c.rev DESC
+"""
+SELECT_THREADS = "SELECT thread_id FROM placet_threads WHERE stage = %s ORDER BY saved_at, thread_id"
+FORGET = "DELETE FROM placet_threads WHERE key = %s"
+
+
+class PostgresSaver(Saver):
+    """Keeps threads in the database that `conninfo` names, in two tables that it makes if they are missing.
+
+    Needs the extra `placet[postgres]`. Open it after a fork, not before. When the connection breaks during a
+    write, or the server falls silent, Unavailable leaves open whether it was kept: whole or not at all. `get`
+    tells. `patience` is how long to wait for a connection, and how long the server may be silent. It needs no
+    session of its own: a pooler may share connections between transactions.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        retain: Retention | None = None,
+        connections: int = CONNECTIONS,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self._retain = retain or Retention()
+        self._pool = ConnectionPool(
+            conninfo,
+            connection_class=_Patient,
+            kwargs={"autocommit": True, "prepare_threshold": None},  # a pooler may know nothing of them
+            min_size=1,
+            max_size=connections,
+            timeout=patience.total_seconds(),
+            configure=partial(_configure, patience=patience),
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
+        try:
+            self._make_tables()
+        except Unavailable as error:
+            self._pool.close()
+            reason = _reason(conninfo, error.__cause__)
+            raise Unavailable(f"PostgreSQL cannot be used: {reason}") from error
+
+    def get(self, thread_id: str) -> Kept | None:
+        for row in self._rows(SELECT_NEWEST, (_key(thread_id),)):
+            return _kept(thread_id, row)
+        return None
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        if not self._append(MOVE, checkpoint, lease_for):
+            raise CheckpointConflict
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        if not self._append(CLAIM, checkpoint, lease_for):
+            leased = self._rows(IS_LEASED, (checkpoint.rev, _key(checkpoint.thread_id)))
+            raise ThreadBusy if leased and leased[0][0] else CheckpointConflict
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        with self._connection() as connection:
+            if not connection.execute(RENEW, (lease_for, _key(thread_id), rev)).rowcount:
+                raise CheckpointConflict
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        return [_kept(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))]
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        return [thread_of(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
+
+    def release(self, thread_id: str) -> None:
+        with self._connection() as connection:
+            connection.execute(FORGET, (_key(thread_id),))
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _append(self, move: str, checkpoint: Checkpoint, lease_for: timedelta | None) -> bool:
+        given = {
+            "key": _key(checkpoint.thread_id),
+            "thread_id": key_of(checkpoint.thread_id),
+            "rev": checkpoint.rev,
+            "stage": checkpoint.stage,
+            "body": checkpoint.to_json(),
+            "lease_for": lease_for,
+            "count": self._retain.count,
+            "age": self._retain.age,
+        }
+        ((moved, _),) = self._rows(BEGIN if checkpoint.rev == 1 else move, given)
+        return bool(moved)
+
+    def _rows(self, query: str, given: Any) -> Sequence[Any]:
+        with self._connection() as connection:
+            return connection.execute(query, given).fetchall()
+
+    def _make_tables(self) -> None:
+        with self._connection() as connection:
+            ((there,),) = connection.execute(LOOK_FOR_TABLES).fetchall()
+            if not there:
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (SETUP_LOCK,))
+                    connection.execute(SCHEMA)
+
+    @contextmanager
+    def _connection(self) -> Iterator["_Patient"]:
+        try:
+            with self._pool.connection() as connection:
+                try:
+                    yield connection
+                except psycopg.Error as error:
+                    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                        connection.close()  # the one that writes may be another by now: connect anew
+                    raise (Unavailable(UNSURE) if error.sqlstate is None else Unavailable()) from error
+        except psycopg.Error as error:
+            raise Unavailable from error
+
+
+class _Patient(psycopg.Connection[Any]):
+    """A connection whose server may be silent for some time only, such as one where somebody locked the row.
+
+    Then it is told to stop: if it does, nothing was written. One that does not even do that is left alone. No
+    setting of the session is used for this: behind a pooler it would be everybody's.
+    """
+
+    patience_s = PATIENCE.total_seconds()
+
+    def wait(self, gen: Any, *args: Any, **named: Any) -> Any:
+        return super().wait(self._while_heard(gen), *args, **named)
+
+    def _while_heard(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        ready, heard_at, is_told = None, monotonic(), False
+        while True:
+            try:
+                ready = yield steps.send(ready)
+            except StopIteration as end:
+                return end.value
+            if ready:
+                heard_at = monotonic()
+            elif monotonic() - heard_at >= self.patience_s:
+                if is_told:
+                    raise psycopg.OperationalError("the server has fallen silent")
+                with suppress(psycopg.Error):
+                    self.cancel_safe(timeout=self.patience_s)
+                heard_at, is_told = monotonic(), True
+
+
+def _configure(connection: _Patient, patience: timedelta) -> None:
+    connection.patience_s = patience.total_seconds()
+    connection.execute(STAY_DURABLE)
+
+
+def _reason(conninfo: str, error: BaseException | None) -> str:
+    """Why it cannot be used, in the server's words; a pool says only that it has no connection."""
+    if isinstance(error, PoolTimeout):
+        try:
+            psycopg.connect(conninfo, connect_timeout=2).close()
+        except psycopg.OperationalError as refused:
+            error = refused
+        except psycopg.Error:  # which would quote it, with the password
+            return "the connection string cannot be understood."
+    return str(error).partition("\n")[0]
+
+
+def _key(thread_id: str) -> bytes:
+    """At one length: an index takes no key beyond a third of a page."""
+    return bytes.fromhex(digest_of(thread_id))
+
+
+def _kept(thread_id: str, row: Any) -> Kept:
+    rev, stage, body, saved_at, leased_until = row
+    until = None if leased_until is None else micros(leased_until.astimezone(UTC))
+    return kept(thread_id, rev, stage, body, micros(saved_at.astimezone(UTC)), until)

@@ -1,0 +1,213 @@
+"""Threads in Redis: shared by machines, moved on by scripts, with leases by the server's own clock."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, get_args
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ConnectionError,
+    ReadOnlyError,
+    RedisError,
+    TimeoutError,
+)
+from redis.retry import Retry
+
+from placet.errors import CheckpointConflict, HookError, ThreadBusy, Unavailable
+from placet.hook.checkpoint import Checkpoint, Stage
+from placet.hook.savers.columns import kept, key_of, span, thread_of
+from placet.hook.savers.saver import UNSURE, Kept, Retention, Saver
+
+PATIENCE = timedelta(seconds=5)
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+NOW = """
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function whole(number) return string.format('%.0f', number) end
+"""
+# KEYS: thread, texts, then one index of threads for each stage; the new stage's comes first.
+APPEND = f"""{NOW}
+local thread, texts = KEYS[1], KEYS[2]
+local id, rev, stage, text, token = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local lease, claiming, count, age = tonumber(ARGV[6]), ARGV[7] == '1', tonumber(ARGV[8]), tonumber(ARGV[9])
+local head = redis.call('HMGET', thread, 'rev', 'oldest', 'leased_until', 'token')
+local at = now()
+-- A client that lost the connection may send the same write again.
+if head[4] == token then return 'kept' end
+if claiming and tonumber(head[3] or 0) > at then return 'busy' end
+if tonumber(head[1] or 0) ~= rev - 1 then return 'conflict' end
+local leased_until = lease >= 0 and whole(at + lease) or '0'
+local oldest = tonumber(head[2] or rev)
+redis.call('HSET', texts, rev .. ':stage', stage, rev .. ':at', whole(at), rev .. ':text', text)
+while oldest < rev and (oldest <= rev - count
+    or (age >= 0 and tonumber(redis.call('HGET', texts, oldest .. ':at') or 0) < at - age)) do
+  redis.call('HDEL', texts, oldest .. ':stage', oldest .. ':at', oldest .. ':text')
+  oldest = oldest + 1
+end
+redis.call('HSET', thread, 'rev', rev, 'oldest', oldest, 'leased_until', leased_until, 'token', token)
+redis.call('ZADD', KEYS[3], whole(at), id)
+for place = 4, #KEYS do redis.call('ZREM', KEYS[place], id) end
+return 'kept'
+"""
+RENEW = f"""{NOW}
+if tonumber(redis.call('HGET', KEYS[1], 'rev') or -1) ~= tonumber(ARGV[1]) then return 'conflict' end
+redis.call('HSET', KEYS[1], 'leased_until', whole(now() + tonumber(ARGV[2])))
+return 'kept'
+"""
+# ARGV: how many of the newest. Answers with the lease, then rev, stage, moment and text of each.
+READ = """
+local head = redis.call('HMGET', KEYS[1], 'rev', 'oldest', 'leased_until')
+if not head[1] then return {} end
+local found = {head[3]}
+local newest, oldest = tonumber(head[1]), tonumber(head[2])
+for rev = newest, math.max(oldest, newest - tonumber(ARGV[1]) + 1), -1 do
+  found[#found + 1] = rev
+  for _, column in ipairs(redis.call('HMGET', KEYS[2], rev .. ':stage', rev .. ':at', rev .. ':text')) do
+    found[#found + 1] = column
+  end
+end
+return found
+"""
+COLUMNS = 4
+ALL = 2**31
+REFUSALS: dict[bytes, type[HookError]] = {b"busy": ThreadBusy, b"conflict": CheckpointConflict}
+
+
+class RedisSaver(Saver):
+    """Keeps threads in the Redis at `server`, a URL or a client; needs the extra `placet[redis]`, no modules.
+
+    What it holds is as durable as that server: with `appendonly yes` and `appendfsync always` a write is on
+    disk when it returns, with anything less a crash of the server can take the last ones back. It must not
+    evict: `maxmemory-policy noeviction`. All keys carry one hash tag, so a cluster keeps them in one place.
+    """
+
+    def __init__(
+        self,
+        server: str | Redis,
+        *,
+        retain: Retention | None = None,
+        prefix: str = "placet",
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self._retain = retain or Retention()
+        self._prefix = f"{{{prefix}}}:".encode()
+        self._owned = isinstance(server, str)
+        self._client = _connect(server, patience) if isinstance(server, str) else server
+        if self._client.get_encoder().decode_responses:
+            raise ValueError("A saver reads bytes: give it a client without decode_responses.")
+        self._closed = False
+        self._append_script = self._client.register_script(APPEND)
+        self._renew_script = self._client.register_script(RENEW)
+        self._read_script = self._client.register_script(READ)
+
+    def get(self, thread_id: str) -> Kept | None:
+        rows = self._rows(thread_id, 1)
+        if rows and None in rows[0]:
+            raise Unavailable(
+                f"Redis has dropped what the thread {thread_id!r} says; release it. Redis must not evict."
+            )
+        return _kept(thread_id, rows[0]) if rows else None
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        self._append(checkpoint, lease_for)
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        self._append(checkpoint, lease_for, claiming=True)
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        with self._outages():
+            answer = self._renew_script(keys=self._keys(thread_id)[:1], args=[rev, span(lease_for)])
+        _check(answer)
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        return [_kept(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        with self._outages():
+            members: Any = self._client.zrange(self._index(stage), 0, -1)
+        return [thread_of(member) for member in members]
+
+    def release(self, thread_id: str) -> None:
+        with self._outages(), self._client.pipeline(transaction=True) as together:
+            together.delete(*self._keys(thread_id))
+            for stage in STAGES:
+                together.zrem(self._index(stage), key_of(thread_id))
+            together.execute()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._owned:
+            self._client.close()
+
+    def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None, *, claiming: bool = False) -> None:
+        others = [self._index(stage) for stage in STAGES if stage != checkpoint.stage]
+        keys = [*self._keys(checkpoint.thread_id), self._index(checkpoint.stage), *others]
+        given: Sequence[bytes | str | int] = [
+            key_of(checkpoint.thread_id),
+            checkpoint.rev,
+            checkpoint.stage,
+            checkpoint.to_json(),
+            secrets.token_hex(8),
+            -1 if lease_for is None else span(lease_for),
+            int(claiming),
+            self._retain.count,
+            -1 if self._retain.age is None else span(self._retain.age),
+        ]
+        with self._outages():
+            answer = self._append_script(keys=keys, args=given)
+        _check(answer)
+
+    def _rows(self, thread_id: str, count: int) -> Sequence[Any]:
+        """Rev, stage, moment, text and lease of the newest; None for what the server has dropped."""
+        with self._outages():
+            found: Any = self._read_script(keys=self._keys(thread_id), args=[count])
+        rows = [found[start : start + COLUMNS] for start in range(1, len(found), COLUMNS)]
+        return [[*row, 0 if place else int(found[0])] for place, row in enumerate(rows)]
+
+    def _keys(self, thread_id: str) -> Sequence[bytes]:
+        key = key_of(thread_id)
+        return [self._prefix + b"thread:" + key, self._prefix + b"texts:" + key]
+
+    def _index(self, stage: Stage) -> bytes:
+        return self._prefix + b"stage:" + stage.encode()
+
+    @contextmanager
+    def _outages(self) -> Iterator[None]:
+        if self._closed:
+            raise Unavailable("The saver is closed.")
+        try:
+            yield
+        except (AuthenticationError, AuthorizationError) as error:
+            raise Unavailable(f"Redis does not let us in: {error}") from error
+        except (ConnectionError, TimeoutError) as error:
+            raise Unavailable(UNSURE) from error
+        except RedisError as error:
+            if isinstance(error, ReadOnlyError):
+                # The one that writes may be another by now: connect anew.
+                self._client.connection_pool.disconnect(inuse_connections=False)
+            raise Unavailable from error
+
+
+def _connect(url: str, patience: timedelta) -> Redis:
+    seconds = patience.total_seconds()
+    return Redis.from_url(
+        url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 1)
+    )
+
+
+def _kept(thread_id: str, row: Sequence[Any]) -> Kept:
+    rev, stage, at, text, lease = row
+    return kept(thread_id, int(rev), stage.decode(), text.decode(), int(at), lease or None)
+
+
+def _check(answer: bytes) -> None:
+    if answer in REFUSALS:
+        raise REFUSALS[answer]

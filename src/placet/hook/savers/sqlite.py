@@ -1,0 +1,253 @@
+"""Threads in one SQLite file: durable, fast, shared by the processes of one machine."""
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
+from placet.hook.checkpoint import Checkpoint, Stage
+from placet.hook.savers.columns import kept, key_of, micros, span, thread_of
+from placet.hook.savers.saver import Kept, Retention, Saver
+from placet.hook.savers.sqlite_file import OUTAGES, connect, prepare
+
+BUSY_FOR = timedelta(seconds=5)
+ALWAYS = 2**62
+
+SYNC, SYNC_LATER = "PRAGMA synchronous = full", "PRAGMA synchronous = normal"
+STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+RENEW = """
+UPDATE checkpoints SET leased_until = ?1
+WHERE
+  place = ((SELECT number FROM threads WHERE thread_id = ?2) << 32) + ?3
+  AND NOT EXISTS (
+    SELECT 1 FROM checkpoints WHERE place = ((SELECT number FROM threads WHERE thread_id = ?2) << 32) + ?3 + 1
+  )
+"""
+RELEASE = "DELETE FROM threads WHERE thread_id = ?"
+SELECT_ALL = """
+SELECT place & 0xffffffff, stage, text, saved_at, leased_until FROM checkpoints
+WHERE
+  place > (SELECT number FROM threads WHERE thread_id = ?1) << 32
+  AND place < (SELECT number FROM threads WHERE thread_id = ?1) + 1 << 32
+ORDER BY place DESC
+"""
+SELECT_NEWEST = f"{SELECT_ALL} LIMIT 1"
+SELECT_STANDING = """
+SELECT thread_id FROM {threads} AS t
+JOIN checkpoints ON place = (SELECT max(place) FROM checkpoints WHERE place < t.number + 1 << 32)
+WHERE stage = ? ORDER BY saved_at, place
+"""
+SELECT_READY = SELECT_STANDING.format(threads="threads")
+SELECT_OPEN = SELECT_STANDING.format(threads="open_threads")
+REFUSED = (apsw.SQLITE_CONSTRAINT_TRIGGER, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
+REVS = range(1, 2**32)
+
+_open: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
+_inherited: list[object] = []  # connections that came by fork: using or closing them would harm the parent's
+
+
+class SqliteSaver(Saver):
+    """Keeps threads in the SQLite file at `path` on a local disk; threads and processes may share it.
+
+    Raises SettingsError when the place cannot be used, MigrationError when the file is another's.
+    """
+
+    _reader: apsw.Connection | None
+    _writer: apsw.Connection | None
+    _hand: apsw.Cursor | None
+    """The writer's, taken again for every statement."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        retain: Retention | None = None,
+        busy_for: timedelta = BUSY_FOR,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._path = Path(path).absolute()
+        retain = retain or Retention()
+        self._count = retain.count
+        self._age = None if retain.age is None else span(retain.age)
+        self._busy_ms = max(1, busy_for // timedelta(milliseconds=1))
+        self._clock = clock
+        self._closed = False
+        prepare(self._path, self._busy_ms)
+        self._start()
+        _open.add(self)
+
+    @property
+    def soon(self) -> Saver:
+        return _Soon(self)
+
+    def get(self, thread_id: str) -> Kept | None:
+        for row in self._read(SELECT_NEWEST, (key_of(thread_id),)):
+            return kept(thread_id, *row)
+        return None
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        self.write(checkpoint, lease_for)
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        self.write(checkpoint, lease_for, claims=True)
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        self.hold(thread_id, rev, lease_for)
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        rows = self._read(SELECT_ALL, (key_of(thread_id),))
+        newest = [kept(thread_id, *row) for row in rows[:1]]
+        return newest + [kept(thread_id, rev, stage, text, at) for rev, stage, text, at, _ in rows[1:]]
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        query = SELECT_READY if stage == "ready" else SELECT_OPEN
+        return [thread_of(key) for (key,) in self._read(query, (stage,))]
+
+    def release(self, thread_id: str) -> None:
+        self.forget(thread_id)
+
+    def close(self) -> None:
+        with self._read_lock, self._write_lock:
+            self._closed = True
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = self._hand = None
+
+    def write(
+        self,
+        checkpoint: Checkpoint,
+        lease_for: timedelta | None,
+        *,
+        claims: bool = False,
+        synced: bool = True,
+    ) -> None:
+        """As `put` or `claim`; not `synced`, it is on disk with the next write that is."""
+        now, rev, stage = self._now(), checkpoint.rev, checkpoint.stage
+        key = key_of(checkpoint.thread_id)
+        step = (
+            key,
+            rev,
+            stage,
+            stage != "ready",
+            now,
+            None if lease_for is None else now + span(lease_for),
+            checkpoint.to_json(),
+            now if claims else ALWAYS,
+            rev - self._count,
+            None if self._age is None else now - self._age,
+        )
+        try:
+            if rev not in REVS:
+                raise CheckpointConflict
+            self._write(STEP, step, synced)
+        except (apsw.ConstraintError, CheckpointConflict) as error:
+            if getattr(error, "extendedresult", None) not in (*REFUSED, None):
+                raise
+            raise (ThreadBusy if claims and self._is_held(key, now) else CheckpointConflict) from None
+
+    def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
+        """As `renew`."""
+        if not self._write(RENEW, (self._now() + span(lease_for), key_of(thread_id), rev), synced):
+            raise CheckpointConflict
+
+    def forget(self, thread_id: str, *, synced: bool = True) -> None:
+        """As `release`."""
+        self._write(RELEASE, (key_of(thread_id),), synced)
+
+    def _is_held(self, key: bytes, now: int) -> bool:
+        return any(lease is not None and lease > now for *_, lease in self._read(SELECT_NEWEST, (key,)))
+
+    def _now(self) -> int:
+        return time.time_ns() // 1_000 if self._clock is None else micros(self._clock())
+
+    def _start(self) -> None:
+        self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
+        self._reader = self._writer = self._hand = None
+        self._syncs = True
+
+    def _restart(self) -> None:
+        _inherited.extend((self._reader, self._writer, self._hand))
+        self._start()
+
+    def _read(self, query: str, given: tuple[Any, ...]) -> Sequence[Any]:
+        try:
+            # Who wrote last has the pages at hand; while someone writes, others read beside it.
+            if self._hand is not None and self._write_lock.acquire(blocking=False):
+                try:
+                    if self._hand is not None:
+                        return self._hand.execute(query, given).fetchall()
+                finally:
+                    self._write_lock.release()
+            with self._read_lock:
+                if self._reader is None:
+                    self._reader = self._connect()
+                return self._reader.execute(query, given).fetchall()
+        except OUTAGES as error:
+            raise Unavailable("The database cannot be read right now.") from error
+
+    def _write(self, statement: str, given: tuple[Any, ...], synced: bool) -> int:
+        """How many rows it changed: all of them, on disk if it is synced, or none."""
+        try:
+            with self._write_lock:
+                if self._writer is None or self._hand is None:
+                    self._writer, self._syncs = self._connect(), True
+                    self._hand = self._writer.cursor()
+                if self._syncs is not synced:
+                    self._hand.execute(SYNC if synced else SYNC_LATER)
+                    self._syncs = synced
+                self._hand.execute(statement, given)
+                return self._writer.changes()
+        except OUTAGES as error:
+            raise Unavailable from error
+
+    def _connect(self) -> apsw.Connection:
+        if self._closed:
+            raise Unavailable("The saver is closed.")
+        return connect(self._path, self._busy_ms)
+
+
+class _Soon(Saver):
+    """The threads of a SqliteSaver; the next synced write brings the whole log to disk, and these with it."""
+
+    def __init__(self, saver: SqliteSaver) -> None:
+        self._saver = saver
+
+    def get(self, thread_id: str) -> Kept | None:
+        return self._saver.get(thread_id)
+
+    def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
+        self._saver.write(checkpoint, lease_for, synced=False)
+
+    def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
+        self._saver.write(checkpoint, lease_for, claims=True, synced=False)
+
+    def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
+        self._saver.hold(thread_id, rev, lease_for, synced=False)
+
+    def list(self, thread_id: str) -> Sequence[Kept]:
+        return self._saver.list(thread_id)
+
+    def threads(self, stage: Stage) -> Sequence[str]:
+        return self._saver.threads(stage)
+
+    def release(self, thread_id: str) -> None:
+        self._saver.forget(thread_id, synced=False)
+
+    def close(self) -> None:
+        self._saver.close()
+
+
+def _restart_after_fork() -> None:
+    for saver in _open:
+        saver._restart()
+
+
+os.register_at_fork(after_in_child=_restart_after_fork)

@@ -1,0 +1,103 @@
+"""Deciding stopped calls in a terminal, for those who sit before it."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from typing import TextIO
+
+from placet.errors import InvalidFeedback
+from placet.hook.answers import accept
+from placet.hook.feedback import FeedbackResult, ToolFeedback
+from placet.hook.interruption import InterruptionMetadata
+
+_WORDS = {
+    FeedbackResult.APPROVED: "approve",
+    FeedbackResult.EDITED: "edit the arguments",
+    FeedbackResult.REJECTED: "reject",
+    FeedbackResult.RESPONDED: "answer in its place",
+}
+_KEYS = {
+    FeedbackResult.APPROVED: "a",
+    FeedbackResult.EDITED: "e",
+    FeedbackResult.REJECTED: "r",
+    FeedbackResult.RESPONDED: "p",
+}
+
+_before_it = threading.Lock()
+
+
+def ask_in_terminal(
+    interruption: InterruptionMetadata,
+    *,
+    read: Callable[[str], str] = input,
+    out: TextIO | None = None,
+) -> InterruptionMetadata:
+    """Ask about each undecided call until it is decided. Raises EOFError when nobody is there to answer.
+
+    Asks for one interruption at a time: an answer is never read as the answer to another question.
+    """
+    with _before_it:
+        return _asked(interruption, read, out or sys.stderr)
+
+
+def _asked(
+    interruption: InterruptionMetadata, read: Callable[[str], str], out: TextIO
+) -> InterruptionMetadata:
+    answered = interruption
+    waiting = interruption.undecided
+    for number, call in enumerate(waiting, 1):
+        print(f"\n{_shown(call, number, len(waiting))}", file=out)
+        decided = None
+        while decided is None:
+            decided = _decision(interruption, call, read, out)
+        answered = answered.with_feedback(decided)
+    return answered
+
+
+def _decision(
+    interruption: InterruptionMetadata, call: ToolFeedback, read: Callable[[str], str], out: TextIO
+) -> ToolFeedback | None:
+    choices = ", ".join(f"{_KEYS[word]} to {_WORDS[word]}" for word in call.allowed_decisions)
+    said = read(f"{choices}: ").strip().lower()
+    word = next((word for word in call.allowed_decisions if said in (_KEYS[word], word.value)), None)
+    if word is None:
+        return None
+    try:
+        decided = _with_details(call, word, read)
+        accept(interruption, [decided])
+    except InvalidFeedback as error:
+        print(_visible(error.message), file=out)
+        return None
+    return decided
+
+
+def _with_details(call: ToolFeedback, word: FeedbackResult, read: Callable[[str], str]) -> ToolFeedback:
+    if word is FeedbackResult.EDITED:
+        return call.edit(read("New arguments as JSON: "))
+    if word is FeedbackResult.REJECTED:
+        return call.reject(read("Why (the agent reads this; may be empty): ").strip() or None)
+    if word is FeedbackResult.RESPONDED:
+        return call.respond(read("The answer: "))
+    return call.approve()
+
+
+def _shown(call: ToolFeedback, number: int, total: int) -> str:
+    lines = [f"Call {number} of {total}: {_visible(call.name)}"]
+    if call.path:
+        lines.append(f"  asked for by {_visible(' > '.join(call.path))}")
+    if call.high_risk:
+        lines.append("  HIGH RISK")
+    if call.description:
+        lines.append(f"  {_visible(call.description)}")
+    lines += [f"  {_visible(name)}: {_visible(_value(value))}" for name, value in call.arguments.items()]
+    return "\n".join(lines)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _visible(text: str) -> str:
+    """What an agent sent, without the characters that would move the cursor or hide the rest."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

@@ -1,0 +1,150 @@
+"""A tool: a plain function whose signature and docstring say how a model calls it."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from placet.hook.calls import Arguments, ToolCall
+from placet.hook.signatures import described, schema_of
+from placet.protocol.json_schema import UnusableSchema, misfits, validator
+
+if TYPE_CHECKING:
+    from placet.hook.agent import ReactAgent
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+KEY = "idempotency_key"
+"""A repeatable tool that takes a parameter of this name is handed the call's key; the model never sees it."""
+_MARK = "__placet_tool__"
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tool:
+    """What a model may call. `repeatable` lets a call whose process died run again, with the same key."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    function: Callable[..., Any]
+    timeout: timedelta | None = None
+    repeatable: bool = False
+    takes_key: bool = False
+    agent: "ReactAgent | None" = None
+    """The agent that answers in the function's place; what it stops surfaces in the agent that called it."""
+    checker: Any = field(default=None, init=False, repr=False, compare=False)
+    """What checks arguments against the schema, once it was found to be usable."""
+
+    def as_schema(self) -> dict[str, Any]:
+        """The tool as a model is told of it."""
+        return {"name": self.name, "description": self.description, "parameters": self.schema}
+
+    def misfits(self, arguments: Arguments) -> list[str]:
+        """What is wrong with the arguments; empty if the tool can take them."""
+        checker = self.checker or validator(self.schema)
+        return [] if checker.is_valid(arguments) else misfits(checker, arguments)
+
+    def prepared(self, arguments: Arguments, key: str) -> Arguments:
+        """The arguments to call the function with; what it does to them is not what the model asked for."""
+        own = copied(arguments)
+        return {**own, KEY: key} if self.takes_key else own
+
+
+def copied(arguments: Mapping[str, Any]) -> Arguments:
+    """The same arguments, for someone who may change them."""
+    return {
+        name: _copied(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
+        for name, value in arguments.items()
+    }
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except RecursionError:  # a model's nesting must not end its thread
+        return value
+
+
+@overload
+def tool(function: Function, /) -> Function: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    timeout: timedelta | float | None = None,
+    repeatable: bool = False,
+) -> Callable[[Function], Function]: ...
+def tool(function: Function | None = None, /, **options: Any) -> Function | Callable[[Function], Function]:
+    """Say more about a tool than its signature does; the function stays what it is."""
+
+    def mark(marked: Function) -> Function:
+        setattr(marked, _MARK, options)
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+def as_tool(given: Callable[..., Any] | Tool) -> Tool:
+    """A function as a tool; raises ValueError if no model could call it."""
+    if isinstance(given, Tool):
+        return given
+    options = dict(getattr(given, _MARK, {}))
+    name = str(options.get("name") or getattr(given, "__name__", ""))
+    if not name.isidentifier():
+        raise ValueError(f"{given!r} needs a name: wrap it with @tool(name=…).")
+    seconds = options.get("timeout")
+    parameters = inspect.signature(given).parameters
+    made = Tool(
+        name=name,
+        description=options.get("description") or described(given),
+        schema=options.get("schema")
+        or schema_of(given, leave_out={KEY} if options.get("repeatable") else set()),
+        function=given,
+        timeout=timedelta(seconds=seconds) if isinstance(seconds, int | float) else seconds,
+        repeatable=bool(options.get("repeatable")),
+        takes_key=bool(options.get("repeatable")) and KEY in parameters,
+    )
+    return _checked(made)
+
+
+def by_name(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
+    """The tools under their names; raises ValueError if two share one."""
+    found: dict[str, Tool] = {}
+    for made in map(as_tool, given):
+        if made.name in found:
+            raise ValueError(f"Two tools are called {made.name}.")
+        found[made.name] = made
+    return found
+
+
+def unusable(
+    tools: Mapping[str, Tool], calls: Iterable[ToolCall], unreadable: Mapping[str, str]
+) -> dict[str, str]:
+    """Calls that no tool could take: nobody is asked about them, and the model is told what is wrong."""
+    refused: dict[str, str] = {}
+    for call in calls:
+        tool = tools.get(call.name)
+        if tool is None:
+            refused[call.id] = no_tool(call.name)
+        elif call.id in unreadable:
+            refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
+        elif wrong := tool.misfits(call.arguments):
+            refused[call.id] = f"Nothing was run, since the arguments do not fit: {'; '.join(wrong)}."
+    return refused
+
+
+def no_tool(name: str) -> str:
+    """What the model reads about a call of a tool that is not there, or not any more."""
+    return f"There is no tool {name}. Nothing was run."
+
+
+def _checked(made: Tool) -> Tool:
+    try:
+        object.__setattr__(made, "checker", validator(made.schema))
+    except UnusableSchema as error:
+        raise ValueError(f"The schema of {made.name} cannot be used: {error}") from error
+    return made

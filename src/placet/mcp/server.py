@@ -1,0 +1,66 @@
+"""The MCP server: the tools and the prompt, under the SDK's own roof."""
+
+import hashlib
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer, RequestStateSecurity
+from mcp.types import ToolAnnotations
+
+from placet import __version__
+from placet.mcp.messengers import open_messengers
+from placet.mcp.questions import Questions
+from placet.mcp.teaching import INSTRUCTIONS, WHEN_TO_ASK
+from placet.mcp.tools import Tools
+
+__all__ = ["Questions", "build_server", "open_messengers"]
+
+NAME = "placet"
+STATE_FOR_S = 24 * 60 * 60  # how long a person may look at a link before they say yes or no to opening it
+_ASKS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+)
+_CHECKS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+)
+_LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+_ENDS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
+)
+TITLES = {
+    "ask_approval": "Ask for an approval",
+    "ask_selection": "Ask for a choice",
+    "ask_input": "Ask for information",
+    "ask_confirmation": "Ask for a confirmation",
+    "ask_escalation": "Ask how to go on after a failure",
+    "check_question": "Check a question",
+    "list_questions": "List unread questions",
+    "withdraw_question": "Withdraw a question",
+}
+_OTHER = {"check_question": _CHECKS, "list_questions": _LOOKS, "withdraw_question": _ENDS}
+
+
+def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
+    """A server over these questions; a call that a restart interrupts can be taken up after it."""
+    server: MCPServer[Any] = MCPServer(
+        NAME,
+        title="Placet",
+        description="Get human decisions.",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        log_level="WARNING",
+        request_state_security=RequestStateSecurity(keys=[_state_key(key)], ttl=STATE_FOR_S),
+    )
+    tools = Tools(questions)
+    for name, title in TITLES.items():
+        server.add_tool(getattr(tools, name), name=name, title=title, annotations=_OTHER.get(name, _ASKS))
+    server.prompt(
+        "when-to-ask-a-person",
+        title="When to ask a person",
+        description="When to put a question before a person, which kind, and what to make of each answer.",
+    )(lambda: WHEN_TO_ASK)
+    return server
+
+
+def _state_key(key: str) -> bytes:
+    """A secret that only holders of the API key could make, the same after a restart and in every process."""
+    return hashlib.sha256(b"placet mcp request state\n" + key.encode()).digest()

@@ -1,0 +1,299 @@
+"""The tools: one for each kind of question, and three to follow, list and withdraw questions."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from functools import update_wrapper, wraps
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult
+
+from placet.agent import Notice, PendingCase
+from placet.channels.texts import cut, one_line
+from placet.client import TERMINAL, ServerRefused
+from placet.errors import PlacetError
+from placet.hook.frameworks.mcp_names import has_left
+from placet.mcp import answers, drafts, showing
+from placet.mcp import arguments as say
+from placet.mcp.answers import Question, QuestionList
+from placet.mcp.questions import SETTLE_WITHIN_S, Questions
+from placet.mcp.showing import Shown, ToolContext
+
+LISTED_AT_MOST = 20
+LONGEST_NAME = 100
+
+Asked = Annotated[CallToolResult, Question] | InputRequiredResult
+Told = Annotated[CallToolResult, Question]
+Listed = Annotated[CallToolResult, QuestionList]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_words(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """What cannot be done is told to the model as a sentence, never as a decision."""
+
+    @wraps(tool)
+    async def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await tool(*args, **kwargs)
+        except PlacetError as error:
+            raise ToolError(_sentence(error)) from error
+
+    return told
+
+
+def _question(kind: str) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Awaitable[Asked]]]:
+    """A tool that asks: the function gives what its kind shows, all the rest is alike."""
+
+    def decorate(context_of: Callable[..., dict[str, Any]]) -> Callable[..., Awaitable[Asked]]:
+        own = inspect.signature(context_of).parameters
+
+        async def asked(
+            self: "Tools",
+            ctx: Context[Any, Any],
+            prompt: say.Prompt,
+            wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+            **said: Any,
+        ) -> Asked:
+            context = context_of(**{name: said.pop(name) for name in own})
+            agent, now = _client_name(ctx), self._questions.now()
+            draft = drafts.draft(kind, prompt, context, agent=agent, now=now, **said)
+            return await self._ask(ctx, draft, wait_seconds)
+
+        return _declared(_in_words(asked), context_of, (*own.values(), *drafts.SHARED))
+
+    return decorate
+
+
+def _declared(
+    tool: Callable[..., Awaitable[Asked]], named: Callable[..., Any], more: Iterable[inspect.Parameter]
+) -> Callable[..., Awaitable[Asked]]:
+    """The tool under its own name, with these arguments too: the SDK reads what is declared."""
+    me, ctx, prompt, wait_seconds, _ = inspect.signature(tool).parameters.values()
+    named_only = (one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*more, wait_seconds))
+    signature = inspect.Signature([me, ctx, prompt, *named_only], return_annotation=Asked)
+    update_wrapper(tool, named, assigned=("__name__", "__qualname__", "__doc__"))
+    tool.__signature__ = signature  # type: ignore[attr-defined]
+    tool.__annotations__ = {one.name: one.annotation for one in (ctx, prompt, *more)} | {"return": Asked}
+    return tool
+
+
+class Tools:
+    """What the assistant can call; every method is one tool, and its docstring is what the model reads."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    @_question("approval")
+    def ask_approval(text: say.Text = "", parts: say.Parts = say.NO_FACTS) -> dict[str, Any]:
+        """Ask a person whether something you made may go out: approve, edit or reject.
+
+        Only an action of approve is a yes, and only to exactly what was shown.
+        """
+        return drafts.approval(text, parts)
+
+    @_question("selection")
+    def ask_selection(
+        options: say.Options,
+        min_selections: say.Least = 1,
+        max_selections: say.Most = 1,
+        recommended: say.Recommended = say.NONE,
+    ) -> dict[str, Any]:
+        """Ask a person to choose one or several of the options; data.selected holds their ids."""
+        return drafts.selection(options, min_selections, max_selections, recommended)
+
+    @_question("input")
+    def ask_input(fields: say.Fields = say.NONE, steps: say.Steps = say.NONE) -> dict[str, Any]:
+        """Ask a person for information that you do not have, as a form; data holds the answers by key.
+
+        Do not ask for passwords or keys: the answers come to you. Without fields, data.answer is a text.
+        """
+        return drafts.form(fields, steps)
+
+    @_question("confirmation")
+    def ask_confirmation(
+        items: say.Items = say.NONE,
+        allow_partial: say.AllowPartial = False,
+        irreversible: say.Irreversible = False,
+        warning: say.Warning_ = "",
+        confirm_word: say.ConfirmWord = "",
+    ) -> dict[str, Any]:
+        """Ask a person for the last word right before you do something that matters: confirm or cancel.
+
+        Only an action of confirm is a yes; with items, only for those in data.confirmed_items.
+        """
+        return {
+            "items": drafts.plain(items),
+            "allow_partial": allow_partial or None,
+            "irreversible": irreversible or None,
+            "warning": warning,
+            "confirm_word": confirm_word,
+        }
+
+    @_question("escalation")
+    def ask_escalation(
+        error: say.ErrorText,
+        log: say.Log = "",
+        params: say.Params = say.NO_FACTS,
+        suggestions: say.Suggestions = say.NONE,
+    ) -> dict[str, Any]:
+        """Tell a person that something failed, and ask how to go on: retry, skip or abort."""
+        return {"error": error, "log": log, "params": params, "suggestions": suggestions}
+
+    @_in_words
+    async def check_question(
+        self,
+        ctx: Context[Any, Any],
+        case_id: say.CaseId,
+        wait_seconds: say.WaitSeconds = say.DEFAULT_WAIT_S,
+        show_link: say.ShowLink = False,
+    ) -> Asked:
+        """Learn what became of a question, waiting a while if it is still open.
+
+        Set show_link to offer the person the link again, for instance after they closed it.
+        """
+        pending = await self._questions.find(case_id)
+        if ctx.request_state is not None:
+            return await self._answer(ctx, pending, wait_seconds, showing.shown_before(ctx))
+        standing = await self._questions.look(pending)
+        if standing is not None and standing.status in TERMINAL:
+            return await self._answer(ctx, pending, SETTLE_WITHIN_S, None)
+        if show_link and pending.case.prompt:
+            return await self._show_again(ctx, pending, wait_seconds)
+        status = standing.status if standing is not None else None
+        return await self._answer(ctx, pending, wait_seconds, None, status)
+
+    @_in_words
+    async def list_questions(self, ctx: Context[Any, Any]) -> Listed:
+        """List the questions whose answers you have not read, most urgent first, and those you just read."""
+        kept = await self._questions.kept()
+        shown = kept[:LISTED_AT_MOST]
+        stands = await asyncio.gather(*map(self._status, shown))
+        questions = [
+            answers.listed(one, status, with_link=await self._hands_out(ctx, one))
+            for one, status in zip(shown, stands, strict=True)
+            if status != "gone"
+        ]
+        recent = [answers.ended(*one) for one in reversed(self._questions.recent)]
+        return answers.result(QuestionList(questions=questions, more=len(kept) - len(shown), recent=recent))
+
+    @_in_words
+    async def withdraw_question(self, case_id: say.CaseId, reason: say.Reason = "") -> Told:
+        """Withdraw a question that no longer needs an answer; the person is told.
+
+        If somebody answered before, you get that answer instead.
+        """
+        pending = await self._questions.find(case_id)
+        return answers.result(answers.ended(pending, await self._questions.withdraw(pending, reason)))
+
+    # Inside
+
+    async def _ask(
+        self, ctx: ToolContext, draft: dict[str, Any], wait_seconds: float
+    ) -> CallToolResult | InputRequiredResult:
+        if ctx.request_state is None:
+            return await self._show(ctx, await self._questions.open(draft), wait_seconds)
+        # The second round: the question is open, and the client has shown its link.
+        pending = await self._questions.find(ctx.request_state)
+        return await self._answer(ctx, pending, wait_seconds, showing.shown_before(ctx))
+
+    async def _show(
+        self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
+    ) -> CallToolResult | InputRequiredResult:
+        """Have the person shown the link, as this client can, and wait a while for the decision."""
+        way = showing.way(ctx) if not await self._questions.is_in_messenger(pending) else None
+        if way == "retry":
+            return showing.link_required(pending.case)
+        if way is None:
+            return await self._answer(ctx, pending, wait_seconds, None)
+        followed, progress = self._questions.follow(pending), _Progress(ctx)
+        shown = await showing.show(ctx, pending.case, followed, progress)
+        return await self._answer(
+            ctx, pending, wait_seconds, shown, with_link=shown is None, progress=progress
+        )
+
+    async def _answer(
+        self,
+        ctx: ToolContext,
+        pending: PendingCase,
+        wait_seconds: float,
+        shown: Shown,
+        status: str | None = None,
+        *,
+        with_link: bool | None = None,
+        progress: "_Progress | None" = None,
+    ) -> CallToolResult:
+        """The end of the question if it comes in time, and else where it stands."""
+        if with_link is None:
+            with_link = await self._hands_out(ctx, pending)
+        if with_link or shown == "accept":
+            await self._questions.mark_told(pending)
+        seconds = 0 if shown in ("decline", "cancel") else wait_seconds
+
+        async def is_read() -> bool:
+            return not await has_left(ctx.request_context)
+
+        outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx), is_read)
+        if outcome is not None:
+            return answers.result(answers.ended(pending, outcome))
+        heard = self._questions.follow(pending).status
+        stands = heard if heard != "pending" else status
+        return answers.result(answers.still_open(pending, stands, shown=shown, with_link=with_link))
+
+    async def _show_again(
+        self, ctx: ToolContext, pending: PendingCase, wait_seconds: float
+    ) -> CallToolResult | InputRequiredResult:
+        if await self._questions.is_in_messenger(pending):
+            await self._questions.send_again(pending)
+        return await self._show(ctx, pending, wait_seconds)
+
+    async def _hands_out(self, ctx: ToolContext, pending: PendingCase) -> bool:
+        """Whether the link must be in the result, for there is no other way to the person."""
+        return showing.way(ctx) is None and not await self._questions.is_in_messenger(pending)
+
+    async def _status(self, pending: PendingCase) -> str | None:
+        try:
+            standing = await self._questions.look(pending)
+        except ServerRefused as refused:
+            if refused.status == 404:
+                return "gone"
+            raise
+        return standing.status if standing is not None else None
+
+
+class _Progress:
+    """Tells a client that asked for it what happens while its call waits."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self._ctx = ctx
+        self._count = 0
+
+    async def __call__(self, notice: Notice | None) -> None:
+        self._count += 1
+        await self._ctx.report_progress(self._count, None, _happening(notice))
+
+
+def _happening(notice: Notice | None) -> str:
+    if notice is None:
+        return "Waiting for the person."
+    if notice.name == "opened":
+        return "The person has opened the question."
+    progress = notice.progress
+    if progress is not None and progress.current_step and progress.total_steps:
+        return f"The person is answering: step {progress.current_step} of {progress.total_steps}."
+    return "The person is answering."
+
+
+def _client_name(ctx: ToolContext) -> str | None:
+    """Which assistant asks, as the person will read it."""
+    params = ctx.session.client_params
+    name = (params.client_info.title or params.client_info.name) if params is not None else ""
+    return cut(one_line(name), LONGEST_NAME) or None
+
+
+def _sentence(error: PlacetError) -> str:
+    path = error.details.get("path")
+    where = f" (at {one_line(str(path))})" if path else ""
+    return f"{one_line(error.message)}{where} [{error.code}] Nothing was decided."

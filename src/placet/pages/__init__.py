@@ -1,0 +1,27 @@
+"""A case in, HTML out; no HTTP lives here."""
+
+from placet.pages.assets import assets
+from placet.pages.languages import Languages
+from placet.pages.renderer import PageRenderer
+from placet.pages.view import (
+    ClosedView,
+    DemoLink,
+    HomeView,
+    MessageView,
+    PassOnView,
+    ReviewView,
+    Round,
+)
+
+__all__ = [
+    "ClosedView",
+    "DemoLink",
+    "HomeView",
+    "Languages",
+    "MessageView",
+    "PageRenderer",
+    "PassOnView",
+    "ReviewView",
+    "Round",
+    "assets",
+]

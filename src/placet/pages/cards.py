@@ -1,0 +1,172 @@
+"""Options and items as cards: a title to pick, badges, a picture and facts; quick for many of them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from placet.pages.content import Values
+from placet.pages.content.images import picture
+from placet.pages.content.looks import label
+from placet.pages.visible import visible
+
+Card = Mapping[str, Any]
+
+# Where a detail stands on a card, by its name; the others are facts.
+ROLES: Mapping[str, str] = {
+    **dict.fromkeys(("image", "image_url", "thumbnail"), "picture"),
+    "recommended": "advice",
+    **dict.fromkeys(("badges", "tags", "badge"), "badges"),
+    **dict.fromkeys(("description", "summary", "subtitle"), "lead"),
+}
+ABOVE = ("picture", "advice", "badges", "lead")
+MOST_COLUMNS = 8
+LOOKED_AT = 50
+LONGEST_BADGE = 40
+LONGEST_PRICE = 40
+# Longer values would not fit beside others.
+LONG_VALUE = 20
+LONG_PRICE = 14
+AT_ONCE = 16
+
+_BADGES = '<ul class="badges">'
+_PRICE = re.compile(r"(price|cost|fee|total|amount|salary)([_ -].*|)", re.IGNORECASE)
+
+
+def draw_cards(
+    cards: Sequence[Card],
+    *,
+    name: str,
+    type: str,
+    content: Values,
+    advice: str = "",
+    missing: str | None = None,
+) -> Iterator[Markup]:
+    """The cards as HTML, a few at a time.
+
+    `advice` stands on those that the service recommends, `missing` on the unpicked.
+    """
+    pencil = _Pencil(f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing)
+    pencil.long = _long_keys(cards)
+    for first in range(0, len(cards), AT_ONCE):
+        few = enumerate(cards[first : first + AT_ONCE], first + 1)
+        drawn = "".join([pencil.card(number, card) for number, card in few])
+        yield Markup(drawn)  # noqa: S704 - every value in it was escaped as it was drawn
+
+
+def columns_to_sort(cards: Sequence[Card]) -> list[str]:
+    """The labels of the facts that most cards have, in their order: those by which to sort makes sense."""
+    looked_at = cards[:LOOKED_AT]
+    counts: dict[str, int] = {}
+    for card in looked_at:
+        for key, value in card["details"].items():
+            if isinstance(value, str | int | float) and role_of(key) in ("fact", "price"):
+                counts[key] = counts.get(key, 0) + 1
+    common = [key for key, count in counts.items() if count * 2 >= len(looked_at)]
+    return [visible(label(key)) for key in common[:MOST_COLUMNS]]
+
+
+@lru_cache(maxsize=1024)
+def role_of(key: str) -> str:
+    """Where a detail stands on a card, by its name."""
+    return ROLES.get(key) or ("price" if _PRICE.fullmatch(key) else "fact")
+
+
+class _Pencil:
+    """Draws one set of cards."""
+
+    def __init__(self, control: str, content: Values, advice: str, missing: str | None) -> None:
+        self._input = f'<div class="card"><input {control} value="'
+        self._content, self._advice = content, f'<p class="advice">{escape(advice)}</p>'
+        self.long: frozenset[str] = frozenset()
+        self._missing = f'<p class="problem">{escape(missing)}</p>' if missing else ""
+
+    def card(self, number: int, card: Card) -> str:
+        """One card."""
+        checked = '" checked id="o-' if card["picked"] else '" id="o-'
+        missing = "" if card["picked"] else self._missing
+        more = self._more(card["details"]) if card["details"] else ""
+        return (
+            f'{self._input}{escape(card["id"])}{checked}{number}"><label for="o-{number}"><bdi>'
+            f"{escape(visible(card['title']))}</bdi></label>{missing}{more}</div>\n"
+        )
+
+    def _more(self, details: Mapping[str, Any]) -> str:
+        """What stands above the facts, the price as the first of them, and the others as they were sent."""
+        above: dict[str, str] = {}
+        price, rows = "", []
+        for key, value in details.items():
+            role = role_of(key)
+            drawn = self._special(role, value) if role in ABOVE else ""
+            if drawn:
+                above[role] = _joined(above.get(role, ""), drawn)
+            elif role == "price" and not price and _is_price(value):
+                price = self._row(key, value, LONG_PRICE, "price")
+            elif value or role not in ABOVE:
+                rows.append(self._row(key, value, LONG_VALUE))
+        facts = f'<dl class="facts">{price}{"".join(rows)}</dl>' if rows or price else ""
+        parts = "".join([*(above[role] for role in ABOVE if role in above), facts])
+        return f'<div class="more">{parts}</div>' if parts else ""
+
+    def _special(self, role: str, value: Any) -> str:
+        """A detail in a place of its own, or nothing where it does not fit there."""
+        if role == "picture":
+            return picture(value, "") or ""  # the title beside it says what it shows
+        if role == "badges":
+            return _badges(value)
+        if role == "advice" and value is True:
+            return self._advice
+        text = value if isinstance(value, str) and value.strip() else None
+        if text is None:
+            return ""
+        above = self._advice if role == "advice" else ""
+        remarks = self._content.remarks(text) if "://" in text else ""
+        return f'{above}<p class="lead lines" dir="auto">{escape(visible(text))}</p>{remarks}'
+
+    def _row(self, key: str, value: Any, longest: int, css: str = "") -> str:
+        name, shown, wide = self._content.fact(key, value)
+        if wide:
+            css = "wide"
+        elif isinstance(value, str):
+            css = f"{css} long".strip() if len(value) > longest or key in self.long else css
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            shown = f'<data value="{value}">{shown}</data>'  # sorting needs it as a number
+        elif value is not True and value:
+            css = "long"
+        start = f'<div class="{css}">' if css else "<div>"
+        return f"{start}<dt><bdi>{name}</bdi></dt><dd>{shown}</dd></div>"
+
+
+def _long_keys(cards: Sequence[Card]) -> frozenset[str]:
+    """The facts that take a line of their own on one card, and so on all: then the eye can compare them."""
+    return frozenset(
+        key
+        for card in cards[:LOOKED_AT]
+        for key, value in card["details"].items()
+        if isinstance(value, str) and len(value) > (LONG_PRICE if role_of(key) == "price" else LONG_VALUE)
+    )
+
+
+def _badges(value: Any) -> str:
+    words = value if isinstance(value, list | tuple) else [value]
+    if not words or not all(_is_badge(word) for word in words):
+        return ""
+    return _BADGES + "".join(f"<li>{escape(visible(word))}</li>" for word in words) + "</ul>"
+
+
+def _joined(before: str, drawn: str) -> str:
+    """Badges from several details stand in one row."""
+    together = before.endswith("</ul>") and drawn.startswith(_BADGES)
+    return before.removesuffix("</ul>") + drawn.removeprefix(_BADGES) if together else before + drawn
+
+
+def _is_badge(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value.strip()) <= LONGEST_BADGE and "\n" not in value
+
+
+def _is_price(value: Any) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value.strip()) <= LONGEST_PRICE and "\n" not in value
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,48 @@
+"""Two versions of a text that stand beside each other: what changed between them, word by word."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.pages.content.writing import Writing
+from placet.pages.diffs import Piece, compare
+
+PAIRS = (("before", "after"), ("old", "new"), ("current", "proposed"), ("original", "updated"))
+SHORTEST = 40
+LONGEST = 20_000
+
+
+def versions(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Two different texts of an object that are worth comparing, the earlier one first."""
+    for earlier, later in PAIRS:
+        if earlier in values and later in values:
+            before, after = values[earlier], values[later]
+            if isinstance(before, str) and isinstance(after, str) and _is_worth_it(before, after):
+                return before, after
+    return None
+
+
+def changes(writing: Writing, before: str, after: str) -> str:
+    """The second text with what came marked as such, and with what went."""
+    found = compare(before, after)
+    pieces = [_drawn(writing, piece) for change in found.changes for piece in change.pieces]
+    more = ""
+    if found.cut:
+        said = writing.t("More changed than can be shown here. Read the whole text before you decide.")
+        more = f'<p class="hint">{said}</p>'
+    return f'<div class="diff" dir="auto">{"".join(pieces)}</div>{more}'
+
+
+def _is_worth_it(before: str, after: str) -> bool:
+    return before != after and SHORTEST < len(before) + len(after) <= LONGEST
+
+
+def _drawn(writing: Writing, piece: Piece) -> str:
+    if piece.sign == "gap":
+        return '<span class="gap">⋯</span>'
+    text = writing.text(str(piece.value))
+    if piece.sign == "same":
+        return text
+    text = text.replace("\n", "↵\n")
+    if piece.sign == "added":
+        return f'<ins><span class="offscreen">{writing.t("added:")} </span>{text}</ins>'
+    return f'<del><span class="offscreen">{writing.t("removed:")} </span>{text}</del>'

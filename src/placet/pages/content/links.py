@@ -1,0 +1,149 @@
+"""Which addresses may be links, and what a person should be told about where they lead."""
+
+import re
+import unicodedata
+from itertools import islice
+from urllib.parse import SplitResult, urlsplit
+
+import idna
+
+from placet.protocol.wording import message
+
+LONGEST_LINK = 2048
+MOST_ADDRESSES = 2000
+MOST_REMARKS = 100
+REL = 'rel="noopener noreferrer nofollow" referrerpolicy="no-referrer" target="_blank"'
+
+# Most addresses are of this plain form, about which nothing needs to be said.
+_ORDINARY = re.compile(
+    r"https://((?!xn--|[a-z0-9.-]*\.xn--)[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,})(/[A-Za-z0-9._~%/?#&=+,:;!$()*@-]*)?"
+)
+_FORBIDDEN = re.compile(r"[\s\"'<>\\^`{|}]")
+_NUMBERS = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}\.?")
+_ADDRESSES = re.compile(r"https?://(?:\[[0-9a-f:.]{2,45}\])?[^\s<>\"'()\[\]{}|\\^`]{0,1990}", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:https?://)?([^\s/?#@]+\.[^\s/?#@.\d][^\s/?#@.]+)(?:[/?#:]\S*)?", re.IGNORECASE)
+# Letters of other scripts that are drawn like Latin ones.
+_LOOKALIKES = frozenset(
+    "аврсегһіїјкӏмноԛѕтԝхуүьԁԍѵᴦабгпαβγεηικμνορτυχωϲϳօոսցհքզնւէյıɑɡɩɪʀʏʟᴀᴄᴇᴊᴋᴍᴏᴛᴜᴠᴡᴢꞓꮯꭺꮋꮇꮲꮪꭲ"
+)
+_JOINED_SCRIPTS = ({"CJK", "HIRAGANA", "KATAKANA", "LATIN"}, {"CJK", "HANGUL", "LATIN"}, {"CJK", "BOPOMOFO"})
+
+
+def is_link(text: str) -> bool:
+    """Whether this may be a link: https, plain ASCII, no login in front of the host."""
+    if not text.startswith("https://") or len(text) > LONGEST_LINK:
+        return False
+    if not text.isascii() or not text.isprintable() or _FORBIDDEN.search(text):
+        return False
+    parts = _split(text)
+    return parts is not None and bool(parts.hostname) and "@" not in parts.netloc
+
+
+def ordinary_host(text: str) -> str | None:
+    """The host of an address that is plainly a link; None where a closer look is needed."""
+    found = _ORDINARY.fullmatch(text) if len(text) <= LONGEST_LINK else None
+    return found[1] if found else None
+
+
+def host_of(text: str) -> str:
+    """The host of an address as it is written, empty where there is none."""
+    parts = _split(text)
+    return (parts.hostname or "") if parts else ""
+
+
+def remark(text: str) -> str | None:
+    """What is odd about an address, in words; None for an ordinary one."""
+    if len(text) > LONGEST_LINK:
+        return None
+    parts = _split(text)
+    if parts is None or not parts.hostname:
+        return None
+    if "@" in parts.netloc:
+        return message(
+            "What stands before the @ is no address. This one leads to {host}.", host=parts.hostname
+        )
+    return host_remark(parts.hostname)
+
+
+def remarks(text: str) -> list[str]:
+    """What is odd about the addresses in a text, each said once; so many of them are looked at."""
+    if "://" not in text:
+        return []
+    found = dict.fromkeys(one[0] for one in islice(_ADDRESSES.finditer(text), MOST_ADDRESSES))
+    odd = (said for one in found if not ordinary_host(one) and (said := remark(one)))
+    return list(dict.fromkeys(islice(odd, MOST_REMARKS)))
+
+
+def host_remark(host: str) -> str | None:
+    """What is odd about a host: a number, foreign letters, or letters that imitate others."""
+    if _NUMBERS.fullmatch(host) or ":" in host:
+        return message("This address is a number, not a name: {host}", host=host)
+    if host.isascii() and "xn--" not in host:
+        return None
+    if imitates(_spelled(host)):
+        return message(
+            "This address imitates letters of another script: {host}, really {ascii}",
+            host=_spelled(host),
+            ascii=_ascii(host),
+        )
+    return message(
+        "This address is written with special letters: {host}, really {ascii}",
+        host=_spelled(host),
+        ascii=_ascii(host),
+    )
+
+
+def disguise(text: str, target: str) -> str | None:
+    """What to say where the text of a link is an address of its own and leads elsewhere."""
+    shown = _ADDRESS.fullmatch(text.strip()) if len(text) <= LONGEST_LINK else None
+    real = host_of(target)
+    if shown is None or not real:
+        return None
+    claimed = (host_of(text.strip()) or shown[1]).partition(":")[0].lower().rstrip(".")
+    if claimed.removeprefix("www.") == real.removeprefix("www."):
+        return None
+    return message("The text names {claimed}, but the link leads to {host}.", claimed=claimed, host=real)
+
+
+def imitates(host: str) -> bool:
+    """Whether a label of the host mixes scripts, or is wholly made of letters that look like Latin ones."""
+    return any(_imitates(label) for label in host.split("."))
+
+
+def _imitates(label: str) -> bool:
+    letters = [letter for letter in label.lower() if letter.isalpha() and not letter.isascii()]
+    if not letters:
+        return False
+    scripts = {_script(letter) for letter in label.lower() if letter.isalpha()}
+    if len(scripts) > 1 and not any(scripts <= joined for joined in _JOINED_SCRIPTS):
+        return True
+    return all(letter in _LOOKALIKES for letter in letters)
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "UNKNOWN").split(" ", 1)[0].split("-", 1)[0]
+
+
+def _spelled(host: str) -> str:
+    try:
+        return idna.decode(host)
+    except (idna.IDNAError, UnicodeError):
+        return host
+
+
+def _ascii(host: str) -> str:
+    try:
+        return idna.encode(host).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        return host
+
+
+def _split(text: str) -> SplitResult | None:
+    if not text.lower().startswith(("https://", "http://")):
+        return None
+    try:
+        parts = urlsplit(text)
+        _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    return parts

@@ -1,0 +1,114 @@
+"""What a value is to a person: a fact, a table, a day …; decided by its shape alone, in bounded time."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+from placet.pages.content.links import is_link
+
+LONG_LINE = 160
+LONGEST_KEY = 80
+MOST_COLUMNS = 6
+# A table is judged by its first rows; what comes later is shown in its cells whatever it is.
+JUDGED_ROWS = 200
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+_WORDLIKE = re.compile(r"[A-Za-z][A-Za-z0-9]*([ _-]+[A-Za-z0-9]+)*")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Digits under such names tell things apart; they count nothing.
+_NO_AMOUNT = re.compile(
+    r"(^|[ _-])(ids?|no|nr|number|numbers|code|codes|year|years|zip|postcode|plz|phone|tel|fax|mobile|port"
+    r"|ports|pid|version|build|revision|key|ref|reference|serial|isbn|iban|account|case|ticket|invoice|issue"
+    r"|pr|order|pin|hash|timestamp|epoch|lat|lng|lon|latitude|longitude)($|[ _-])"
+)
+
+
+def look(value: Any) -> str:
+    """The name of the look that this value gets."""
+    if isinstance(value, str):
+        return look_of_text(value)
+    if isinstance(value, bool):
+        return "yes_no"
+    if value is None or value in ([], {}, ()):
+        return "nothing"
+    if isinstance(value, Mapping):
+        return "facts"
+    return look_of_list(value) if isinstance(value, list | tuple) else "text"
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns of a table, in the order in which its rows bring them up."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def label(name: object) -> str:
+    """A key as a person would write it: `price_per_day` is "Price per day"; other text stays as it is."""
+    text = str(name)
+    if len(text) > LONGEST_KEY or not _WORDLIKE.fullmatch(text):
+        return text
+    words = _CAMEL.sub(" ", text).replace("_", " ").replace("-", " ").split()
+    spoken = " ".join(word if word.isupper() else word.lower() for word in words)
+    return spoken[0].upper() + spoken[1:]
+
+
+def is_amount(name: str) -> bool:
+    """Whether numbers under this name may be written with their thousands apart."""
+    return not _NO_AMOUNT.search(_CAMEL.sub(" ", name[:LONGEST_KEY]).lower())
+
+
+def as_day(text: str) -> date | None:
+    """The day that an ISO date names."""
+    return _parsed(date, text) if _DAY.fullmatch(text) else None
+
+
+def as_moment(text: str) -> datetime | None:
+    """The moment that an ISO timestamp names."""
+    moment = _parsed(datetime, text) if _MOMENT.fullmatch(text) else None
+    # A year at the edge of the calendar could not be moved to UTC.
+    return moment if moment and 1 < moment.year < 9999 else None
+
+
+def _parsed(kind: Any, text: str) -> Any:
+    try:
+        return kind.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def look_of_text(text: str) -> str:
+    """The look of a text: nothing, link, lines, day, moment or text."""
+    if not text or text.isspace():
+        return "nothing"
+    if is_link(text):
+        return "link"
+    if len(text) > LONG_LINE or "\n" in text:
+        return "lines"
+    if not "0" <= text[0] <= "9":
+        return "text"
+    if as_day(text):
+        return "day"
+    return "moment" if as_moment(text) else "text"
+
+
+def look_of_list(values: Sequence[Any]) -> str:
+    """The look of a list that is not empty: items, table or entries."""
+    judged = list(islice(values, JUDGED_ROWS))
+    if all(is_small(value) for value in judged):
+        return "items"
+    if len(judged) > 1 and all(isinstance(value, Mapping) and value for value in judged):
+        return "table" if _is_tabular(judged) else "entries"
+    return "entries"
+
+
+def is_small(value: Any) -> bool:
+    """Whether a value fits into one line of a list or one cell of a table."""
+    if isinstance(value, str):
+        return len(value) <= LONG_LINE and "\n" not in value
+    return not isinstance(value, Mapping | list | tuple)
+
+
+def _is_tabular(rows: list[Mapping[str, Any]]) -> bool:
+    return len(columns(rows)) <= MOST_COLUMNS and all(is_small(cell) for row in rows for cell in row.values())

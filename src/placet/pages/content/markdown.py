@@ -1,0 +1,185 @@
+"""Markdown as markup: no HTML of its author, no remote content, links that tell where they lead."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, cast
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore, inline, text_join
+from markdown_it.token import Token
+from markupsafe import escape
+
+from placet.pages.content import images, links
+from placet.pages.content.pieces import Draw
+from placet.pages.content.writing import Writing, as_markup
+
+LONGEST = 40_000
+MOST_LINES = 1500
+# Each of these signs may start a search through the rest of its paragraph.
+MOST_BRACKETS = 1000
+MOST_SIGNS = 5000
+DEEPEST = 16
+TOP_HEADING = 3
+LOWEST_HEADING = 6
+REMEMBERED = 32
+
+
+class Links(Protocol):
+    """Draws a link that tells its host."""
+
+    def link(self, address: str) -> str: ...
+
+
+class Markdown:
+    """Renders Markdown in one language; the last documents are remembered, for pages are opened again."""
+
+    def __init__(self, writing: Writing, drawn: Links) -> None:
+        self._writing = writing
+        self._links = drawn
+        self._parser = _parser()
+        for rule in (
+            *("text", "code_inline", "code_block", "fence", "image", "link_open", "link_close"),
+            *("heading_open", "heading_close", "table_open", "table_close", "th_open", "td_open"),
+        ):
+            cast(RendererHTML, self._parser.renderer).rules[rule] = getattr(self, f"_{rule}")
+        self._drawn: OrderedDict[str, str] = OrderedDict()
+
+    def draw(self, text: str) -> Draw | None:
+        """Draws the markup block by block; None where the text is too much, too deep or says nothing."""
+        if text in self._drawn:
+            return lambda: (self._drawn[text],)
+        if not _is_modest(text):
+            return None
+        env: dict[str, Any] = {"last": TOP_HEADING - 1, "links": []}
+        tokens = self._parser.parse(text, env)
+        if any(token.level >= DEEPEST for token in tokens):
+            return None
+        if not any(token.type in ("inline", "fence", "code_block") and token.content for token in tokens):
+            return None
+        tops = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
+        env["top"] = min(tops, default=1)
+        return lambda: self._remembering(text, self._blocks(tokens, env))
+
+    def _blocks(self, tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[str]:
+        """Nothing is drawn between the lines of a block, but others may have their turn there."""
+        block: list[Token] = []
+        for token in tokens:
+            block.append(token)
+            if token.type == "inline":
+                line = StateCore("", self._parser, env, [token])
+                inline(line)
+                text_join(line)
+                yield ""
+            if token.level == 0 and token.nesting <= 0:
+                yield self._parser.renderer.render(block, self._parser.options, env)
+                block = []
+
+    def _remembering(self, text: str, parts: Iterator[str]) -> Iterator[str]:
+        drawn = []
+        for part in parts:
+            drawn.append(part)
+            yield part
+        self._drawn[text] = "".join(drawn)
+        if len(self._drawn) > REMEMBERED:
+            self._drawn.popitem(last=False)
+
+    # Each rule is called by the parser's renderer: tokens, place, options, environment.
+
+    def _text(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        text = tokens[place].content
+        inside_link = place > 0 and tokens[place - 1].type == "link_open"
+        return self._writing.text(text) + ("" if inside_link else self._writing.remarks(text))
+
+    def _code_inline(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return f"<code>{self._writing.text(tokens[place].content)}</code>"
+
+    def _code_block(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return self._writing.scroll(
+            self._writing.text(tokens[place].content.rstrip("\n")), self._writing.t("Code")
+        )
+
+    _fence = _code_block
+
+    def _image(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        address, alt = str(tokens[place].attrs.get("src", "")), tokens[place].content
+        name = str(escape(alt)) if alt.strip() else self._writing.t("Image")
+        shown = images.picture(address, name)
+        if shown:
+            return shown
+        where = self._links.link(address) if links.is_link(address) else self._writing.text(address)
+        said = self._writing.t("Image not shown here: {what}", what=as_markup(f"{name} {where}"))
+        return f'<span class="elsewhere">{said}</span>'
+
+    def _link_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        address = str(tokens[place].attrs.get("href", ""))
+        inside = _inside_link(tokens, place)
+        env["links"].append((address, "".join(token.content for token in inside)))
+        return f'<a href="{escape(address)}" {links.REL}>' if links.is_link(address) else ""
+
+    def _link_close(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        address, text = env["links"].pop()
+        if not links.is_link(address):
+            return f' <small class="host">({self._writing.inline(address)})</small>{self._remarks(address)}'
+        host = links.host_of(address)
+        told = "" if links.host_of(text) == host else f' <small class="host">({escape(host)})</small>'
+        return f"</a>{told}{self._remarks(address, text)}"
+
+    def _remarks(self, address: str, text: str = "") -> str:
+        said = [remark for remark in (links.remark(address), links.disguise(text, address)) if remark]
+        return "".join(f' <small class="remark">{self._writing.say(remark)}</small>' for remark in said)
+
+    def _heading_open(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        wanted = TOP_HEADING + int(tokens[place].tag[1]) - env["top"]
+        env["last"] = min(wanted, env["last"] + 1, LOWEST_HEADING)
+        return f'<h{env["last"]} dir="auto">'
+
+    def _heading_close(self, tokens: Sequence[Token], place: int, options: Any, env: dict[str, Any]) -> str:
+        return f"</h{env['last']}>\n"
+
+    def _table_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        name = self._writing.t("Table")
+        return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>'
+
+    def _table_close(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return "</table></div>\n"
+
+    def _th_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return f'<th scope="col"{_side(tokens[place])}>'
+
+    def _td_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return f"<td{_side(tokens[place])}>"
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False, "linkify": False})
+    parser.enable(["table", "strikethrough"])
+    parser.disable(["inline", "text_join"])  # these follow block by block
+    # Links are judged where they are drawn, as they were written.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
+    return parser
+
+
+def _is_modest(text: str) -> bool:
+    return (
+        len(text) <= LONGEST
+        and text.count("\n") <= MOST_LINES
+        and text.count("[") + text.count("]") <= MOST_BRACKETS
+        and sum(map(text.count, "*_`~|<&\\")) <= MOST_SIGNS
+    )
+
+
+def _inside_link(tokens: Sequence[Token], place: int) -> list[Token]:
+    inside = []
+    for token in tokens[place + 1 :]:
+        if token.type == "link_close":
+            break
+        inside.append(token)
+    return inside
+
+
+def _side(token: Token) -> str:
+    """Numbers stand at the end of their cell; an inline style would be refused by the page's policy."""
+    return ' class="number"' if "right" in str(token.attrs.get("style", "")) else ""

@@ -1,0 +1,147 @@
+"""Text of others as markup: escaped, with hidden characters as marks that are seen and heard."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from markupsafe import Markup, escape
+
+from placet.pages.content import links
+from placet.pages.content.pieces import A_PIECE, Draw, Later, cut, cut_lines
+from placet.pages.language import Language
+from placet.pages.visible import MOST_NUMBERED, OPEN, kind_of_hidden, visible
+
+SHOWN_LINES = 40
+SHOWN_CHARACTERS = 4000
+# Folding pays only where much more than what stands before the fold would follow.
+FOLDED_LINES = 60
+FOLDED_CHARACTERS = 6000
+
+_MARK = re.compile("\u27e6U\\+([0-9A-F]{4,6})\u27e7")
+
+
+def parted(text: str, lines: int = SHOWN_LINES, characters: int = SHOWN_CHARACTERS) -> tuple[str, str]:
+    """A really long text in two: what is shown at once, and what is shown on demand."""
+    if len(text) <= FOLDED_CHARACTERS and text.count("\n") <= FOLDED_LINES:
+        return text, ""
+    end = -1
+    for _ in range(lines):
+        end = text.find("\n", end + 1)
+        if end < 0 or end > characters:
+            break
+    if not 0 <= end <= characters:
+        end = _last_break(text, characters)
+    return text[:end], text[end:].removeprefix("\n")
+
+
+def _last_break(text: str, characters: int) -> int:
+    """A place between words, near the end of the first characters."""
+    for sign in ("\n", " "):
+        found = text.rfind(sign, characters // 2, characters)
+        if found > 0:
+            return found
+    return characters
+
+
+def as_markup(text: str) -> Markup:
+    """A text that is markup already: every value in it was escaped as it was written."""
+    return Markup(text)  # noqa: S704
+
+
+class Writing:
+    """Puts texts into markup in one language."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._later: Later | None = None
+
+    def in_pieces(self, draw: Callable[[], str]) -> Iterator[Markup]:
+        """What is drawn here, bit by bit: the long parts of it only as they are asked for."""
+        later = self._later = Later()
+        try:
+            markup = draw()
+        finally:
+            self._later = None
+        return map(as_markup, later.filled(markup))
+
+    def later(self, draw: Draw) -> str:
+        """Something long: drawn now, or later where someone takes the whole in pieces."""
+        return "".join(draw()) if self._later is None else self._later.put(draw)
+
+    def long(self, text: str) -> str:
+        """One run of text of any length."""
+        return self.text(text) if len(text) <= A_PIECE else self.later(lambda: self.run(cut(text)))
+
+    def run(self, texts: Iterable[str]) -> Iterator[str]:
+        """Texts that stand one after the other, as one run."""
+        numbered = MOST_NUMBERED
+        for text in texts:
+            shown = self.text(text, numbered)
+            numbered -= shown.count(OPEN)
+            yield shown
+
+    def many_lines(self, text: str, draw: Callable[[str], str]) -> str:
+        """Lines of any number, drawn by the way that is given."""
+        if len(text) <= A_PIECE:
+            return draw(text)
+        return self.later(
+            lambda: ("\n" * (number > 0) + draw(lines) for number, lines in enumerate(cut_lines(text)))
+        )
+
+    def text(self, text: str, numbered: int = MOST_NUMBERED) -> str:
+        """One run of text, every hidden character marked, and so many of them with their numbers."""
+        shown = visible(text, numbered)
+        markup = str(escape(shown))
+        return _MARK.sub(self._mark, markup) if shown is not text and "\u27e6" in markup else markup
+
+    def inline(self, text: str) -> str:
+        """A text inside a sentence of ours, kept from turning its direction."""
+        return f"<bdi>{self.text(text)}</bdi>"
+
+    def lines(self, text: str) -> str:
+        """Text with its lines kept; a really long one opens on demand."""
+        head, rest = parted(text)
+        shown = f'<div class="lines" dir="auto">{self.text(head)}</div>'
+        if not rest:
+            return shown
+        return shown + self.fold(self.all_of(text), f'<div class="lines" dir="auto">{self.long(rest)}</div>')
+
+    def all_of(self, text: str) -> str:
+        """The promise over a fold: how much there is in all."""
+        count = text.count("\n") + (not text.endswith("\n"))
+        if count > FOLDED_LINES // 2:
+            return self.tn("Show the one line", "Show all {count} lines", count)
+        return self.tn("Show the one character", "Show all {count} characters", len(text))
+
+    def t(self, text: str, /, **parts: object) -> str:
+        """Our own words, as markup."""
+        return str(escape(self._language.t(text, **parts)))
+
+    def tn(self, one: str, many: str, count: int) -> str:
+        """Our own words for a count, as markup."""
+        return str(escape(self._language.tn(one, many, count)))
+
+    def listing(self, *parts: str) -> str:
+        """Several parts in one sentence, all of them markup."""
+        return self._language.listing(parts)
+
+    def remarks(self, text: str) -> str:
+        """What should be known about the addresses in a text, as markup to stand after it."""
+        return "".join(f' <small class="remark">{self.say(remark)}</small>' for remark in links.remarks(text))
+
+    def say(self, message: str) -> str:
+        """A message of ours, as markup."""
+        return str(escape(self._language.say(message)))
+
+    def fold(self, summary: str, inside: str, css: str = "fold") -> str:
+        """Something that opens on demand; `summary` and `inside` are markup."""
+        return f'<details class="{css}"><summary>{summary}</summary>{inside}</details>'
+
+    def scroll(self, inside: str, name: str, css: str = "") -> str:
+        """Preformatted text that scrolls sideways, by keyboard too."""
+        return f'<pre class="code{css}" tabindex="0" role="group" aria-label="{name}">\n{inside}</pre>'
+
+    def _mark(self, found: re.Match[str]) -> str:
+        point = int(found[1], 16)
+        kind = kind_of_hidden(chr(point)) if point <= 0x10FFFF else "{code}"
+        spoken = self.t(kind, code=f"U+{found[1]}")
+        return f'<span class="mark" role="img" aria-label="{spoken}">{found[0]}</span>'

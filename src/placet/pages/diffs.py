@@ -1,0 +1,261 @@
+"""What changed between two values: field by field, and word by word within a text. Pure, and bounded."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, zip_longest
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from placet.pages.matching import Block, matching_blocks
+
+MOST_CHANGES = 60
+MOST_SHOWN = 20_000
+MOST_MARKED = 200_000
+MOST_LINES = 50_000
+DEEPEST = 40
+KEPT = 80
+LINE_END = "\n"
+
+Sign = Literal["same", "added", "removed", "gap"]
+Path = tuple[str | int, ...]
+Run = tuple[str, str, str]
+
+_PUNCTUATION = r"!-/:-@\[-\^`{-~\u00a1-\u00bf\u2010-\u205e\u3001-\u301f\uff01-\uff0f"
+_SINGLE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# A word is what stands between spaces and punctuation; Chinese and Japanese signs are words of their own.
+_PARTS = re.compile(rf"\s+|[{_PUNCTUATION}]|[{_SINGLE}]|[^\s{_PUNCTUATION}{_SINGLE}]+")
+_IS_WORD = re.compile(rf"[^\s{_PUNCTUATION}]")
+_ABSENT = object()
+
+
+class Piece(Struct, frozen=True):
+    """A stretch that both have, or only one of them; a gap stands for a stretch left out."""
+
+    sign: Sign
+    value: Any = None
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One place that differs: where it is, and its pieces in reading order."""
+
+    path: Path = ()
+    pieces: tuple[Piece, ...]
+    words: int
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """All that differs; `cut` if there is more than anyone would read."""
+
+    changes: tuple[Change, ...]
+    words: int
+    cut: bool = False
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    """What changed from one JSON value to another, texts word by word."""
+    found = list(islice(_changes((), before, after), MOST_CHANGES + 1))
+    shown: list[Change] = []
+    room = MOST_SHOWN
+    for change in found[:MOST_CHANGES]:
+        pieces, room = _fitting(change.pieces, room)
+        if not pieces:
+            break
+        shown.append(Change(path=change.path, pieces=pieces, words=change.words))
+    words = sum(change.words for change in shown)
+    return Comparison(changes=tuple(shown), words=words, cut=len(shown) < len(found) or room <= 0)
+
+
+def _fitting(pieces: tuple[Piece, ...], room: int) -> tuple[tuple[Piece, ...], int]:
+    fitting: list[Piece] = []
+    for piece in pieces:
+        if room <= 0:
+            break
+        text = piece.value if isinstance(piece.value, str) else ""
+        fitting.append(Piece(piece.sign, text[:room]) if len(text) > room else piece)
+        room -= len(text) + 1
+    return tuple(fitting), room
+
+
+def _changes(path: Path, before: Any, after: Any) -> Iterator[Change]:
+    if len(path) < DEEPEST and isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys([*before, *after]):
+            yield from _changes((*path, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
+    elif len(path) < DEEPEST and isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        yield from _changes_in_list(path, list(before), list(after))
+    elif isinstance(before, str) and isinstance(after, str):
+        if before != after:
+            yield _text_change(path, before, after)
+    elif type(before) is not type(after) or before != after:
+        yield from _replaced(path, before, after)
+
+
+def _replaced(path: Path, before: Any, after: Any) -> Iterator[Change]:
+    gone, come = list(_leaves(path, before)), list(_leaves(path, after))
+    if len(gone) == len(come) == 1 and gone[0][0] == come[0][0]:
+        yield _leaf_change(path, Piece("removed", gone[0][1]), Piece("added", come[0][1]))
+        return
+    for place, leaf in gone:
+        yield _leaf_change(place, Piece("removed", leaf))
+    for place, leaf in come:
+        yield _leaf_change(place, Piece("added", leaf))
+
+
+def _leaf_change(path: Path, *pieces: Piece) -> Change:
+    counts = [_words(piece.value) if isinstance(piece.value, str) else 1 for piece in pieces]
+    return Change(path=path, pieces=pieces, words=max(counts))
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    inner: list[tuple[str | int, Any]] = []
+    if value is not _ABSENT and len(path) < DEEPEST:
+        inner = list(value.items()) if isinstance(value, Mapping) else inner
+        inner = list(enumerate(value)) if isinstance(value, list | tuple) else inner
+    for key, part in inner:
+        yield from _leaves((*path, key), part)
+    if not inner and value is not _ABSENT:
+        yield path, value
+
+
+def _changes_in_list(path: Path, before: list[Any], after: list[Any]) -> Iterator[Change]:
+    old, new = ([_encoded(value) for value in values] for values in (before, after))
+    for _, (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
+        numbered = zip_longest(range(a, b), range(c, d))
+        for i, j in numbered:
+            yield from _changes(
+                (*path, i if j is None else j),
+                _ABSENT if i is None else before[i],
+                _ABSENT if j is None else after[j],
+            )
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _stretches(
+    blocks: list[Block], old: int, new: int
+) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
+    """Every common stretch with what is replaced after it: the range in common, in old, in new."""
+    start, i, j = 0, 0, 0
+    for a, c, size in [*blocks, (old, new, 0)]:
+        if (a, c) != (i, j):
+            yield (start, i), (i, a), (j, c)
+            start = a
+        i, j = a + size, c + size
+    if start < i:
+        yield (start, i), (i, i), (j, j)
+
+
+# Texts
+
+
+def _text_change(path: Path, before: str, after: str) -> Change:
+    runs = _with_spaces_kept(_tidied(_text_runs(before, after)))
+    words = sum(max(_words(gone), _words(come)) for _, gone, come in runs)
+    return Change(path=path, pieces=tuple(_pieces(runs)), words=words)
+
+
+def _text_runs(before: str, after: str) -> Iterator[Run]:
+    """Each stretch in common with what was removed and added after it."""
+    head = _start_of(LINE_END, before, after)
+    old, new = before[head:].splitlines(keepends=True), after[head:].splitlines(keepends=True)
+    yield before[:head], "", ""
+    if max(len(old), len(new)) > MOST_LINES:
+        yield "", before[head:], after[head:]
+        return
+    room = MOST_MARKED
+    for (start, end), (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
+        yield "".join(old[start:end]), "", ""
+        gone, come = "".join(old[a:b]), "".join(new[c:d])
+        head = _start_of(" ", gone, come)
+        tail = _start_of(" ", gone[head:][::-1], come[head:][::-1])
+        yield gone[:head], "", ""
+        gone, come, rest = (
+            gone[head : len(gone) - tail],
+            come[head : len(come) - tail],
+            come[len(come) - tail :],
+        )
+        room -= len(gone) + len(come)
+        yield from _word_runs(gone, come) if room > 0 else [("", gone, come)]
+        yield rest, "", ""
+
+
+def _start_of(end: str, before: str, after: str) -> int:
+    """Where the first line or word begins that may differ, found without looking at single characters."""
+    low, high = 0, min(len(before), len(after))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if before[low:middle] == after[low:middle] else (low, middle - 1)
+    return before.rfind(end, 0, low) + 1
+
+
+def _word_runs(gone: str, come: str) -> Iterator[Run]:
+    old, new = _PARTS.findall(gone), _PARTS.findall(come)
+    for (start, end), (a, b), (c, d) in _stretches(matching_blocks(old, new), len(old), len(new)):
+        yield "".join(old[start:end]), "".join(old[a:b]), "".join(new[c:d])
+
+
+def _tidied(runs: Iterable[Run]) -> list[Run]:
+    """Runs joined where what lies between two changes is too little to be worth reading alone."""
+    tidy: list[Run] = []
+    for same, gone, come in runs:
+        if tidy and _is_splinter(tidy[-1], same, gone, come):
+            kept, was, is_now = tidy.pop()
+            tidy.append((kept, was + same + gone, is_now + same + come))
+        elif tidy and not (tidy[-1][1] or tidy[-1][2]):
+            tidy.append((tidy.pop()[0] + same, gone, come))
+        else:
+            tidy.append((same, gone, come))
+    return tidy
+
+
+def _with_spaces_kept(runs: list[Run]) -> list[Run]:
+    """Runs whose common space at the end of a change stands after it, where nothing changed."""
+    kept, carried = [], ""
+    for same, gone, come in runs:
+        end = gone[-1:] if gone[-1:] == come[-1:] and gone[-1:].isspace() else ""
+        cut = len(end)
+        kept.append((carried + same, gone[: len(gone) - cut], come[: len(come) - cut]))
+        carried = end
+    return [*kept, (carried, "", "")] if carried else kept
+
+
+def _is_splinter(last: Run, same: str, gone: str, come: str) -> bool:
+    before, after = max(len(last[1]), len(last[2])), max(len(gone), len(come))
+    if not before or not after:
+        return before > 0 and not same
+    return LINE_END not in same and (len(same) <= min(before, after) or not _IS_WORD.search(same))
+
+
+def _pieces(runs: list[Run]) -> Iterator[Piece]:
+    for number, (same, gone, come) in enumerate(runs):
+        yield from _in_common(same, first=number == 0, last=not (gone or come))
+        if gone:
+            yield Piece("removed", gone)
+        if come:
+            yield Piece("added", come)
+
+
+def _in_common(text: str, *, first: bool, last: bool) -> Iterator[Piece]:
+    """A stretch in common, only its ends if it is long; nothing leads up to the first or follows the last."""
+    head, tail = 0 if first else KEPT, 0 if last else KEPT
+    if len(text) <= head + tail + KEPT:
+        if text:
+            yield Piece("same", text)
+        return
+    if head:
+        yield Piece("same", _until_space(text[:head]))
+    yield Piece("gap")
+    if tail:
+        yield Piece("same", _until_space(text[-tail:][::-1])[::-1])
+
+
+def _until_space(text: str) -> str:
+    cut = max(text.rfind(" "), text.rfind(LINE_END))
+    return text[: cut + 1] if cut > 0 else text
+
+
+def _words(text: str) -> int:
+    return sum(1 for part in _PARTS.findall(text[:MOST_SHOWN]) if _IS_WORD.match(part))

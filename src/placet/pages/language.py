@@ -1,0 +1,117 @@
+"""The language of a page: our words, moments and numbers as its reader knows them."""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from babel import Locale, UnknownLocaleError
+from babel.lists import format_list
+from babel.numbers import format_decimal
+from markupsafe import Markup, escape
+
+from placet.pages import times
+from placet.pages.catalog import Catalog
+from placet.pages.visible import visible
+from placet.protocol.wording import Message
+
+# The English of the pages writes 18:00 and 17 November, as most of its readers around the world do.
+_LOCALES = {"en": "en_GB"}
+_LEFT_TO_RIGHT_MARK = "\u200e"
+
+
+class Language:
+    """Everything a page says in one language; what a catalog lacks is said in English."""
+
+    def __init__(self, code: str = "en", catalog: Catalog | None = None, *, name: str | None = None) -> None:
+        """`code` is a language tag such as `de` or `pt-BR`; raises ValueError for an unknown one."""
+        self.code = code
+        self.locale = locale_of(code)
+        self.name = name or _own_name(self.locale)
+        self.direction = self.locale.text_direction
+        self.grouping = str(self.locale.number_symbols.get("latn", {}).get("group", ","))
+        self._catalog = catalog or Catalog(self.locale)
+
+    def t(self, text: str, /, **parts: Any) -> str:
+        """Our text with its parts filled in, every part escaped unless it is markup already."""
+        return self._filled(self._catalog.text(text) or text, parts)
+
+    def tn(self, one: str, many: str, count: int, **parts: Any) -> str:
+        """The text for this count; every form may name `{count}`."""
+        return self._filled(self._counted(one, many, count), {"count": count, **parts})
+
+    def say(self, message: str) -> str:
+        """A message in this language, if it can be translated; whatever came from outside made visible."""
+        if not isinstance(message, Message):
+            return visible(message)
+        shown = {name: self._shown(part) for name, part in message.parts.items()}
+        if message.plural is None:
+            return self._filled(self._catalog.text(message.template) or message.template, shown)
+        return self._filled(self._counted(message.template, message.plural, message.parts["count"]), shown)
+
+    def relative(self, moment: datetime, now: datetime) -> str:
+        """How far away a moment is: "in 2 hours"."""
+        return times.relative(self, moment, now)
+
+    def calendar(self, moment: datetime, now: datetime) -> str:
+        """Which moment it is: "today 18:00 UTC"."""
+        return times.calendar(self, moment, now)
+
+    def exact(self, moment: datetime) -> str:
+        """A moment in full."""
+        return times.exact(self, moment)
+
+    def day(self, moment: date) -> str:
+        """A day in words."""
+        return times.day(self, moment)
+
+    def number(self, value: float) -> str:
+        """A number as it is written here; its sign and digits are never lost."""
+        if isinstance(value, bool) or not abs(value) < 1e15 or 0 < abs(value) < 1e-9:
+            return str(value)
+        # Four digits may be a year or a short number by which something is known.
+        grouped = abs(value) >= 10_000
+        written = format_decimal(
+            Decimal(str(value)), locale=self.locale, decimal_quantization=False, group_separator=grouped
+        )
+        # Without the mark the sign would stand behind the number in a line that runs to the left.
+        return _LEFT_TO_RIGHT_MARK + written if value < 0 and self.direction == "rtl" else written
+
+    def listing(self, values: Iterable[object]) -> str:
+        """Several things in one sentence: "a, b and c"."""
+        return format_list([str(value) for value in values], locale=self.locale)
+
+    def _counted(self, one: str, many: str, count: int) -> str:
+        return self._catalog.counted(one, count) or (one if count == 1 else many)
+
+    def _filled(self, text: str, parts: dict[str, Any]) -> str:
+        if not parts:
+            return text
+        written = {name: self.number(part) if _is_number(part) else part for name, part in parts.items()}
+        return escape(text).format(**written)
+
+    def _shown(self, part: object) -> object:
+        """A part of a message: dates in words, texts from outside visible and kept to their own direction."""
+        if isinstance(part, date):
+            return self.day(part)
+        return part if _is_number(part) else Markup("<bdi>{}</bdi>").format(visible(part))
+
+
+def locale_of(code: str) -> Locale:
+    """The locale whose dates and numbers a language has; raises ValueError for an unknown one."""
+    try:
+        return Locale.parse(_LOCALES.get(code, code.replace("-", "_")))
+    except UnknownLocaleError as error:
+        raise ValueError(str(error)) from error
+
+
+def _own_name(locale: Locale) -> str:
+    name = locale.get_display_name(locale) or str(locale)
+    return name[0].upper() + name[1:]
+
+
+def _is_number(part: object) -> bool:
+    return isinstance(part, int | float) and not isinstance(part, bool)
+
+
+ENGLISH = Language(name="English")

@@ -1,0 +1,182 @@
+"""A service's own look, read from a folder: its name, logo, colours, styles, templates and languages."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, TemplateSyntaxError
+from msgspec import Struct
+
+from placet.errors import SettingsError
+from placet.pages.assets import STYLESHEET, assets
+from placet.pages.languages import Languages, languages
+
+LOGOS = {"logo.svg": "image/svg+xml", "logo.png": "image/png"}
+LARGEST_LOGO = 64 * 1024
+LONGEST_NAME = 80
+THEMES = ("light", "dark")
+_HEX = re.compile(r"#[0-9a-fA-F]{6}")
+_VARIABLE = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
+
+# WCAG 2.2, 1.4.3 and 1.4.11: which colours meet on a page, and how far apart they must be.
+CONTRASTS = (
+    *(("ink", ground, 4.5) for ground in ("paper", "fence", "card")),
+    *(("quiet", ground, 4.5) for ground in ("paper", "fence", "card")),
+    *(("accent", ground, 4.5) for ground in ("paper", "fence", "card")),
+    ("on_accent", "accent", 4.5),
+    ("warn", "warn_paper", 4.5),
+    ("wrong", "wrong_paper", 4.5),
+    ("wrong", "paper", 4.5),
+    ("wrong", "fence", 4.5),
+    ("ink", "warn_paper", 4.5),
+    ("ink", "wrong_paper", 4.5),
+    ("edge", "paper", 3.0),
+    ("edge", "card", 3.0),
+)
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """How the pages of one service look; without anything set, as they come."""
+
+    name: str | None = None
+    logo: str | None = None
+    files: Mapping[str, bytes]
+    templates: Path | None = None
+    languages: Languages
+
+
+def plain_look() -> Look:
+    """The pages as they come."""
+    return Look(files=assets(), languages=languages())
+
+
+def read_look(folder: Path) -> Look:
+    """The look in a folder; raises SettingsError for what does not fit."""
+    if not folder.is_dir():
+        raise SettingsError(f"look {str(folder)!r} is no folder.")
+    said = _said(folder / "look.toml")
+    logo = _logo(folder)
+    colours = {theme: _colours(said.pop(theme, {}), theme) for theme in THEMES}
+    name = said.pop("name", None)
+    if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME):
+        raise SettingsError(f"look.toml: name must be a text of 1 to {LONGEST_NAME} characters.")
+    if said:
+        raise SettingsError(f"look.toml: there is no {next(iter(said))!r}; it has name, light and dark.")
+    style = b"\n".join([assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")])
+    files = {**assets(), STYLESHEET: style}
+    if logo is not None:
+        files[logo] = _bytes(folder / logo, LARGEST_LOGO)
+    return Look(
+        name=name,
+        logo=logo,
+        files=files,
+        templates=_templates(folder / "templates"),
+        languages=_languages(folder / "languages"),
+    )
+
+
+def contrast(one: str, other: str) -> float:
+    """How far two colours are apart, from 1 to 21, as WCAG counts it."""
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def built_in_colours() -> dict[str, dict[str, str]]:
+    """The colours of our own stylesheet for each theme."""
+    light, dark = assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
+    read = [dict(_VARIABLE.findall(part)) for part in (light, dark.partition("*,")[0])]
+    return {
+        theme: {name.replace("-", "_"): value for name, value in found.items()}
+        for theme, found in zip(THEMES, read, strict=True)
+    }
+
+
+def _said(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_bytes(file).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} is not valid TOML: {error}.") from error
+
+
+def _colours(given: object, theme: str) -> dict[str, str]:
+    """The colours set for a theme; raises SettingsError for what could not be read on them."""
+    ours = built_in_colours()[theme]
+    if not isinstance(given, dict):
+        raise SettingsError(f"look.toml: {theme} must be a table of colours.")
+    for name, value in given.items():
+        if name not in ours:
+            raise SettingsError(f"look.toml: {theme} has no colour {name!r}; it has {', '.join(ours)}.")
+        if not isinstance(value, str) or not _HEX.fullmatch(value):
+            raise SettingsError(f"look.toml: {theme}.{name} must be a colour such as #1d5c42.")
+    if "accent" in given and "on_accent" not in given:
+        given = {
+            **given,
+            "on_accent": max("#000000", "#ffffff", key=lambda ink: contrast(ink, given["accent"])),
+        }
+    worn = {**ours, **given}
+    for ink, ground, least in CONTRASTS:
+        found = contrast(worn[ink], worn[ground])
+        if found < least and (ink in given or ground in given):
+            raise SettingsError(
+                f"look.toml: {theme}.{ink} on {ground} has a contrast of {found:.1f}; people need {least}."
+            )
+    return given
+
+
+def _variables(colours: Mapping[str, Mapping[str, str]]) -> str:
+    light, dark = (
+        "".join(f"--{name.replace('_', '-')}:{value};" for name, value in colours[theme].items())
+        for theme in THEMES
+    )
+    return "".join(
+        f"@media (prefers-color-scheme:{theme}){{:root{{{values}}}}}"
+        for theme, values in (("light", light), ("dark", dark))
+        if values
+    )
+
+
+def _logo(folder: Path) -> str | None:
+    found = [name for name in LOGOS if (folder / name).is_file()]
+    if len(found) > 1:
+        raise SettingsError(f"{folder}: there are two logos, {' and '.join(found)}; keep one.")
+    return found[0] if found else None
+
+
+def _templates(folder: Path) -> Path | None:
+    """The folder, once every template in it can be read."""
+    if not folder.is_dir():
+        return None
+    for file in sorted(folder.rglob("*.html")):
+        try:
+            Environment(autoescape=True).parse(_bytes(file).decode())
+        except (TemplateSyntaxError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{file} cannot be used: {error}.") from error
+    return folder
+
+
+def _languages(folder: Path) -> Languages:
+    try:
+        return Languages(folder) if folder.is_dir() else languages()
+    except ValueError as error:
+        raise SettingsError(f"look: {error}.") from error
+
+
+def _bytes(file: Path, most: int | None = None) -> bytes:
+    """A file's content, empty where there is none."""
+    try:
+        content = file.read_bytes() if file.is_file() else b""
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}.") from error
+    if most is not None and len(content) > most:
+        raise SettingsError(f"{file} is larger than {most} bytes.")
+    return content
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,85 @@
+// Keeps what is typed in this tab until it is sent, so that a bad network or a reload loses nothing.
+import { say } from "./live.js";
+
+const OURS = '[type="hidden"], [type="file"]';
+const SECRET = '[type="password"], .masked, [data-sensitive], [data-sensitive] *';
+const id = (form) => `placet ${location.pathname} ${form.elements.shown?.value} ${form.elements.step?.value ?? ""}`;
+
+const filledIn = (form) =>
+  [...form.elements].filter((each) => each.name && !each.matches(OURS) && /^(INPUT|TEXTAREA|SELECT)$/.test(each.tagName));
+const fields = (form) => filledIn(form).filter((each) => !each.matches(SECRET));
+
+const isChoice = (field) => field.type === "checkbox" || field.type === "radio";
+const place = (field) => (isChoice(field) ? `${field.name}=${field.value}` : field.name);
+const typed = (field) => (isChoice(field) ? field.checked : field.value);
+const sent = (field) =>
+  isChoice(field)
+    ? field.defaultChecked
+    : field.options
+      ? ([...field.options].find((one) => one.defaultSelected) ?? field.options[0])?.value
+      : field.defaultValue;
+
+function set(field, value) {
+  if (isChoice(field)) field.checked = value;
+  else field.value = value;
+}
+
+function tell(field) {
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+// What stands in a form at this moment.
+export const look = (form) => new Map(filledIn(form).map((field) => [place(field), typed(field)]));
+
+// Puts it into another copy of the form, and gives back what tells the other scripts so.
+export function put(form, entries) {
+  const values = new Map(entries);
+  const changed = filledIn(form).filter((field) => values.has(place(field)) && values.get(place(field)) !== typed(field));
+  changed.forEach((field) => set(field, values.get(place(field))));
+  return () => changed.forEach(tell);
+}
+
+export function forget(form) {
+  try {
+    sessionStorage.removeItem(id(form));
+  } catch {
+    // No storage, nothing kept.
+  }
+}
+
+function restore(form) {
+  const kept = JSON.parse(sessionStorage.getItem(id(form)) ?? "null");
+  if (!kept) return;
+  let any = false;
+  for (const field of fields(form)) {
+    const value = kept[place(field)];
+    if (value === undefined || typed(field) !== sent(field) || value === typed(field)) continue;
+    set(field, value);
+    tell(field);
+    field.closest("details")?.setAttribute("open", "");
+    any = true;
+  }
+  if (any) say("kept");
+}
+
+export default function keep(form) {
+  const store = () => {
+    const changed = fields(form).filter((field) => typed(field) !== sent(field));
+    const kept = Object.fromEntries(changed.map((field) => [place(field), typed(field)]));
+    try {
+      if (changed.length) sessionStorage.setItem(id(form), JSON.stringify(kept));
+      else forget(form);
+    } catch {
+      // Full or forbidden: the server's own page still keeps what was sent.
+    }
+  };
+  try {
+    restore(form);
+  } catch {
+    forget(form);
+  }
+  form.addEventListener("kept", () => forget(form)); // the server has it now
+  form.addEventListener("input", store);
+  form.addEventListener("change", store);
+}

@@ -1,0 +1,212 @@
+"""Our own words: every text of the pages passes through a language, so that catalogs can translate it."""
+
+from collections.abc import Mapping
+
+from placet.protocol.wording import message, phrase
+
+ASKS: Mapping[str, str] = {
+    "approval": phrase("{service} asks for your approval"),
+    "selection": phrase("{service} asks you to choose"),
+    "input": phrase("{service} asks you for information"),
+    "confirmation": phrase("{service} asks you to confirm"),
+    "escalation": phrase("{service} asks you how to go on"),
+}
+ASKS_SOMETHING = phrase("{service} asks for your decision")
+
+IF_YES: Mapping[str, tuple[str, str]] = {
+    "approval": (phrase("If you approve"), phrase("It goes ahead exactly as it is shown here.")),
+    "selection": (phrase("When you choose"), phrase("What you choose is used, and nothing else.")),
+    "input": (phrase("When you answer"), phrase("Your answers go to {service}.")),
+    "confirmation": (phrase("If you confirm"), phrase("It is done at once.")),
+    "escalation": (phrase("When you decide"), phrase("It is tried again, left out, or stopped, as you say.")),
+}
+IF_ANSWERED = (phrase("When you answer"), phrase("Your answer goes to {service}."))
+
+IF_SILENT: Mapping[str, str] = {
+    "skip": phrase("This step is left out."),
+    "reject": phrase("It counts as a no."),
+    "abort": phrase("The agent is told to stop."),
+    "approve": phrase("It counts as a yes, because {service} asked for that."),
+}
+
+ACTIONS: Mapping[str, str] = {
+    "approve": phrase("Approve"),
+    "edit": phrase("Request changes"),
+    "reject": phrase("Reject"),
+    "select": phrase("Send my choice"),
+    "submit": phrase("Send my answers"),
+    "confirm": phrase("Confirm"),
+    "cancel": phrase("Do not do it"),
+    "retry": phrase("Try again"),
+    "skip": phrase("Skip this step"),
+    "abort": phrase("Stop"),
+}
+ANSWERED: Mapping[str, str] = {
+    "approve": phrase("Approved"),
+    "edit": phrase("Changes requested"),
+    "reject": phrase("Rejected"),
+    "select": phrase("Chosen"),
+    "submit": phrase("Answered"),
+    "confirm": phrase("Confirmed"),
+    "cancel": phrase("Not to be done"),
+    "retry": phrase("To be tried again"),
+    "skip": phrase("Step left out"),
+    "abort": phrase("Stopped"),
+    "approve_calls": phrase("Approved"),
+    "reject_calls": phrase("Rejected"),
+    "decide_calls": phrase("Decided call by call"),
+}
+AFTERWARDS: Mapping[str, str] = {
+    "approve": phrase("It goes ahead exactly as it was shown."),
+    "edit": phrase("The changes go back to whoever made it. A new version comes to you as a new question."),
+    "reject": phrase("It does not go ahead."),
+    "select": phrase("What was chosen is used from here on."),
+    "submit": phrase("The answers are used from here on."),
+    "confirm": phrase("It is being done."),
+    "cancel": phrase("It is not done."),
+    "retry": phrase("It is tried again."),
+    "skip": phrase("The step is left out, and the rest goes on."),
+    "abort": phrase("The work stops here."),
+    "approve_calls": phrase("The agent runs these calls exactly as they were shown."),
+    "reject_calls": phrase("The agent runs none of these calls."),
+    "decide_calls": phrase("The agent does with each call what was decided, and nothing else."),
+}
+
+FIELDS: Mapping[str, str] = {
+    "selected": message("Your choice"),
+    "confirmed_items": message("Items to confirm"),
+    "confirm_word": message("Typed confirmation"),
+    "feedback": message("Feedback"),
+    "edits": message("Your changes"),
+    "modified_params": message("Changed parameters"),
+    "reason": message("Reason"),
+    "note": message("Note"),
+    "decisions": message("Decisions"),
+    "answer": message("Your answer"),
+    "message": message("Your message"),
+    "pass_on_note": message("Pass on to a colleague"),
+}
+
+TYPES: Mapping[str, str] = {
+    "approval": phrase("Approval"),
+    "selection": phrase("Selection"),
+    "input": phrase("Input"),
+    "confirmation": phrase("Confirmation"),
+    "escalation": phrase("Escalation"),
+    "tool_calls": phrase("Tool calls"),
+    "held_message": phrase("Held message"),
+}
+
+OTHER_TYPES = phrase("Other questions")
+
+STATES: Mapping[str, str] = {
+    "pending": phrase("new"),
+    "opened": phrase("opened"),
+    "in_progress": phrase("begun"),
+    "completed": phrase("Answered"),
+    "expired": phrase("Nobody answered in time"),
+    "cancelled": phrase("Withdrawn"),
+}
+
+SIGN_IN_PROBLEMS: Mapping[str, str] = {
+    "no_key": phrase("Enter your key."),
+    "wrong_key": phrase("This key is not known here, or it has ended. Check that all of it was copied."),
+    "other_key": phrase("This key is for a program and does not open the inbox. Use the one made for you."),
+}
+
+# Why somebody may not want to decide, by the name that the form sends.
+DECLINED: Mapping[str, str] = {
+    "not_mine": phrase("This is not mine to decide."),
+    "too_little": phrase("I do not know enough to decide this."),
+    "not_needed": phrase("This is no longer needed."),
+}
+
+NOTICES: Mapping[str, str] = {
+    "more_asked": phrase("Your answer brings up one more question. Nothing is lost."),
+    "saved": phrase(
+        "What you typed so far is kept. You can close this page and go on later by the same link."
+    ),
+}
+
+# Messages whose next step is the page of the question.
+LEADS_BACK = frozenset(
+    {"answered_elsewhere", "too_late", "content_changed", "too_busy", "not_recorded", "broken"}
+)
+
+# Title, what happened, and the one thing to do next.
+MESSAGES: Mapping[str, tuple[str, str, str]] = {
+    "wrong_link": (
+        phrase("This link does not open anything"),
+        phrase("It may have been cut off when it was copied, or it belongs to another question."),
+        phrase("Open the link again from the message you received, or ask whoever sent it."),
+    ),
+    "session_ended": (
+        phrase("Please open your link again"),
+        phrase(
+            "Only the link that was sent opens the question, not the address of its page. "
+            "After a long time, too, the page no longer knows that you came by your link. "
+            "Nothing was recorded."
+        ),
+        phrase(
+            "Open the link from the message you received; what you saved is still there. "
+            "If that leads here again, let your browser keep cookies of this site."
+        ),
+    ),
+    "signed_out": (
+        phrase("Please sign in again"),
+        phrase("You are no longer signed in, or this page had been open for too long. Nothing was recorded."),
+        phrase("Go to the inbox and do it once more."),
+    ),
+    "not_found": (
+        phrase("There is nothing here"),
+        phrase("The question may have been answered long ago and tidied away."),
+        phrase("Ask whoever sent you here."),
+    ),
+    "answered_elsewhere": (
+        phrase("Someone else was first"),
+        phrase(
+            "This question was answered or withdrawn while you had it open. Your answer was not recorded."
+        ),
+        phrase("See what became of it."),
+    ),
+    "too_late": (
+        phrase("This came too late"),
+        phrase("The time for this question ran out before your answer arrived. It was not recorded."),
+        phrase("See what happens now."),
+    ),
+    "content_changed": (
+        phrase("This is not what you were shown"),
+        phrase(
+            "The page you answered does not match the question any more, so your answer was not recorded."
+        ),
+        phrase("Look at it again and decide anew."),
+    ),
+    "unproven": (
+        phrase("This answer needs a proof"),
+        phrase(
+            "Whoever asks wants a proof along with the answer, and this page cannot give one. "
+            "Nothing was recorded."
+        ),
+        phrase("Ask whoever sent you here how to give it."),
+    ),
+    "unreadable": (
+        phrase("This could not be read"),
+        phrase("What your browser sent is too long or was cut off on the way. Nothing was recorded."),
+        phrase("Go back, shorten what you wrote, and send it again."),
+    ),
+    "too_busy": (
+        phrase("One moment, please"),
+        phrase("Too many requests came at once. Nothing was recorded."),
+        phrase("Wait a minute, then send it again."),
+    ),
+    "not_recorded": (
+        phrase("Your answer was not recorded"),
+        phrase("It could not be stored safely just now, so nothing was kept."),
+        phrase("Go back and send it again in a minute. It cannot be counted twice."),
+    ),
+    "broken": (
+        phrase("Something went wrong on our side"),
+        phrase("It has been noted. If you have just sent something, it may not have been recorded."),
+        phrase("Go back to the question. It shows what was recorded."),
+    ),
+}

@@ -1,0 +1,22 @@
+"""Judges verification evidence; providers plug in here, none is required."""
+
+from typing import Protocol
+
+from placet.cases.case import Case
+from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+
+
+class EvidenceVerifier(Protocol):
+    """Checks proofs of one or more providers, server-side."""
+
+    paths: frozenset[SubmitPath]
+
+    async def verify(
+        self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
+    ) -> VerifiedEvidence | None:
+        """What held, or None. Any exception counts as a failed verification.
+
+        Whatever the policy binds must be found out here and said: `bound_to_case` and `bound_to_action` where
+        its binding asks for them, `fresh` always. What is left unsaid counts as not found.
+        """
+        ...

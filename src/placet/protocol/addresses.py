@@ -1,0 +1,321 @@
+"""Which addresses may be called from here: rules over URLs and IP addresses, decided without any network."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import quote
+
+import msgspec
+
+from placet.errors import AddressRefused
+
+LONGEST_URL = 2048
+LONGEST_HOST = 253
+
+# The only hosts that plain HTTP may name: what never leaves this machine needs no TLS.
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Network = IPv4Network | IPv6Network
+
+# Names that mean something in one's own network only.
+OWN_SUFFIXES = ("local", "internal", "intranet", "corp", "home", "lan", "svc", "home.arpa")
+FORBIDDEN_SUFFIXES = ("localhost", "localdomain", *OWN_SUFFIXES, "onion")
+NO_DOMAIN = "no domain"
+# Names of metadata services outside those suffixes.
+METADATA_HOSTS = frozenset(
+    {"metadata.goog", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
+)
+
+# The first match names the rule, so the narrow ranges stand before the wide ones.
+FORBIDDEN_RANGES = tuple(
+    (ip_network(network), rule)
+    for network, rule in (
+        ("169.254.169.254/32", "metadata"),
+        ("169.254.170.2/32", "metadata"),
+        ("100.100.100.200/32", "metadata"),
+        ("192.0.0.192/32", "metadata"),
+        ("168.63.129.16/32", "metadata"),
+        ("fd00:ec2::254/128", "metadata"),
+        ("fd20:ce::254/128", "metadata"),
+        ("fe80::a9fe:a9fe/128", "metadata"),
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "carrier-grade NAT"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"),
+        ("192.0.2.0/24", "documentation"),
+        ("192.88.99.0/24", "6to4"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "benchmark"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("255.255.255.255/32", "broadcast"),
+        ("240.0.0.0/4", "reserved"),
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("::ffff:0:0/96", "IPv4-mapped"),
+        ("::ffff:0:0:0/96", "IPv4-translated"),
+        ("::/96", "IPv4-compatible"),
+        ("64:ff9b::/96", "NAT64"),
+        ("64:ff9b:1::/48", "NAT64"),
+        ("100::/64", "discard-only"),
+        ("2001::/32", "Teredo"),
+        ("2001:2::/48", "benchmark"),
+        ("2001:db8::/32", "documentation"),
+        ("2001::/23", "reserved"),
+        ("2002::/16", "6to4"),
+        ("3fff::/20", "documentation"),
+        ("fc00::/7", "unique local"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "site-local"),
+        ("ff00::/8", "multicast"),
+    )
+)
+# The ranges in which people number their own networks; no address in another is to be had by listing it.
+OWN_RANGES = frozenset({"private", "unique local", "carrier-grade NAT"})
+OWN_RULES = OWN_RANGES | {NO_DOMAIN, *OWN_SUFFIXES}
+"""What is refused unless one's own networks are listed."""
+# IANA hands out global IPv6 unicast from here only; whatever lies outside is reserved.
+GLOBAL_IPV6 = ip_network("2000::/3")
+# RFC 5214: an interface identifier 0000:5efe or 0200:5efe tunnels to the IPv4 address behind it.
+ISATAP_MARKS = frozenset({0x00005EFE, 0x02005EFE})
+
+INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+
+_URL = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?P<fragment>#.*)?"
+)
+_AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?")
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+# WHATWG URL, "ends in a number": resolvers read such names as IPv4 addresses in octal, hex or fewer parts.
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+_KEPT_IN_PATHS = "%/?[]@!$&'()*+,;=:~"
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+class ParsedTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A URL taken apart once, so that what was checked is what gets called."""
+
+    url: str
+    """Normalised: ASCII only, lower-case host, no default port."""
+    scheme: str
+    host: str
+    """A name in its ASCII form, or an address without brackets."""
+    port: int
+    address: IPv4Address | IPv6Address | None = None
+    """Set when the host is a literal address."""
+
+
+def check_url(url: str, *, allow_loopback: bool = False, networks: Sequence[Network] = ()) -> ParsedTarget:
+    """Take a URL apart and judge it as a target of outgoing requests.
+
+    `networks` are one's own: their addresses pass, and the names that only they know. Raises
+    `AddressRefused` naming the rule that the URL breaks. A name that passes here still has to be resolved,
+    and each of its addresses put to `check_address`.
+    """
+    target = _parse(url)
+    if target.scheme != "https" and not _is_loopback_host(target):
+        raise _refusal("scheme", "must use https")
+    if target.address is not None:
+        check_address(target.address, allow_loopback=allow_loopback, networks=networks)
+    elif not (allow_loopback and _is_loopback_host(target)):
+        _check_name(target.host, networks)
+    return target
+
+
+def check_address(
+    address: str | IPv4Address | IPv6Address,
+    *,
+    allow_loopback: bool = False,
+    networks: Sequence[Network] = (),
+    host: str = "",
+) -> None:
+    """Pass a public unicast address, or one in one's own `networks`; raise `AddressRefused` for any other.
+
+    A `host` whose name only one's own networks know leads into them, and nowhere else.
+    """
+    ip = _parse_address(address)
+    rule = _forbidden_range(ip)
+    if rule in OWN_RANGES and _is_within(ip, networks):
+        return
+    if networks and _is_own_name(host):
+        raise AddressRefused(f"{host} leads out of the networks that are listed, to {ip}.", rule="own name")
+    if rule is None or (allow_loopback and rule == "loopback"):
+        return
+    raise AddressRefused(f"{ip} is a forbidden address ({rule}).", rule=rule)
+
+
+def is_secure_or_loopback(url: str) -> bool:
+    """Whether a URL is https, or http on localhost, 127.0.0.1 or [::1]; False for anything malformed."""
+    try:
+        target = _parse(url)
+    except AddressRefused:
+        return False
+    return target.scheme == "https" or _is_loopback_host(target)
+
+
+def normal_url(url: str) -> str:
+    """A URL as browsers spell it: scheme and host in lower case, no default port, ASCII only.
+
+    Raises `AddressRefused` for anything malformed.
+    """
+    return _parse(url).url
+
+
+def _refusal(rule: str, complaint: str) -> AddressRefused:
+    return AddressRefused(f"The URL {complaint}.", rule=rule)
+
+
+def _is_loopback_host(target: ParsedTarget) -> bool:
+    return target.host in LOOPBACK_HOSTS
+
+
+def _parse(url: str) -> ParsedTarget:
+    _check_characters(url)
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise _refusal("shape", "must be absolute, like https://host/path")
+    scheme = parts["scheme"].lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise _refusal("scheme", "must use https")
+    if parts["fragment"]:
+        raise _refusal("fragment", "must not carry a fragment (#)")
+    host, address, port = _parse_authority(parts["authority"], _DEFAULT_PORTS[scheme])
+    return ParsedTarget(
+        url=_join(scheme, host, port, parts["rest"]), scheme=scheme, host=host, port=port, address=address
+    )
+
+
+def _check_characters(url: str) -> None:
+    if not isinstance(url, str):
+        raise _refusal("shape", "must be text")
+    if len(url) > LONGEST_URL:
+        raise _refusal("length", f"must not be longer than {LONGEST_URL} characters")
+    if "\\" in url:
+        raise _refusal("characters", "must not contain a backslash")
+    if any(unicodedata.category(character) in INVISIBLE for character in url):
+        raise _refusal("characters", "must not contain spaces, control or invisible characters")
+
+
+def _parse_authority(authority: str, default_port: int) -> tuple[str, IPv4Address | IPv6Address | None, int]:
+    if "@" in authority:
+        raise _refusal("credentials", "must not carry a user name or password")
+    parts = _AUTHORITY.fullmatch(authority)
+    if parts is None:
+        raise _refusal("port" if authority.count(":") == 1 else "host", "must name a host and at most a port")
+    port = default_port if parts["port"] is None else int(parts["port"])
+    if not 1 <= port <= 65535:
+        raise _refusal("port", "must name a port from 1 to 65535")
+    if parts["ipv6"] is not None:
+        address: IPv4Address | IPv6Address | None = _parse_ipv6(parts["ipv6"])
+    else:
+        name = _ascii_name(parts["name"])
+        if not _NUMERIC_LABEL.fullmatch(name.rpartition(".")[2]):
+            return name, None, port
+        address = _parse_ipv4(name)
+    return str(address), address, port
+
+
+def _parse_ipv6(text: str) -> IPv6Address:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        raise _refusal("host", "must not name a malformed IPv6 address") from None
+    if address.scope_id is not None:
+        raise _refusal("host", "must not name an IPv6 zone")
+    return address
+
+
+def _parse_ipv4(text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except ValueError:
+        raise _refusal("IPv4 spelling", "must write an IPv4 address as four plain decimal numbers") from None
+
+
+def _ascii_name(name: str) -> str:
+    ascii_name = name.lower() if name.isascii() else _to_idna(name)
+    if not ascii_name:
+        raise _refusal("host", "must name a host")
+    if len(ascii_name) > LONGEST_HOST:
+        raise _refusal("host", f"must not name a host longer than {LONGEST_HOST} characters")
+    if ascii_name.endswith("."):
+        raise _refusal("host", "must not end its host with a dot")
+    if not all(_LABEL.fullmatch(label) for label in ascii_name.split(".")):
+        raise _refusal("host", "must name a host of letters, digits, hyphens and dots")
+    return ascii_name
+
+
+def _to_idna(name: str) -> str:
+    # Its tables cost milliseconds to load, and few hosts need them.
+    import idna
+
+    try:
+        ascii_name = idna.encode(name, uts46=True).decode("ascii")
+    except ValueError:
+        raise _refusal("host", "must name a host that IDNA allows") from None
+    if "xn--" not in ascii_name:
+        raise _refusal("host", "must not disguise a plain host with look-alike characters")
+    return ascii_name
+
+
+def _join(scheme: str, host: str, port: int, rest: str) -> str:
+    authority = f"[{host}]" if ":" in host else host
+    suffix = "" if port == _DEFAULT_PORTS[scheme] else f":{port}"
+    path = rest if rest.startswith("/") else f"/{rest}"
+    return f"{scheme}://{authority}{suffix}{quote(path, safe=_KEPT_IN_PATHS)}"
+
+
+def _check_name(host: str, networks: Sequence[Network]) -> None:
+    rule = _forbidden_name(host)
+    if rule is not None and not (networks and rule in OWN_RULES):
+        raise AddressRefused(f"{host} is a forbidden name ({rule}).", rule=rule)
+
+
+def _forbidden_name(host: str) -> str | None:
+    if host in METADATA_HOSTS or host.startswith("metadata.google."):
+        return "metadata"
+    for suffix in FORBIDDEN_SUFFIXES:
+        if host == suffix or host.endswith(f".{suffix}"):
+            return suffix
+    return None if "." in host else NO_DOMAIN
+
+
+def _is_own_name(host: str) -> bool:
+    return host != "" and _forbidden_name(host) in OWN_RULES
+
+
+def _is_within(ip: IPv4Address | IPv6Address, networks: Sequence[Network]) -> bool:
+    # An address that tunnels leads elsewhere, wherever it stands itself.
+    return not _is_isatap(ip) and any(ip.version == one.version and ip in one for one in networks)
+
+
+def _parse_address(address: str | IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    try:
+        return ip_address(address)
+    except ValueError:
+        raise AddressRefused("This is not an IP address.", rule="malformed") from None
+
+
+def _forbidden_range(ip: IPv4Address | IPv6Address) -> str | None:
+    for network, rule in FORBIDDEN_RANGES:
+        if ip.version == network.version and ip in network:
+            return rule
+    if isinstance(ip, IPv6Address):
+        return _forbidden_ipv6(ip)
+    return None if ip.is_global else "reserved"
+
+
+def _forbidden_ipv6(ip: IPv6Address) -> str | None:
+    if ip not in GLOBAL_IPV6:
+        return "reserved"
+    return "ISATAP" if _is_isatap(ip) else None
+
+
+def _is_isatap(ip: IPv4Address | IPv6Address) -> bool:
+    return ip.version == 6 and (int(ip) >> 32) & 0xFFFFFFFF in ISATAP_MARKS

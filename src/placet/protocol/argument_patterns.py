@@ -1,0 +1,234 @@
+"""Which values of an argument a person allowed: `{"exact": …}`, `{"glob": "…"}` or `{"from": …, "to": …}`.
+
+What is not certainly allowed is not allowed: another type, an odd pattern and a value too long to look at all
+fit nothing. Matching takes time in proportion to the text, whatever the pattern.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, NamedTuple
+from unicodedata import category, normalize
+
+from placet.protocol.characters import is_storable
+from placet.protocol.wording import Amount, message
+
+LONGEST_GLOB = 500
+LONGEST_TEXT = 10_000
+DEEPEST = 32
+LARGEST_NUMBER = 2**53 - 1
+FEWEST_LETTERS = 3
+"""A glob with fewer characters of its own in a row says next to nothing."""
+
+NAME_SIGNS = frozenset("_-.~+")
+"""What one star stands for besides letters and digits: it never leaves a name, a folder or an address."""
+STAR, ESCAPE = "*", "\\"
+SLASHES = ("/", ESCAPE)
+STEPS = ("..", ".")
+NO_RANGE = message("Write a number here that is not smaller than the one of this call.")
+
+
+def fits(pattern: Any, value: Any) -> bool:
+    """Whether this value of an argument is allowed."""
+    if misshapen(pattern) is not None:
+        return False
+    if "exact" in pattern:
+        return identical(pattern["exact"], value)
+    if "glob" in pattern:
+        return type(value) is str and is_storable(value) and matches(pattern["glob"], value)
+    return _within(pattern["from"], pattern["to"], value)
+
+
+def misshapen(pattern: Any) -> str | None:
+    """What is wrong with a pattern, or None."""
+    if not isinstance(pattern, Mapping):
+        return "A pattern is an object."
+    if pattern.keys() == {"exact"}:
+        return None if is_json(pattern["exact"]) else "The exact value is not JSON."
+    if pattern.keys() == {"glob"}:
+        return _misshapen_glob(pattern["glob"])
+    if pattern.keys() == {"from", "to"}:
+        return _misshapen_range(pattern["from"], pattern["to"])
+    return "A pattern has either exact, or glob, or from and to."
+
+
+def says_nothing(pattern: Mapping[str, Any]) -> bool:
+    """Whether a pattern lets nearly any text pass."""
+    if "glob" not in pattern:
+        return False
+    runs = groupby(_read(pattern["glob"]), key=lambda token: token.literal is not None)
+    return max((len([*run]) for own, run in runs if own), default=0) < FEWEST_LETTERS
+
+
+def identical(one: Any, other: Any, *, depth: int = DEEPEST) -> bool:
+    """Whether two JSON values are the same, types included: 1, 1.0, true and "1" are four values."""
+    if type(one) is not type(other) or depth < 0:
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            type(name) is str and identical(part, other[name], depth=depth - 1) for name, part in one.items()
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(
+            identical(part, twin, depth=depth - 1) for part, twin in zip(one, other, strict=True)
+        )
+    return isinstance(one, str | int | float | None) and bool(one == other)
+
+
+def is_json(value: Any, *, depth: int = DEEPEST) -> bool:
+    """Whether this is plain JSON that is kept exactly wherever it travels."""
+    if depth < 0:
+        return False
+    if isinstance(value, dict):
+        return all(
+            isinstance(name, str) and is_storable(name) and is_json(part, depth=depth - 1)
+            for name, part in value.items()
+        )
+    if isinstance(value, list):
+        return all(is_json(part, depth=depth - 1) for part in value)
+    if isinstance(value, str):
+        return is_storable(value)
+    return value is None or isinstance(value, bool) or _is_number(value)
+
+
+def as_glob(text: str) -> str:
+    """The glob that fits this text and nothing else, to begin widening from."""
+    return text.replace(ESCAPE, ESCAPE * 2).replace(STAR, ESCAPE + STAR)
+
+
+def matches(glob: str, text: str) -> bool:
+    """Whether the whole text fits: `*` is letters, digits and `_-.~+`, `**` any text, a backslash escapes.
+
+    A star between slashes is a name, which is not empty. Steps upwards (`..` between slashes), and those that
+    stay where they are (`.`), fit only if the glob itself has as many.
+    """
+    if len(text) > LONGEST_TEXT or any(_steps(text, step) > _steps(glob, step) for step in STEPS):
+        return False
+    machine = _machine(glob)
+    places = machine.start
+    for character in text:
+        stay = machine.anything | (machine.names if _in_a_name(character) else 0)
+        places = (places & stay & ~machine.firsts) | (places & _onward(machine, character)) << 1
+        places |= (places & machine.stars) << 1
+        if not places:
+            return False
+    return bool(places & machine.end)
+
+
+class _Token(NamedTuple):
+    literal: str | None
+    anything: bool = False
+    first: bool = False
+
+
+class _Machine(NamedTuple):
+    """Bit n of a set of places: the first n tokens are behind us."""
+
+    start: int
+    end: int
+    stars: int
+    firsts: int
+    """The first character of a name: one star before another that stands for the rest of it."""
+    names: int
+    anything: int
+    literals: Mapping[str, int]
+
+
+@lru_cache(maxsize=256)
+def _machine(glob: str) -> _Machine:
+    tokens = _with_names_begun(_read(glob))
+    literals: dict[str, int] = defaultdict(int)
+    firsts = names = anything = 0
+    for place, token in enumerate(tokens):
+        if token.literal is not None:
+            literals[token.literal] |= 1 << place
+        elif token.anything:
+            anything |= 1 << place
+        else:
+            names |= 1 << place
+            firsts |= token.first << place
+    stars = (names | anything) & ~firsts
+    start = 1 | (stars & 1) << 1
+    return _Machine(start, 1 << len(tokens), stars, firsts, names, anything, dict(literals))
+
+
+def _onward(machine: _Machine, character: str) -> int:
+    """The places from which this character leads to the next one."""
+    literal = machine.literals.get(character, 0)
+    return literal | machine.firsts if _in_a_name(character) else literal
+
+
+def _with_names_begun(tokens: list[_Token]) -> list[_Token]:
+    """The tokens, where a star that is a whole name between slashes has a first character of its own."""
+    begun: list[_Token] = []
+    for place, token in enumerate(tokens):
+        around = [*tokens[max(0, place - 1) : place], *tokens[place + 1 : place + 2]]
+        if token == _Token(None) and around and all(one.literal in SLASHES for one in around):
+            begun.append(_Token(None, first=True))
+        begun.append(token)
+    return begun
+
+
+def _read(glob: str) -> list[_Token]:
+    """The tokens, with no two stars side by side: then one step leads past any of them."""
+    tokens: list[_Token] = []
+    for token in _split(glob):
+        if token.literal is None and tokens and tokens[-1].literal is None:
+            tokens[-1] = _Token(None, anything=True)
+        else:
+            tokens.append(token)
+    return tokens
+
+
+def _split(glob: str) -> list[_Token]:
+    tokens, characters = [], iter(glob)
+    for character in characters:
+        if character == ESCAPE:
+            tokens.append(_Token(next(characters, ESCAPE)))
+        else:
+            tokens.append(_Token(None) if character == STAR else _Token(character))
+    return tokens
+
+
+def _in_a_name(character: str) -> bool:
+    return character in NAME_SIGNS or (character.isalnum() and (character.isascii() or _is_letter(character)))
+
+
+@lru_cache(maxsize=4096)
+def _is_letter(character: str) -> bool:
+    """Whether it stays one for software that takes look-alikes for the same: some become signs and spaces."""
+    return all(
+        part.isalnum() or part in NAME_SIGNS or category(part).startswith("M")
+        for part in normalize("NFKC", character)
+    )
+
+
+def _steps(text: str, step: str) -> int:
+    return text.replace(ESCAPE, "/").split("/").count(step)
+
+
+def _within(low: float, high: float, value: Any) -> bool:
+    if not _is_number(value) or (isinstance(value, float) and type(low) is type(high) is int):
+        return False
+    return bool(low <= value <= high)
+
+
+def _misshapen_glob(glob: Any) -> str | None:
+    if not isinstance(glob, str) or not glob:
+        return message("Write what the text looks like; it cannot be empty.")
+    if len(glob) > LONGEST_GLOB:
+        return message("What the text looks like has at most {most} characters.", most=Amount(LONGEST_GLOB))
+    return None if is_storable(glob) else "A glob has no control characters."
+
+
+def _misshapen_range(low: Any, high: Any) -> str | None:
+    if not (_is_number(low) and _is_number(high)):
+        return NO_RANGE
+    return None if low <= high else NO_RANGE
+
+
+def _is_number(value: Any) -> bool:
+    if type(value) not in (int, float):
+        return False
+    return bool(-LARGEST_NUMBER <= value <= LARGEST_NUMBER)

@@ -1,0 +1,209 @@
+"""Callbacks on the wire: how they are signed and verified, when they are repeated, and what a reply means.
+
+Two schemes sign the same bytes with the same secret, `whsec_` and the base64 of 24 to 64 random bytes:
+
+- `X-HITL-Signature: sha256=<hex>` is the HMAC-SHA256 of the raw body. Its key is the secret's whole text as
+  UTF-8, prefix included: a receiver puts in what it was given and decodes nothing.
+- `webhook-id`, `webhook-timestamp` and `webhook-signature: v1,<base64>` follow Standard Webhooks: the
+  HMAC-SHA256 of `id.timestamp.body`. Its key is the decoded bytes behind `whsec_`, as that standard says.
+
+While a secret is rotated both carry one signature for each secret, the newest first.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from placet.errors import SignatureInvalid, ValidationFailed
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the public prefix of every secret
+SHORTEST_SECRET, LONGEST_SECRET = 24, 64
+_SECRET_SIZE = f"{SHORTEST_SECRET} to {LONGEST_SECRET} bytes"
+
+HITL_SIGNATURE = "X-HITL-Signature"
+WEBHOOK_ID = "webhook-id"
+WEBHOOK_TIMESTAMP = "webhook-timestamp"
+WEBHOOK_SIGNATURE = "webhook-signature"
+_STANDARD_HEADERS = (WEBHOOK_ID, WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE)
+
+# Standard Webhooks, "Deliverability and reliability": the wait before each attempt, from the last one on.
+RETRY_SCHEDULE = (
+    timedelta(0),
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=24),
+)
+JITTER_SHARE = 0.2
+
+Verdict = Literal["delivered", "retry", "disable", "give_up"]
+
+# A full stop in the id would let its end pass for a timestamp.
+_MESSAGE_ID = re.compile(r"[!-\-/-~]{1,256}")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+
+
+def format_secret(key: bytes) -> str:
+    """A secret as its receiver gets it; raises `ValidationFailed` unless `key` has 24 to 64 bytes."""
+    if not SHORTEST_SECRET <= len(key) <= LONGEST_SECRET:
+        raise ValidationFailed(f"A callback secret has {_SECRET_SIZE}.")
+    return SECRET_PREFIX + base64.b64encode(key).decode("ascii")
+
+
+def secret_key(secret: str) -> bytes:
+    """The bytes behind `whsec_`; raises `ValidationFailed` when the secret is not written like that."""
+    key = _decoded(secret)
+    if key is None:
+        raise ValidationFailed(f"A callback secret is {SECRET_PREFIX} and base64 of {_SECRET_SIZE}.")
+    return key
+
+
+def sign_callback(body: bytes, *, secrets: Sequence[str], message_id: str, at: datetime) -> dict[str, str]:
+    """The headers that sign `body` in both schemes, once with each secret, the newest first.
+
+    `message_id` stays the same when the delivery is repeated, `at` is the time of this attempt. Raises
+    `ValidationFailed` for a secret, an id or a time that cannot be signed with.
+    """
+    keys = [secret_key(secret) for secret in secrets]
+    if not keys:
+        raise ValidationFailed("A callback needs a secret to sign it with.")
+    if not _MESSAGE_ID.fullmatch(message_id):
+        raise ValidationFailed("A message id has 1 to 256 printable ASCII characters and no full stop.")
+    timestamp = str(int(_unix_seconds(at)))
+    return {
+        HITL_SIGNATURE: ",".join(_hitl_signature(secret, body) for secret in secrets),
+        WEBHOOK_ID: message_id,
+        WEBHOOK_TIMESTAMP: timestamp,
+        WEBHOOK_SIGNATURE: " ".join(_standard_signature(key, message_id, timestamp, body) for key in keys),
+    }
+
+
+def verify_callback(
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    secrets: Sequence[str],
+    now: datetime,
+    tolerance_for: timedelta = timedelta(minutes=5),
+    accept_untimed: bool = True,
+) -> str | None:
+    """Check a callback and return its message id, or None when it was signed by `X-HITL-Signature` alone.
+
+    Standard Webhooks headers are preferred: if any is there, all must hold. `X-HITL-Signature` covers neither
+    id nor time, so whoever captured a callback can repeat it; a receiver whose sender signs in both schemes
+    passes `accept_untimed=False`. Raises `SignatureInvalid` with the reason, whatever the headers look like.
+    """
+    found = _lower_cased(headers)
+    usable = [secret for secret in secrets if secret]
+    if any(name in found for name in _STANDARD_HEADERS):
+        return _verify_standard(body, found, usable, now, tolerance_for)
+    if not accept_untimed:
+        raise SignatureInvalid("The callback carries no Standard Webhooks headers.")
+    _verify_hitl(body, found, usable)
+    return None
+
+
+def next_attempt_in(attempt: int, jitter: float) -> timedelta | None:
+    """How long to wait after `attempt` failed attempts, or None when it is time to give up.
+
+    `jitter` in [0, 1) lengthens the wait by up to a fifth, so that receivers are not met by a crowd.
+    """
+    if attempt >= len(RETRY_SCHEDULE):
+        return None
+    return RETRY_SCHEDULE[max(attempt, 0)] * (1 + JITTER_SHARE * jitter)
+
+
+def judge_reply(status: int | None, *, refused: bool = False) -> Verdict:
+    """What a reply means for its delivery.
+
+    `status` is None when no reply came; `refused` says that the address guard forbade the call. As in
+    Standard Webhooks, 410 ends all deliveries to this address and every other failure is tried again,
+    redirects and the receiver's 4xx included.
+    """
+    if refused:
+        return "give_up"
+    if status is not None and 200 <= status < 300:
+        return "delivered"
+    return "disable" if status == 410 else "retry"
+
+
+def _verify_standard(
+    body: bytes, headers: Mapping[str, str], secrets: Sequence[str], now: datetime, tolerance_for: timedelta
+) -> str:
+    missing = [name for name in _STANDARD_HEADERS if name not in headers]
+    if missing:
+        raise SignatureInvalid(f"The callback lacks {', '.join(missing)}.")
+    message_id, timestamp, signatures = (headers[name] for name in _STANDARD_HEADERS)
+    if not _MESSAGE_ID.fullmatch(message_id):
+        raise SignatureInvalid("The webhook-id is malformed.")
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise SignatureInvalid("The webhook-timestamp is not in whole seconds.")
+    keys = [key for key in map(_decoded, secrets) if key is not None]
+    expected = [_standard_signature(key, message_id, timestamp, body) for key in keys]
+    _require_match(expected, signatures.split(" "), WEBHOOK_SIGNATURE)
+    if abs(_unix_seconds(now) - int(timestamp)) > tolerance_for.total_seconds():
+        raise SignatureInvalid("The webhook-timestamp is too far from the present.")
+    return message_id
+
+
+def _verify_hitl(body: bytes, headers: Mapping[str, str], secrets: Sequence[str]) -> None:
+    signatures = headers.get(HITL_SIGNATURE.lower())
+    if signatures is None:
+        raise SignatureInvalid("The callback carries no signature.")
+    expected = [_hitl_signature(secret, body) for secret in secrets]
+    candidates = [candidate.strip().lower() for candidate in signatures.split(",")]
+    _require_match(expected, candidates, HITL_SIGNATURE)
+
+
+def _require_match(expected: Sequence[str], candidates: Iterable[str], header: str) -> None:
+    if not expected:
+        raise SignatureInvalid(f"None of the secrets can check {header}.")
+    offered = [candidate.encode("utf-8", "replace") for candidate in candidates]
+    matches = [hmac.compare_digest(known.encode(), guess) for known in expected for guess in offered]
+    if not any(matches):
+        raise SignatureInvalid(f"No signature in {header} matches.")
+
+
+def _hitl_signature(secret: str, body: bytes) -> str:
+    key = secret.encode("utf-8", "surrogatepass")
+    return "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest()
+
+
+def _standard_signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
+    signed = b".".join((message_id.encode(), timestamp.encode(), body))
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
+
+
+def _decoded(secret: str) -> bytes | None:
+    if not secret.startswith(SECRET_PREFIX):
+        return None
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError:
+        return None
+    return key if SHORTEST_SECRET <= len(key) <= LONGEST_SECRET else None
+
+
+def _lower_cased(headers: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise SignatureInvalid("The callback's headers are not text.")
+        if found.setdefault(name.lower(), value) != value:
+            raise SignatureInvalid(f"The callback carries two different {name.lower()} headers.")
+    return found
+
+
+def _unix_seconds(moment: datetime) -> float:
+    if moment.tzinfo is None:
+        raise ValidationFailed("A callback is timed by a moment with a time zone.")
+    return moment.timestamp()

@@ -1,0 +1,104 @@
+"""When a conditional field is shown (spec 10.3.3), and whether its condition makes sense at all."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from placet.protocol.characters import is_storable
+from placet.protocol.field_values import is_blank, is_number, parse_date
+from placet.protocol.fields import CUSTOM, MAX_OPTIONS, Conditional, Field, Number
+from placet.protocol.shape import quote
+
+_ORDERED = frozenset({"number", "range", "date", CUSTOM})
+
+
+def holds(condition: Conditional, answer: object) -> bool:
+    """Whether the answer to the earlier field fulfils the condition.
+
+    No answer equals nothing. Several chosen options fulfil `eq` and `in` when one of them does.
+    """
+    if condition.operator in ("gt", "lt"):
+        return _is_beyond(answer, condition)
+    given = answer if isinstance(answer, list | tuple) else [answer]
+    wanted = condition.value if condition.operator == "in" else [condition.value]
+    met = not is_blank(answer) and not _marks(given[:MAX_OPTIONS]).isdisjoint(_marks(wanted))
+    return met != (condition.operator == "neq")
+
+
+def condition_complaint(condition: Conditional, controller: Field) -> str | None:
+    """What is wrong with a condition on the answer to `controller`, or None."""
+    name = quote(controller.key)
+    if condition.operator in ("gt", "lt") and controller.kind not in _ORDERED:
+        return f"{condition.operator} compares numbers and dates; {name} is a {controller.kind} field"
+    if condition.operator != "in":
+        return None if _fits(condition, controller, condition.value) else _value_complaint(controller)
+    values = condition.value
+    if not isinstance(values, list | tuple) or not 1 <= len(values) <= MAX_OPTIONS:
+        return f"in needs a list of 1 to {MAX_OPTIONS} values"
+    return (
+        None if all(_fits(condition, controller, value) for value in values) else _value_complaint(controller)
+    )
+
+
+def _is_beyond(answer: object, condition: Conditional) -> bool:
+    given, limit = _place(answer), _place(condition.value)
+    if given is None or limit is None or given[0] != limit[0]:
+        return False
+    return given[1] > limit[1] if condition.operator == "gt" else given[1] < limit[1]
+
+
+def _place(value: object) -> tuple[str, Number] | None:
+    if isinstance(value, int | float) and is_number(value):
+        return "number", value
+    day = parse_date(value)
+    return None if day is None else ("date", day.toordinal())
+
+
+def _marks(values: Iterable[object]) -> set[tuple[str, object]]:
+    """Values as a set in which true is not 1 and nothing nested is looked at."""
+    return {
+        ("boolean" if isinstance(value, bool) else "other", value) for value in values if _is_scalar(value)
+    }
+
+
+def _fits(condition: Conditional, controller: Field, value: object) -> bool:
+    if controller.kind in ("select", "multiselect"):
+        return any(option.value == value for option in controller.options)
+    if controller.kind == CUSTOM and condition.operator in ("gt", "lt"):
+        return is_number(value)
+    _, fits = _COMPARABLE[controller.kind]
+    return fits(value)
+
+
+def _value_complaint(controller: Field) -> str:
+    wanted, _ = _COMPARABLE[controller.kind]
+    return f"value must be {wanted}, to be compared with {quote(controller.key)}"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and is_storable(value)
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_date(value: object) -> bool:
+    return parse_date(value) is not None
+
+
+def _is_scalar(value: object) -> bool:
+    return _is_text(value) or isinstance(value, bool) or is_number(value)
+
+
+_COMPARABLE: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "text": ("text", _is_text),
+    "textarea": ("text", _is_text),
+    "email": ("text", _is_text),
+    "url": ("text", _is_text),
+    "number": ("a number", is_number),
+    "range": ("a number", is_number),
+    "date": ('a date such as "2026-01-31"', _is_date),
+    "boolean": ("true or false", _is_boolean),
+    "select": ("one of the options", _is_text),
+    "multiselect": ("one of the options", _is_text),
+    CUSTOM: ("text, a number, true or false", _is_scalar),
+}

@@ -1,0 +1,99 @@
+"""Durations as the protocol writes them: shorthand (`24h`, `1d12h`) and ISO 8601 (`PT24H`, `P7D`)."""
+
+import re
+from datetime import timedelta
+
+from placet.errors import ValidationFailed
+from placet.protocol.shape import whole
+
+LONGEST = timedelta(days=3650)
+LONGEST_TEXT = 64
+
+_MICROSECOND = timedelta(microseconds=1)
+_UNITS = {
+    "w": timedelta(weeks=1),
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+}
+_NUMBER = "[0-9]+"
+_SECONDS = r"(?P<s>[0-9]+)(?:[.,](?P<fraction>[0-9]{1,6}))?"
+_SHORTHAND = re.compile(
+    rf"(?=.)(?:(?P<w>{_NUMBER})w)?(?:(?P<d>{_NUMBER})d)?(?:(?P<h>{_NUMBER})h)?"
+    rf"(?:(?P<m>{_NUMBER})m)?(?:{_SECONDS}s)?"
+)
+_ISO = re.compile(
+    rf"P(?=.)(?:(?P<d>{_NUMBER})D)?(?:T(?=.)(?:(?P<h>{_NUMBER})H)?(?:(?P<m>{_NUMBER})M)?(?:{_SECONDS}S)?)?"
+)
+_ISO_WEEKS = re.compile(rf"P(?P<w>{_NUMBER})W")
+_GRAMMARS = (_SHORTHAND, _ISO_WEEKS, _ISO)
+# The same grammars for a JSON Schema, whose dialect has no (?P<names>).
+PATTERN = whole("|".join(re.sub(r"\?P<\w+>", "?:", grammar.pattern) for grammar in _GRAMMARS))
+
+# A month or a year before any `T`, in either notation: they have no fixed length.
+_CALENDAR = re.compile(r"P[0-9.,DW]*[0-9.,]+[YM].*|[^P]*[0-9]\s*(?:y|mo|M|Y).*", re.DOTALL)
+
+_EXAMPLES = 'such as "30m", "24h", "7d", "1d12h" or "PT24H"'
+
+
+def parse_duration(text: str) -> timedelta:
+    """The duration that `text` names; always positive and at most ten years.
+
+    Raises `ValidationFailed` with what to write instead.
+    """
+    if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
+        raise _refusal(f"Write a duration {_EXAMPLES}.")
+    for grammar in _GRAMMARS:
+        if match := grammar.fullmatch(text):
+            return _within_limits(_microseconds(match.groupdict()))
+    if _CALENDAR.fullmatch(text):
+        raise _refusal('Months and years have no fixed length; write days, such as "30d" or "P30D".')
+    raise _refusal(f"This is not a duration we can read; write one {_EXAMPLES}.")
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shorthand for a duration, largest unit first: `1d12h`, `90s` as `1m30s`.
+
+    Raises `ValidationFailed` for what `parse_duration` would not give back.
+    """
+    days, hours, minutes, seconds = _split(duration)
+    parts = (
+        (f"{days}d", days),
+        (f"{hours}h", hours),
+        (f"{minutes}m", minutes),
+        (f"{seconds}s", seconds != "0"),
+    )
+    return "".join(text for text, present in parts if present)
+
+
+def format_iso_duration(duration: timedelta) -> str:
+    """The ISO 8601 form of a duration: `P1DT12H`; refuses what `format_duration` refuses."""
+    shorthand = format_duration(duration).upper()
+    days, mark, rest = shorthand.rpartition("D")
+    return f"P{days}{mark}" + (f"T{rest}" if rest else "")
+
+
+def _microseconds(parts: dict[str, str | None]) -> int:
+    whole = sum(int(parts.get(unit) or 0) * (length // _MICROSECOND) for unit, length in _UNITS.items())
+    return whole + int((parts.get("fraction") or "").ljust(6, "0"))
+
+
+def _within_limits(microseconds: int) -> timedelta:
+    if microseconds <= 0:
+        raise _refusal(f"A duration must be longer than zero; write one {_EXAMPLES}.")
+    if microseconds > LONGEST // _MICROSECOND:
+        raise _refusal("A duration must not pass ten years (3650d).")
+    return timedelta(microseconds=microseconds)
+
+
+def _split(duration: timedelta) -> tuple[int, int, int, str]:
+    _within_limits(duration // _MICROSECOND)
+    hours, rest = divmod(duration.seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    fraction = f".{duration.microseconds:06}".rstrip("0.")
+    return duration.days, hours, minutes, f"{seconds}{fraction}"
+
+
+def _refusal(message: str) -> ValidationFailed:
+    return ValidationFailed(message)

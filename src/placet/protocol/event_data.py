@@ -1,0 +1,22 @@
+"""What one event tells (spec 8.5): the same facts in a stream and in a callback."""
+
+from msgspec import Struct
+
+from placet.protocol.moment import Moment
+from placet.protocol.poll import Progress, Result
+
+
+class EventData(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The facts of an event; which of them are there depends on its name."""
+
+    case_id: str
+    opened_at: Moment | None = None
+    progress: Progress | None = None
+    reminder_at: Moment | None = None
+    message: str | None = None
+    completed_at: Moment | None = None
+    result: Result | None = None
+    expired_at: Moment | None = None
+    default_action: str | None = None
+    cancelled_at: Moment | None = None
+    reason: str | None = None

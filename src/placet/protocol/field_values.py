@@ -1,0 +1,190 @@
+"""Whether one answer fits its field; pure judgement, and no word of the answer in any message."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from urllib.parse import urlsplit
+
+from placet.protocol.characters import is_one_line, is_storable
+from placet.protocol.fields import CUSTOM, LARGEST_NUMBER, Field, Number
+from placet.protocol.patterns import matches
+from placet.protocol.problems import Problem, problem
+
+LONGEST_EMAIL = 254
+LONGEST_EMAIL_NAME = 64
+LONGEST_URL = 2048
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ATOM = r"[^\s@<>()\[\]\\,;:\".]+"
+_EMAIL_NAME = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
+_LABEL = r"[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?"
+_EMAIL_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
+_NEVER_IN_URLS = re.compile(r"[\s<>\"\\^`{|}]")
+
+_MISSING = {
+    "boolean": "required_yes_no",
+    "select": "required_option",
+    "multiselect": "required_options",
+}
+
+
+def is_blank(value: object) -> bool:
+    """Whether this counts as no answer: null, nothing but spaces, or an empty list."""
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return value is None or value in ([], ())
+
+
+def missing(field: Field) -> Problem:
+    """What to say when a required field has no answer."""
+    return problem(_MISSING.get(field.type, "required"))
+
+
+def judge(field: Field, value: object) -> Problem | None:
+    """The first thing wrong with an answer that is not blank, or None."""
+    return _JUDGES[field.kind](field, value)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a finite JSON number that every JSON reader understands."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -LARGEST_NUMBER <= value <= LARGEST_NUMBER
+
+
+def parse_date(value: object) -> date | None:
+    """The day that a `YYYY-MM-DD` text names, or None."""
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return None
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def _judge_textarea(field: Field, value: object) -> Problem | None:
+    if not isinstance(value, str):
+        return problem("not_text")
+    if not is_storable(value):
+        return problem("control_characters")
+    return _judge_length(field, value)
+
+
+def _judge_text(field: Field, value: object) -> Problem | None:
+    if found := _judge_textarea(field, value):
+        return found
+    text = str(value)
+    if not is_one_line(text):
+        return problem("several_lines")
+    pattern = field.validation.pattern
+    return problem("wrong_form") if pattern is not None and not matches(pattern, text) else None
+
+
+def _judge_length(field: Field, text: str) -> Problem | None:
+    shortest, longest = field.validation.min_length or 0, field.longest
+    if len(text) > longest:
+        return problem("one_character") if longest == 1 else problem("too_long", maximum=longest)
+    return problem("too_short", minimum=shortest) if len(text) < shortest else None
+
+
+def _judge_email(field: Field, value: object) -> Problem | None:
+    if not (isinstance(value, str) and _is_email(value)):
+        return problem("not_an_email")
+    return _judge_text(field, value)
+
+
+def _judge_url(field: Field, value: object) -> Problem | None:
+    if not (isinstance(value, str) and _is_web_address(value)):
+        return problem("not_a_url")
+    return _judge_text(field, value)
+
+
+def _judge_number(field: Field, value: object) -> Problem | None:
+    # NaN is the one number that differs from itself; math.isnan fails on huge integers.
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return problem("not_a_number")
+    smallest, largest = _number_bounds(field)
+    if value < smallest:
+        return problem("too_small", minimum=smallest)
+    return problem("too_large", maximum=largest) if value > largest else None
+
+
+def _number_bounds(field: Field) -> tuple[Number, Number]:
+    smallest, largest = field.bounds
+    return (
+        smallest if isinstance(smallest, int | float) else -LARGEST_NUMBER,
+        largest if isinstance(largest, int | float) else LARGEST_NUMBER,
+    )
+
+
+def _judge_date(field: Field, value: object) -> Problem | None:
+    day = parse_date(value)
+    if day is None:
+        return problem("not_a_date")
+    earliest, latest = (parse_date(bound) for bound in field.bounds)
+    if earliest and day < earliest:
+        return problem("too_early", minimum=earliest)
+    return problem("too_late", maximum=latest) if latest and day > latest else None
+
+
+def _judge_boolean(_field: Field, value: object) -> Problem | None:
+    return None if isinstance(value, bool) else problem("not_yes_no")
+
+
+def _judge_select(field: Field, value: object) -> Problem | None:
+    known = isinstance(value, str) and any(option.value == value for option in field.options)
+    return None if known else problem("not_an_option")
+
+
+def _judge_multiselect(field: Field, value: object) -> Problem | None:
+    if not isinstance(value, list | tuple) or not all(isinstance(choice, str) for choice in value):
+        return problem("not_options")
+    chosen = set(value)
+    if not chosen <= {option.value for option in field.options}:
+        return problem("not_options")
+    return None if len(chosen) == len(value) else problem("repeated_option")
+
+
+def _judge_custom(field: Field, value: object) -> Problem | None:
+    """Spec 10.3.1: an unknown type falls back to text; bounds make it a number, other scalars pass."""
+    rules = field.validation
+    if field.bounds != (None, None):
+        return _judge_number(field, value)
+    wants_text = (rules.min_length, rules.max_length, rules.pattern) != (None, None, None)
+    if isinstance(value, bool) and not wants_text:
+        return None
+    if isinstance(value, int | float) and not wants_text:
+        return _judge_number(field, value)
+    return _judge_text(field, value) if rules.pattern is not None else _judge_textarea(field, value)
+
+
+def _is_email(text: str) -> bool:
+    name, _, host = text.rpartition("@")
+    short = len(text) <= LONGEST_EMAIL and len(name) <= LONGEST_EMAIL_NAME
+    return bool(short and text.isprintable() and _EMAIL_NAME.fullmatch(name) and _EMAIL_HOST.fullmatch(host))
+
+
+def _is_web_address(text: str) -> bool:
+    if len(text) > LONGEST_URL or not text.isprintable() or _NEVER_IN_URLS.search(text):
+        return False
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and any(character.isalnum() for character in host)
+
+
+_JUDGES: Mapping[str, Callable[[Field, object], Problem | None]] = {
+    "text": _judge_text,
+    "textarea": _judge_textarea,
+    "number": _judge_number,
+    "date": _judge_date,
+    "email": _judge_email,
+    "url": _judge_url,
+    "boolean": _judge_boolean,
+    "select": _judge_select,
+    "multiselect": _judge_multiselect,
+    "range": _judge_number,
+    CUSTOM: _judge_custom,
+}

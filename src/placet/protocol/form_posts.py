@@ -1,0 +1,89 @@
+"""An HTML form post into typed answers; what does not convert stays text, for the judge to name."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from placet.protocol.characters import plain_lines
+from placet.protocol.fields import CUSTOM, Field
+from placet.protocol.forms import Form
+
+LONGEST_NUMBER = 40
+
+_YES_NO = {
+    "on": True,
+    "true": True,
+    "yes": True,
+    "1": True,
+    "off": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def from_strings(form: Form, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
+    """Typed answers from a posted form, ready for `check_answers`; never raises.
+
+    A repeated key counts as several choices for a multiselect; elsewhere the last one wins, so that a
+    hidden "false" may stand before a checkbox. Keys the form does not know are kept as text.
+    """
+    fields = {field.key: field for field in form.every_field}
+    posted: dict[str, list[str]] = {}
+    for key, text in pairs:
+        posted.setdefault(key, []).append(text)
+    return {key: _convert(fields.get(key), texts) for key, texts in posted.items()}
+
+
+def _convert(field: Field | None, texts: list[str]) -> object:
+    if field is None:
+        return texts[-1]
+    if field.kind == "multiselect":
+        return [_option(field, text) for text in texts if text]
+    return _CONVERTERS[field.kind](field, texts[-1])
+
+
+def _text(_field: Field, text: str) -> object:
+    # Browsers send line breaks as CR LF and count them as one character.
+    return plain_lines(text)
+
+
+def _trimmed(_field: Field, text: str) -> object:
+    return text.strip()
+
+
+def _option(field: Field, text: str) -> object:
+    sent = plain_lines(text)
+    return next((option.value for option in field.options if plain_lines(option.value) == sent), text)
+
+
+def _number(_field: Field, text: str) -> object:
+    plain = text.strip()
+    if len(plain) > LONGEST_NUMBER or not _DECIMAL.fullmatch(plain):
+        return text
+    number = int(plain) if _INTEGER.fullmatch(plain) else float(plain)
+    return text if number in (float("inf"), float("-inf")) else number
+
+
+def _boolean(_field: Field, text: str) -> object:
+    plain = text.strip().lower()
+    return _YES_NO.get(plain, text)
+
+
+def _custom(field: Field, text: str) -> object:
+    return _text(field, text) if field.bounds == (None, None) else _number(field, text)
+
+
+_CONVERTERS: Mapping[str, Callable[[Field, str], object]] = {
+    "text": _text,
+    "textarea": _text,
+    "number": _number,
+    "range": _number,
+    "date": _trimmed,
+    "email": _trimmed,
+    "url": _trimmed,
+    "boolean": _boolean,
+    "select": _option,
+    CUSTOM: _custom,
+}

@@ -1,0 +1,36 @@
+"""How far a person has come with a form (spec 10.3.4), in numbers only."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from placet.protocol.fields import Field
+from placet.protocol.form_answers import field_problem, visible_fields
+from placet.protocol.forms import Form
+
+
+class FormProgress(NamedTuple):
+    """Steps are counted from 1; fields are the required ones the person sees."""
+
+    current_step: int
+    total_steps: int
+    completed_fields: int
+    total_fields: int
+
+
+def progress(form: Form, values: Mapping[str, object], current_step: int | None = None) -> FormProgress:
+    """Where the person stands; unless told, at the first step that still lacks a required answer."""
+    wanted = [field for field in visible_fields(form, values) if field.required]
+    lacking = {field.key for field in wanted if field_problem(field, values.get(field.key))}
+    steps = form.groups
+    reached = _first_lacking(steps, lacking) if current_step is None else current_step
+    return FormProgress(
+        current_step=min(max(reached, 1), len(steps)),
+        total_steps=len(steps),
+        completed_fields=len(wanted) - len(lacking),
+        total_fields=len(wanted),
+    )
+
+
+def _first_lacking(steps: tuple[tuple[Field, ...], ...], lacking: set[str]) -> int:
+    stops = (number for number, group in enumerate(steps, 1) if any(field.key in lacking for field in group))
+    return next(stops, len(steps))

@@ -1,0 +1,180 @@
+"""What makes the definition of a field sound: each rule returns a complaint, or None."""
+
+import re
+from collections.abc import Callable
+
+from placet.errors import AddressRefused
+from placet.protocol.addresses import check_url
+from placet.protocol.characters import is_storable, plain_lines
+from placet.protocol.field_values import is_blank, is_number, judge, parse_date
+from placet.protocol.fields import (
+    CUSTOM,
+    FIELD_TYPES,
+    LONGEST_PATTERNED_TEXT,
+    MAX_OPTIONS,
+    Field,
+)
+from placet.protocol.patterns import PatternRefused, pattern_size
+from placet.protocol.shape import quote
+
+LONGEST_LABEL = 200
+LONGEST_HINT = 2_000
+LONGEST_MAX_LENGTH = 100_000
+
+_KEY = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,99}")
+_CUSTOM_TYPE = re.compile(r"x-[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}")
+
+_LENGTHS = ("minLength", "maxLength")
+_RULES_OF = {
+    "text": (*_LENGTHS, "pattern"),
+    "textarea": _LENGTHS,
+    "email": (*_LENGTHS, "pattern"),
+    "url": (*_LENGTHS, "pattern"),
+    "number": ("min", "max"),
+    "range": ("min", "max"),
+    "date": ("min", "max"),
+    CUSTOM: (*_LENGTHS, "pattern", "min", "max"),
+}
+
+
+def field_complaint(field: Field) -> str | None:
+    """The first rule that a field's definition breaks, in words that follow the path to the field."""
+    return next((complaint for rule in _RULES if (complaint := rule(field))), None)
+
+
+def _key(field: Field) -> str | None:
+    if _KEY.fullmatch(field.key):
+        return None
+    return "key must start with a letter and hold only letters, digits and _, at most 100"
+
+
+def _type(field: Field) -> str | None:
+    if field.type in FIELD_TYPES or _CUSTOM_TYPE.fullmatch(field.type):
+        return None
+    return f"type {quote(field.type)!r} is unknown; use {', '.join(FIELD_TYPES)} or x-..."
+
+
+def _words(field: Field) -> str | None:
+    if is_blank(field.label) or len(field.label) > LONGEST_LABEL:
+        return f"label must be 1 to {LONGEST_LABEL} characters"
+    if max(len(field.placeholder), len(field.hint)) > LONGEST_HINT:
+        return f"placeholder and hint take at most {LONGEST_HINT} characters"
+    storable = is_storable(field.label + field.placeholder + field.hint)
+    return None if storable else "label, placeholder and hint must not hold control characters"
+
+
+def _options(field: Field) -> str | None:
+    if field.kind in ("select", "multiselect"):
+        if not 1 <= len(field.options) <= MAX_OPTIONS:
+            return f"a {field.type} needs 1 to {MAX_OPTIONS} options"
+    elif field.options and field.kind != CUSTOM:
+        return f"options belong to select and multiselect, not to {field.type}"
+    return _option_values(field)
+
+
+def _option_values(field: Field) -> str | None:
+    values = [plain_lines(option.value) for option in field.options]  # all that a posted form tells apart
+    if len(set(values)) != len(values):
+        return "two options have the same value"
+    for option in field.options:
+        if is_blank(option.value) or is_blank(option.label):
+            return "an option needs a value and a label"
+        if max(len(option.value), len(option.label)) > LONGEST_LABEL:
+            return f"the value and label of an option take at most {LONGEST_LABEL} characters"
+        if not is_storable(option.value + option.label):
+            return "options must not hold control characters"
+    return None
+
+
+def _applicable(field: Field) -> str | None:
+    rules = field.validation
+    given = {
+        "minLength": rules.min_length,
+        "maxLength": rules.max_length,
+        "pattern": rules.pattern,
+        "min": rules.min,
+        "max": rules.max,
+    }
+    stray = [
+        name for name, rule in given.items() if rule is not None and name not in _RULES_OF.get(field.kind, ())
+    ]
+    if stray:
+        return f"validation.{stray[0]} does not apply to a {field.type} field"
+    if field.kind == CUSTOM and _has_bounds(field) and any(given[n] is not None for n in _RULES_OF["text"]):
+        return "validation takes lengths and pattern, or min and max, not both"
+    return None
+
+
+def _lengths(field: Field) -> str | None:
+    shortest, longest = field.validation.min_length or 0, field.longest
+    if shortest < 0 or not 1 <= longest <= LONGEST_MAX_LENGTH:
+        return f"validation.maxLength must be 1 to {LONGEST_MAX_LENGTH}, minLength 0 or more"
+    if shortest > longest:
+        return f"validation.minLength is above the longest answer ({longest})"
+    return None
+
+
+def _pattern(field: Field) -> str | None:
+    pattern = field.validation.pattern
+    if pattern is None:
+        return None
+    if field.longest > LONGEST_PATTERNED_TEXT:
+        return f"validation.maxLength must not pass {LONGEST_PATTERNED_TEXT} beside a pattern"
+    try:
+        pattern_size(pattern)
+    except PatternRefused as refusal:
+        return f"validation.pattern {refusal}"
+    return None
+
+
+def _bounds(field: Field) -> str | None:
+    smallest, largest = field.validation.min, field.validation.max
+    given = [bound for bound in (smallest, largest) if bound is not None]
+    if field.type == "date":
+        if not all(parse_date(bound) for bound in given):
+            return 'the min and max of a date must be dates such as "2026-01-31"'
+    elif not all(is_number(bound) for bound in given):
+        return "validation.min and validation.max must be numbers within ±(2^53-1)"
+    if field.type == "range" and len(given) == 1:
+        return "a range needs both min and max, or neither for 0 to 100"
+    return "validation.min is above validation.max" if len(given) == 2 and given[0] > given[1] else None  # type: ignore[operator]
+
+
+def _default(field: Field) -> str | None:
+    if is_blank(field.default):
+        return None
+    if field.sensitive:
+        return "a sensitive field takes no default; use default_ref"
+    if field.default_ref is not None:
+        return "give default or default_ref, not both"
+    found = judge(field, field.default)
+    return None if found is None else f"default does not fit the field ({found.code})"
+
+
+def _default_ref(field: Field) -> str | None:
+    if field.default_ref is None:
+        return None
+    try:
+        check_url(field.default_ref, allow_loopback=True)  # whether loopback may be called is for later
+    except AddressRefused as refusal:
+        return f"default_ref cannot be called: {refusal.message}"
+    return None
+
+
+def _has_bounds(field: Field) -> bool:
+    return field.bounds != (None, None)
+
+
+# In order: later rules rely on what earlier ones have established.
+_RULES: tuple[Callable[[Field], str | None], ...] = (
+    _key,
+    _type,
+    _words,
+    _options,
+    _applicable,
+    _lengths,
+    _pattern,
+    _bounds,
+    _default,
+    _default_ref,
+)

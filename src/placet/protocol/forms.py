@@ -1,0 +1,154 @@
+"""A form (spec 10.3): its fields or steps, read from outside and found sound, or refused with the place."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from placet.errors import InvalidForm
+from placet.protocol.characters import is_storable
+from placet.protocol.conditions import condition_complaint
+from placet.protocol.field_values import is_blank
+from placet.protocol.fields import Field
+from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, field_complaint
+from placet.protocol.patterns import pattern_size
+from placet.protocol.shape import quote, read_shape
+
+MAX_FIELDS = 200
+MAX_REFERENCES = 20  # each is a request of ours when a page is opened
+MAX_STEPS = 20
+# Instructions of all different patterns of one form: bounds what compiling and matching may cost.
+MAX_PATTERN_SIZE = 200_000
+
+
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One page of a wizard; without fields it is a summary."""
+
+    title: str
+    fields: tuple[Field, ...]
+    description: str = ""
+
+
+class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What `context.form` holds: either `fields` or `steps`."""
+
+    fields: tuple[Field, ...] | None = None
+    steps: tuple[Step, ...] | None = None
+    session_id: str | None = None
+
+    @property
+    def groups(self) -> tuple[tuple[Field, ...], ...]:
+        """The fields of each step; a form without steps is one group."""
+        return (self.fields or (),) if self.steps is None else tuple(step.fields for step in self.steps)
+
+    @property
+    def every_field(self) -> tuple[Field, ...]:
+        """All fields in the order in which they are asked."""
+        return tuple(field for group in self.groups for field in group)
+
+
+def parse_form(raw: object) -> Form:
+    """Read a form definition; raises `InvalidForm` saying what is wrong and where (`path`, `field`)."""
+    form = read_shape(raw, Form, InvalidForm, "form")
+    _check_nulls(raw, "form")
+    _check_layout(form)
+    earlier: dict[str, Field] = {}
+    for path, field in _places(form):
+        _check_field(path, field, earlier)
+        earlier[field.key] = field
+    _check_patterns(earlier.values())
+    return form
+
+
+def wire_form(form: Form) -> dict[str, Any]:
+    """The form as published schemas allow it: they know only numeric bounds, so those of dates stay here."""
+    wire: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(form))
+    for group in (wire.get("fields", []), *(step["fields"] for step in wire.get("steps", []))):
+        for field in group:
+            if field["type"] == "date":
+                field.pop("validation", None)
+    return wire
+
+
+def default_answers(form: Form) -> dict[str, object]:
+    """What the form pre-fills: the defaults of its fields."""
+    return {field.key: field.default for field in form.every_field if not is_blank(field.default)}
+
+
+def _places(form: Form) -> Iterator[tuple[str, Field]]:
+    for number, group in enumerate(form.groups):
+        step = "" if form.steps is None else f".steps[{number}]"
+        yield from ((f"form{step}.fields[{index}]", field) for index, field in enumerate(group))
+
+
+def _check_layout(form: Form) -> None:
+    if (form.fields is None) == (form.steps is None):
+        raise _refusal("form", "give either fields or steps")
+    if form.steps is not None and not 1 <= len(form.steps) <= MAX_STEPS:
+        raise _refusal("form.steps", f"a form takes 1 to {MAX_STEPS} steps")
+    if not 1 <= len(form.every_field) <= MAX_FIELDS:
+        raise _refusal("form", f"a form takes 1 to {MAX_FIELDS} fields")
+    if sum(field.default_ref is not None for field in form.every_field) > MAX_REFERENCES:
+        raise _refusal("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
+    if form.session_id is not None and not _is_short(form.session_id, LONGEST_LABEL):
+        raise _refusal("form.session_id", f"must be 1 to {LONGEST_LABEL} characters")
+    for number, step in enumerate(form.steps or ()):
+        _check_step_words(f"form.steps[{number}]", step)
+
+
+def _check_step_words(path: str, step: Step) -> None:
+    if not _is_short(step.title, LONGEST_LABEL):
+        raise _refusal(f"{path}.title", f"must be 1 to {LONGEST_LABEL} characters")
+    if step.description and not _is_short(step.description, LONGEST_HINT):
+        raise _refusal(f"{path}.description", f"takes at most {LONGEST_HINT} characters")
+
+
+def _is_short(text: str, limit: int) -> bool:
+    return not is_blank(text) and len(text) <= limit and is_storable(text)
+
+
+def _check_field(path: str, field: Field, earlier: Mapping[str, Field]) -> None:
+    complaint = field_complaint(field) or _key_complaint(field, earlier) or _condition(field, earlier)
+    if complaint is not None:
+        raise _refusal(path, complaint, field=quote(field.key))
+
+
+def _key_complaint(field: Field, earlier: Mapping[str, Field]) -> str | None:
+    return f"key {field.key!r} is used by an earlier field" if field.key in earlier else None
+
+
+def _condition(field: Field, earlier: Mapping[str, Field]) -> str | None:
+    condition = field.conditional
+    if condition is None:
+        return None
+    controller = earlier.get(condition.field)
+    if controller is None:
+        return f"conditional.field {quote(condition.field)!r} is not the key of an earlier field"
+    complaint = condition_complaint(condition, controller)
+    return None if complaint is None else f"conditional: {complaint}"
+
+
+def _check_patterns(fields: Iterable[Field]) -> None:
+    different = {field.validation.pattern for field in fields if field.validation.pattern is not None}
+    if sum(map(pattern_size, different)) > MAX_PATTERN_SIZE:
+        raise _refusal("form", "the patterns are too large together; use lengths instead of repeat counts")
+
+
+def _check_nulls(raw: object, path: str) -> None:
+    """Published schemas take null in `default` and `value` only; a struct would take it for absent."""
+    for name, value in raw.items() if isinstance(raw, Mapping) else ():
+        if name in _FREE:
+            continue
+        if value is None:
+            raise _refusal(f"{path}.{name}", "must not be null; leave it out")
+        _check_nulls(value, f"{path}.{name}")
+        for number, entry in enumerate(value if name in ("fields", "steps") else ()):
+            _check_nulls(entry, f"{path}.{name}[{number}]")
+
+
+def _refusal(path: str, complaint: str, **details: str) -> InvalidForm:
+    return InvalidForm(f"{path}: {complaint}.", path=path, **details)
+
+
+_FREE = ("default", "value")

@@ -1,0 +1,46 @@
+"""The HTTP 202 body and its `hitl` object (spec 6), with every field of 0.5 to 0.9."""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from placet.protocol.moment import Moment
+from placet.protocol.surface import Surface
+from placet.protocol.verification import VerificationPolicy
+
+DefaultAction = Literal["skip", "approve", "reject", "abort"]
+MAX_PROMPT = 500
+
+
+class HitlObject(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All an agent needs to bring one question to a person and to fetch the answer."""
+
+    spec_version: str
+    case_id: str
+    review_url: str
+    poll_url: str
+    callback_url: str | None
+    type: str
+    prompt: str
+    timeout: str
+    default_action: DefaultAction
+    created_at: Moment
+    expires_at: Moment
+    events_url: str | None = None
+    context: dict[str, Any] | None = None
+    reminder_at: Moment | tuple[Moment, ...] | None = None
+    previous_case_id: str | None = None
+    surface: Surface | None = None
+    submit_url: str | None = None
+    submit_token: str | None = None
+    inline_actions: tuple[str, ...] | None = None
+    verification_policy: VerificationPolicy | None = None
+
+
+class HumanInputRequired(Struct, frozen=True, kw_only=True):
+    """The body of HTTP 202."""
+
+    status: Literal["human_input_required"] = "human_input_required"
+    message: str
+    data: dict[str, Any] | UnsetType = UNSET
+    hitl: HitlObject

@@ -1,0 +1,55 @@
+"""Suggestions a service adds to a finished answer, so that an agent may ask its user and send better data."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from placet.errors import ValidationFailed
+
+Priority = Literal["high", "medium", "low"]
+
+MAX_CYCLES = 2
+LONGEST_TEXT = 500
+
+_ORDER: dict[str, int] = {"high": 0, "medium": 1, "low": 2}
+_TEXTS = ("field", "issue", "agent_action", "impact")
+
+
+class Suggestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What could be better, what the agent should ask, and what that would gain.
+
+    Raises `ValidationFailed` when a text is empty or too long, or the priority is unknown.
+    """
+
+    field: str
+    issue: str
+    agent_action: str
+    impact: str
+    priority: Priority
+
+    def __post_init__(self) -> None:
+        if self.priority not in tuple(_ORDER):
+            raise ValidationFailed("priority must be high, medium or low.", path="priority")
+        for name in _TEXTS:
+            _check_text(name, getattr(self, name))
+
+
+def improvement_suggestions(suggestions: Sequence[Suggestion], cycle: int) -> dict[str, Any]:
+    """The `improvement_suggestions` part of a body, most urgent first.
+
+    `cycle` counts the improvements already made: after two the list is empty, which tells the agent to stop.
+    Raises `ValidationFailed` for a negative cycle.
+    """
+    if cycle < 0:
+        raise ValidationFailed("cycle counts from 0.", path="cycle")
+    offered = (
+        sorted(suggestions, key=lambda suggestion: _ORDER[suggestion.priority]) if cycle < MAX_CYCLES else []
+    )
+    return {"improvement_suggestions": msgspec.to_builtins(offered)}
+
+
+def _check_text(name: str, text: str) -> None:
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_TEXT:
+        raise ValidationFailed(f"{name} must be 1 to {LONGEST_TEXT} characters.", path=name)

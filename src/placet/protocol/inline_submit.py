@@ -1,0 +1,62 @@
+"""Inline submit (spec 7.5): the answer an agent relays after a person pressed a native button."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from placet.protocol.characters import is_one_line, is_storable
+from placet.protocol.moment import Moment
+from placet.protocol.shape import whole
+from placet.protocol.verification import Evidence
+
+SUBMITTED_VIA = (
+    "telegram_inline_button",
+    "slack_block_action",
+    "discord_component",
+    "whatsapp_reply_button",
+    "teams_adaptive_card",
+)
+PLATFORMS = ("telegram", "slack", "discord", "whatsapp", "teams")
+
+Via = Annotated[str, Meta(pattern=whole(f"{'|'.join(SUBMITTED_VIA)}|x-.+"), max_length=100)]
+Platform = Annotated[str, Meta(pattern=whole(f"{'|'.join(PLATFORMS)}|x-.+"), max_length=100)]
+ActionName = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class SubmittedBy(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Who pressed the button, as the caller tells it: never a verified identity."""
+
+    platform: Platform
+    platform_user_id: Annotated[str, Meta(min_length=1, max_length=500)]
+    display_name: Annotated[str, Meta(max_length=500)] | None = None
+
+    def __post_init__(self) -> None:
+        _check_traceable(self.platform, self.platform_user_id, self.display_name or "")
+
+
+class SubmitRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The body of an inline submit."""
+
+    action: ActionName
+    submitted_via: Via
+    submitted_by: SubmittedBy
+    data: dict[str, Any] = field(default_factory=dict)
+    verification_evidence: Annotated[tuple[Evidence, ...], Meta(max_length=20)] = ()
+
+    def __post_init__(self) -> None:
+        _check_traceable(self.submitted_via)
+
+
+class SubmitReceipt(Struct, frozen=True, kw_only=True):
+    """What the winner of a submission gets."""
+
+    status: str
+    case_id: str
+    completed_at: Moment
+
+
+def _check_traceable(*texts: str) -> None:
+    """What is kept for the audit is one line of text; the decoder turns the ValueError into its own error."""
+    together = "".join(texts)
+    if not (is_storable(together) and is_one_line(together)):
+        raise ValueError("Line breaks and control characters have no place here")

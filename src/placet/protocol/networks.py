@@ -1,0 +1,56 @@
+"""One's own networks as settings list them: what may stand there, and what never may."""
+
+import re
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from placet.errors import ValidationFailed
+from placet.protocol.addresses import FORBIDDEN_RANGES, OWN_RANGES, Network
+
+_CIDR = re.compile(r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
+_OWN = ", ".join(str(network) for network, rule in FORBIDDEN_RANGES if rule in OWN_RANGES)
+
+
+def read_networks(listed: Iterable[str]) -> tuple[Network, ...]:
+    """The networks of a list such as `["10.0.0.0/8", "fd00::/8"]`; raises ValidationFailed.
+
+    Only private networks can be listed. Public addresses need no listing, and loopback, link-local, metadata,
+    multicast and all other special addresses are not to be had by it.
+    """
+    return tuple(_read(text) for text in listed)
+
+
+def _read(text: str) -> Network:
+    network = _parse(text)
+    rule = _range_of(network)
+    if rule is None:
+        raise ValidationFailed(f"{text!r} reaches beyond the private networks {_OWN}; list only your own.")
+    if rule == "loopback":
+        raise ValidationFailed(f"{text!r} is loopback, which has a setting of its own: allow_loopback.")
+    if rule not in OWN_RANGES:
+        raise ValidationFailed(f"{text!r} cannot be listed: such addresses ({rule}) are never called.")
+    return network
+
+
+def _parse(text: str) -> Network:
+    try:
+        if not _CIDR.fullmatch(text):
+            raise ValueError
+        network = ip_network(text, strict=False)
+    except ValueError:
+        raise ValidationFailed(f"{text[:80]!r} is no network, such as 10.0.0.0/8 or fd00::/8.") from None
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise ValidationFailed(f"{text!r} is an address in a network; the network is {network}.") from None
+
+
+def _range_of(network: Network) -> str | None:
+    """The rule of the range in which all of a network lies; None if there is none."""
+    return next((rule for whole, rule in FORBIDDEN_RANGES if _lies_in(network, whole)), None)
+
+
+def _lies_in(network: Network, whole: Network) -> bool:
+    if isinstance(network, IPv4Network):
+        return isinstance(whole, IPv4Network) and network.subnet_of(whole)
+    return isinstance(whole, IPv6Network) and network.subnet_of(whole)

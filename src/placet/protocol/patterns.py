@@ -1,0 +1,49 @@
+"""Regular expressions written by strangers: compiled by RE2, so that none of them can stall the server."""
+
+from typing import Any
+
+import re2
+
+from placet.protocol.characters import is_storable
+
+LONGEST_PATTERN = 500
+MAX_MEMORY = 8 << 20
+
+
+class PatternRefused(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+def pattern_size(pattern: str) -> int:
+    """How many instructions a pattern compiles to; raises `PatternRefused` for one that RE2 does not take."""
+    size: int = _compile(pattern).programsize
+    return size
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the whole text fits the pattern, as in an HTML form.
+
+    Both must be encodable as UTF-8, and the pattern one that `pattern_size` accepts.
+    """
+    return _compile(pattern).fullmatch(text) is not None
+
+
+def _compile(pattern: str) -> Any:
+    if len(pattern) > LONGEST_PATTERN:
+        raise PatternRefused(f"is longer than {LONGEST_PATTERN} characters")
+    if not is_storable(pattern):
+        raise PatternRefused("must not hold control characters")
+    try:
+        return re2.compile(pattern, _options())
+    except re2.error as misfit:
+        raise PatternRefused(
+            "does not compile in RE2 syntax, which has neither look-around nor back-references"
+        ) from misfit
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.max_mem = MAX_MEMORY
+    options.never_capture = True
+    options.log_errors = False
+    return options

@@ -1,0 +1,123 @@
+"""Builtins from outside into a struct, or an error that says what does not fit and where."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from placet.errors import BadRequest
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`\Z")
+_JSON_WORDS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_COMPLAINTS = (
+    (re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL), "`{name}` is missing"),
+    (
+        re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL),
+        "`{name}` is not a known property",
+    ),
+    (re.compile(r"Expected `str` of length <= (?P<most>\d+)"), "at most {most} characters fit"),
+    (re.compile(r"Expected `str` of length >= (?P<least>\d+)"), "at least {least} characters are needed"),
+    (re.compile(r"Expected `str` matching regex .*", re.DOTALL), "this does not have the documented form"),
+    (re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`"), "expected {wanted}, got {given}"),
+)
+_NO_CHOICE = "Invalid enum value"
+_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+_FORMS = re.compile(r"Expected `str` matching regex '\^\(\?:(?P<forms>.*)\)\$\(\?!\\+n\)'")
+_FORM = re.compile(r"(?P<fixed>[a-z_-]+)(?P<open>\.\+|\[.*)?")
+
+
+def whole(expression: str) -> str:
+    """A pattern that fits the whole text and nothing more, in Python and in a JSON Schema alike."""
+    return rf"^(?:{expression})$(?!\n)"  # Python's `$` alone would let a final newline pass
+
+
+def read_shape(raw: object, shape: type[T], error: type[BadRequest], name: str) -> T:
+    """Convert `raw` to `shape`, or raise `error` with the complaint and its `path` under `name`."""
+    try:
+        return msgspec.convert(raw, shape)
+    except msgspec.ValidationError as misfit:
+        reason, path = complaint(misfit, shape)
+    except (UnicodeError, RecursionError):
+        reason, path = "holds characters or a depth that JSON cannot carry", ""
+    raise error(f"{name}{path}: {reason}.", path=f"{name}{path}")
+
+
+def is_texts(value: Mapping[Any, Any]) -> bool:
+    """Whether these are texts under texts and nothing else, as in most answers: no depth, no numbers."""
+    return {str}.issuperset(map(type, value)) and {str}.issuperset(map(type, value.values()))
+
+
+def quote(text: str, limit: int = 60) -> str:
+    """A stranger's text, safe inside a message: short, on one line, printable ASCII."""
+    plain = text[:limit].encode("ascii", "backslashreplace").decode("ascii")
+    visible = "".join(character if character.isprintable() else "?" for character in plain)
+    return visible if len(text) <= limit else visible + "..."
+
+
+def complaint(misfit: msgspec.ValidationError, shape: Any) -> tuple[str, str]:
+    """What does not fit, in words for whoever sent it, and where: a path with a dot in front, or nothing."""
+    text = str(misfit)
+    place = _PLACE.search(text)
+    path = "" if place is None else place["path"]
+    reason = text if place is None else text[: place.start()]
+    if reason.startswith(_NO_CHOICE) and (names := _choices(shape, path)):
+        return f"use one of {', '.join(names)}", quote(path, 120)
+    return _reword(reason), quote(path, 120)
+
+
+def _choices(shape: Any, path: str) -> list[str]:
+    """The values that may stand at this place; none if that cannot be told."""
+    found = _alternatives(inspect.type_info(shape))
+    for name, _ in _STEP.findall(path):
+        found = [one for outer in found for inner in _within(outer, name) for one in _alternatives(inner)]
+    values: list[object] = []
+    for one in found:
+        if isinstance(one, inspect.EnumType):
+            values += [member.value for member in one.cls]
+        elif isinstance(one, inspect.LiteralType):
+            values += one.values
+    return [str(value) for value in values]
+
+
+def _alternatives(one: inspect.Type) -> list[inspect.Type]:
+    if isinstance(one, inspect.Metadata):
+        return _alternatives(one.type)
+    if isinstance(one, inspect.UnionType):
+        return [inner for each in one.types for inner in _alternatives(each)]
+    return [one]
+
+
+def _within(outer: inspect.Type, name: str) -> list[inspect.Type]:
+    if isinstance(outer, inspect.StructType):
+        return [field.type for field in outer.fields if field.encode_name == name]
+    if isinstance(outer, inspect.CollectionType):
+        return [outer.item_type]
+    return [outer.value_type] if isinstance(outer, inspect.DictType) else []
+
+
+def _reword(reason: str) -> str:
+    if match := _FORMS.fullmatch(reason):
+        return _expected_form(match["forms"].split("|"))
+    for pattern, words in _COMPLAINTS:
+        if match := pattern.fullmatch(reason):
+            return words.format(**{key: quote(_json_words(text)) for key, text in match.groupdict().items()})
+    return quote(reason, 120)
+
+
+def _expected_form(forms: list[str]) -> str:
+    """Alternatives are listed; what only an expression could tell is left to the documentation."""
+    known = [_FORM.fullmatch(form) for form in forms]
+    if not all(known):
+        return "this does not have the documented form"
+    names = [match["fixed"] + ("…" if match["open"] else "") for match in known if match]
+    return f"use one of {', '.join(names)}" if len(names) > 1 else f"use {names[0]}"
+
+
+def _json_words(types: str) -> str:
+    plain = types.removesuffix(" | null").replace("int | float", "float")
+    names = [_JSON_WORDS.get(name, name) for name in plain.split(" | ")]
+    return " or ".join(names)

@@ -1,0 +1,169 @@
+"""Signed results (spec 13.4): which bytes a signature covers and how it travels; no key lives here.
+
+`result.signature.value` is a detached compact JWS, `BASE64URL(header)..BASE64URL(signature)`. Its header
+carries `shown`, the digest of what the person was shown; its payload is the RFC 8785 form of case id, `shown`
+again, action, data and time of the answer, which the reader rebuilds from the poll response.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+import rfc8785
+from msgspec import Struct
+
+from placet.errors import SignatureInvalid, ValidationFailed
+from placet.protocol.shape import is_texts
+
+JWKS_PATH = "/.well-known/jwks.json"
+ALGORITHMS = ("ES256", "RS256", "EdDSA")
+MAX_DEPTH = 64
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_CONTAINERS = (dict, list, tuple)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DETACHED = re.compile(r"([A-Za-z0-9_-]{1,512})\.\.([A-Za-z0-9_-]{1,1024})")
+
+
+class ProtectedHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The protected header of a signed result: these four members and no others, not even `crit` or `b64`."""
+
+    alg: str
+    kid: str
+    shown: str
+    typ: Literal["hitl-result+jws"]
+
+
+class ResultSignature(Struct, frozen=True, kw_only=True):
+    """A signature that is well formed; whether it holds is for the holder of the keys to say."""
+
+    value: str
+    signed_at: str
+    signer: str
+    header: ProtectedHeader
+
+
+class _Fields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    algorithm: str
+    value: str
+    signed_at: str
+    signer: str
+
+
+def wire_time(at: datetime) -> str:
+    """A moment exactly as the poll response writes it."""
+    return str(msgspec.to_builtins(at))
+
+
+def signing_payload(
+    *, case_id: str, shown: str, action: str, data: Mapping[str, Any] | None, completed_at: str
+) -> bytes:
+    """The bytes a signature covers; no data is the same as empty data.
+
+    `completed_at` is the string of the poll response itself (see `wire_time`). Raises ValidationFailed for
+    deep nesting and for what has no canonical JSON: integers beyond 2^53 - 1, NaN, lone surrogates.
+    """
+    if not isinstance(shown, str) or not _DIGEST.fullmatch(shown):
+        raise ValidationFailed("shown must be a SHA-256 digest in lower-case hex.")
+    if data is not None and not isinstance(data, Mapping):
+        raise ValidationFailed("data must be an object.")
+    # The members of RFC 8785 stand in order of their names; writing the frame out saves 5 µs of every answer.
+    return b'{"action":%b,"case_id":%b,"completed_at":%b,"data":%b,"shown":"%b"}' % (
+        _text("action", action),
+        _text("case_id", case_id),
+        _text("completed_at", completed_at),
+        _canonical("data", dict(data or {})),
+        shown.encode(),
+    )
+
+
+def parse_signature(raw: object) -> ResultSignature:
+    """The signature of a result as it was read; raises SignatureInvalid if its form is wrong."""
+    fields = _fields(raw)
+    header = _header(fields.value)
+    if header.alg not in ALGORITHMS:
+        raise SignatureInvalid(f"The algorithm must be one of {', '.join(ALGORITHMS)}.")
+    if header.alg != fields.algorithm:
+        raise SignatureInvalid("The signature names one algorithm and its header another.")
+    return ResultSignature(
+        value=fields.value, signed_at=fields.signed_at, signer=fields.signer, header=header
+    )
+
+
+def _text(name: str, value: object) -> bytes:
+    if not isinstance(value, str):
+        raise ValidationFailed(f"{name} must be text.")
+    try:
+        return _encode(value)
+    except ValueError:
+        raise ValidationFailed(f"{name} has a lone surrogate.") from None
+
+
+def _canonical(name: str, value: dict[str, Any]) -> bytes:
+    """RFC 8785. Without numbers, which most answers are, the faster encoder writes the same bytes."""
+    try:
+        if is_texts(value) and "".join(value).isascii():
+            return _encode(value)
+        _refuse_deep(value)
+        return _encode(value) if _is_wordy(value) else rfc8785.dumps(value)
+    except rfc8785.IntegerDomainError:
+        raise ValidationFailed(f"{name} has an integer beyond ±(2^53 - 1); send it as text.") from None
+    except rfc8785.FloatDomainError:
+        raise ValidationFailed(f"{name} has a number that JSON cannot hold.") from None
+    # An integer of thousands of digits fails while its own error message is being written.
+    except ValueError:
+        raise ValidationFailed(
+            f"{name} must be plain JSON: no lone surrogates, text as keys, no endless number."
+        ) from None
+
+
+def _is_wordy(value: Any) -> bool:
+    """Whether only text, true, false and null are in it, under keys that sort the same in every encoding."""
+    if isinstance(value, dict):
+        return all(type(key) is str and key.isascii() and _is_wordy(value[key]) for key in value)
+    if isinstance(value, list):
+        return all(map(_is_wordy, value))
+    return value is None or type(value) in (str, bool)
+
+
+def _refuse_deep(data: Mapping[str, Any]) -> None:
+    level: list[Any] = [data]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in _children(node) if isinstance(child, _CONTAINERS)]
+        if not level:
+            return
+    raise ValidationFailed(f"data is nested more than {MAX_DEPTH} levels deep.")
+
+
+def _children(node: Any) -> Iterable[Any]:
+    return node.values() if isinstance(node, Mapping) else node
+
+
+def _fields(raw: object) -> _Fields:
+    if raw is None:
+        raise SignatureInvalid("This result carries no signature.")
+    try:
+        return msgspec.convert(raw, _Fields)
+    except ValueError:
+        raise SignatureInvalid(
+            "A signature has exactly algorithm, value, signed_at and signer, all of them text."
+        ) from None
+
+
+def _header(value: str) -> ProtectedHeader:
+    segments = _DETACHED.fullmatch(value)
+    if segments is None:
+        raise SignatureInvalid("The signature's value must be a detached JWS: header..signature.")
+    try:
+        text = base64.urlsafe_b64decode(segments[1] + "=" * (-len(segments[1]) % 4))
+        header = msgspec.json.decode(text, type=ProtectedHeader)
+    except ValueError:
+        raise SignatureInvalid(
+            "The signature's header has exactly alg, kid, shown and typ, which is hitl-result+jws."
+        ) from None
+    if not _DIGEST.fullmatch(header.shown):
+        raise SignatureInvalid("The signature's header must carry a SHA-256 digest of what was shown.")
+    return header

@@ -1,0 +1,113 @@
+"""How a review page declares its UI format (spec 11), and the wrapper that carries embedded surfaces."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from placet.errors import ValidationFailed
+from placet.protocol.addresses import is_secure_or_loopback
+from placet.protocol.shape import read_shape
+
+INTEROP_PROFILE = "hitl-surface-interop/v0.1"
+MAX_SURFACES = 50
+LONGEST_NAME = 200
+
+_CASE_ID = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+
+
+class Surface(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which UI format the review page speaks; a declaration, never a payload."""
+
+    format: str
+    version: str | None = None
+
+
+class EmbeddedSurface(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One declarative rendering of a case, with the page to fall back to."""
+
+    id: str
+    format: str
+    version: str
+    fallback_review_url: str
+    payload: Any
+    catalog_id: str | None = None
+
+
+class SurfaceInterop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The surfaces offered for one case, under the interop profile."""
+
+    profile: str
+    case_id: str
+    surfaces: tuple[EmbeddedSurface, ...]
+
+
+def parse_surface(raw: object) -> Surface:
+    """Read a `surface` declaration; raises `ValidationFailed` saying what does not fit."""
+    surface = read_shape(raw, Surface, ValidationFailed, "surface")
+    _check_name("surface.format", surface.format)
+    if surface.version is not None:
+        _check_name("surface.version", surface.version)
+    return surface
+
+
+def parse_surface_interop(raw: object) -> SurfaceInterop:
+    """Read a `hitl-surface-interop/v0.1` wrapper; raises `ValidationFailed` saying what does not fit."""
+    interop = read_shape(raw, SurfaceInterop, ValidationFailed, "surface_interop")
+    _check_interop(interop)
+    return interop
+
+
+def surface_interop(case_id: str, surfaces: Sequence[EmbeddedSurface]) -> dict[str, Any]:
+    """The wrapper as JSON builtins; raises `ValidationFailed` for a wrapper that nobody could read back."""
+    interop = SurfaceInterop(profile=INTEROP_PROFILE, case_id=case_id, surfaces=tuple(surfaces))
+    _check_interop(interop)
+    return _as_json(interop)
+
+
+def _as_json(interop: SurfaceInterop) -> dict[str, Any]:
+    try:
+        wrapper: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(interop))
+    except (TypeError, ValueError, RecursionError) as misfit:
+        raise _misfit("payload", "must be plain JSON of sane depth") from misfit
+    return wrapper
+
+
+def _check_interop(interop: SurfaceInterop) -> None:
+    if interop.profile != INTEROP_PROFILE:
+        raise _misfit("profile", f'must be "{INTEROP_PROFILE}"')
+    if not _CASE_ID.fullmatch(interop.case_id):
+        raise _misfit("case_id", "takes letters, digits, `_` and `-` only, at most 200")
+    if not 1 <= len(interop.surfaces) <= MAX_SURFACES:
+        raise _misfit("surfaces", f"must hold 1 to {MAX_SURFACES} surfaces")
+    for number, surface in enumerate(interop.surfaces):
+        _check_embedded(f"surfaces[{number}]", surface)
+    _check_ids(interop.surfaces)
+
+
+def _check_embedded(path: str, surface: EmbeddedSurface) -> None:
+    for name in ("id", "format", "version"):
+        _check_name(f"{path}.{name}", getattr(surface, name))
+    if surface.catalog_id is not None:
+        _check_name(f"{path}.catalog_id", surface.catalog_id)
+    if not is_secure_or_loopback(surface.fallback_review_url):
+        raise _misfit(f"{path}.fallback_review_url", "must be an https URL, or http on localhost")
+
+
+def _check_ids(surfaces: tuple[EmbeddedSurface, ...]) -> None:
+    seen: set[str] = set()
+    for number, surface in enumerate(surfaces):
+        if surface.id in seen:
+            raise _misfit(f"surfaces[{number}].id", "is used by an earlier surface")
+        seen.add(surface.id)
+
+
+def _check_name(path: str, name: str) -> None:
+    if not (name.strip() and name.isprintable() and len(name) <= LONGEST_NAME):
+        raise _misfit(path, f"must be 1 to {LONGEST_NAME} printable characters")
+
+
+def _misfit(path: str, complaint: str) -> ValidationFailed:
+    return ValidationFailed(f"{path} {complaint}.", path=path)

@@ -1,0 +1,138 @@
+"""Verification evidence (spec 0.8): what a service may ask for, what is presented, what was found."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from placet.protocol.moment import Moment
+from placet.protocol.shape import whole
+
+Assurance = Literal["low", "medium", "high"]
+SubmitPath = Literal["inline_submit", "browser_submit"]
+Fallback = Literal["browser_review", "reject"]
+ProofType = Annotated[str, Meta(pattern=whole("proof_of_human|x-.+"), max_length=100)]
+ProofFormat = Annotated[str, Meta(pattern=whole("provider_opaque|jwt|zkp|attestation|x-.+"), max_length=100)]
+ShortText = Annotated[str, Meta(max_length=500)]
+
+ASSURANCE_ORDER: tuple[Assurance, ...] = ("low", "medium", "high")
+
+
+class EvidenceRequirement(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One proof that is asked for."""
+
+    proof_type: ProofType
+    provider: ShortText | None = None
+    min_assurance: Assurance | None = None
+    presentation_formats: tuple[ProofFormat, ...] | None = None
+
+
+class RequirementBranch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Proofs that must all hold."""
+
+    all_of: Annotated[tuple[EvidenceRequirement, ...], Meta(min_length=1, max_length=20)]
+
+
+class Requirements(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Branches of which one must hold."""
+
+    any_of: Annotated[tuple[RequirementBranch, ...], Meta(min_length=1, max_length=20)]
+
+
+class PolicyBinding(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What the evidence must be bound to."""
+
+    case_id: bool
+    action: bool
+    freshness_seconds: Annotated[int, Meta(ge=1)]
+    single_use: bool
+    challenge: ShortText | None = None
+    expires_at: Moment | None = None
+
+
+class PolicyFallback(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the person goes when evidence is missing or wrong."""
+
+    on_missing: Fallback
+    on_invalid: Fallback
+
+
+class VerificationPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When evidence is asked for, which, and how it is bound."""
+
+    mode: Literal["optional", "required", "step_up"]
+    required_for: Annotated[tuple[SubmitPath, ...], Meta(min_length=1, max_length=2)]
+    requirements: Requirements
+    binding: PolicyBinding
+    fallback: PolicyFallback
+
+    def asks(self, path: SubmitPath) -> bool:
+        """Whether an answer by this path needs evidence; a step-up counts, since doubt holds."""
+        return self.mode != "optional" and path in self.required_for
+
+
+class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One proof as presented; opaque until its provider's verifier has judged it."""
+
+    proof_type: ProofType
+    provider: ShortText
+    format: ProofFormat
+    presentation: str | dict[str, Any]
+    binding: dict[str, Any]
+
+
+class VerifiedEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One proof that held, without any proof material."""
+
+    proof_type: str
+    provider: str
+    assurance_level: Assurance | None = None
+    bound_to_case: bool | None = None
+    bound_to_action: bool | None = None
+    fresh: bool | None = None
+    single_use_enforced: bool | None = None
+    verified_at: Moment | None = None
+
+
+class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome that travels with a completed case."""
+
+    satisfied: bool
+    verified_evidence: tuple[VerifiedEvidence, ...] = ()
+    missing_requirements: tuple[str, ...] = ()
+
+
+Held = tuple[Evidence, VerifiedEvidence]
+
+
+def unmet(policy: VerificationPolicy, held: Sequence[Held]) -> tuple[str, ...]:
+    """Names of the branches that this evidence leaves unmet; empty when one branch holds."""
+    missing = []
+    for branch in policy.requirements.any_of:
+        open_points = [need for need in branch.all_of if not any(meets(need, *one) for one in held)]
+        if not open_points:
+            return ()
+        missing.append(" and ".join(_name(need) for need in open_points))
+    return tuple(missing)
+
+
+def meets(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence) -> bool:
+    """Whether one verified proof, in the form it was presented, satisfies one requirement."""
+    if need.proof_type != found.proof_type or need.provider not in (None, found.provider):
+        return False
+    if need.presentation_formats is not None and evidence.format not in need.presentation_formats:
+        return False
+    if need.min_assurance is None:
+        return True
+    level = found.assurance_level
+    return level is not None and ASSURANCE_ORDER.index(level) >= ASSURANCE_ORDER.index(need.min_assurance)
+
+
+def _name(need: EvidenceRequirement) -> str:
+    return ":".join(part for part in (need.proof_type, need.provider, need.min_assurance) if part)
+
+
+def evidence_bytes(evidence: Evidence) -> bytes:
+    """The bytes whose digest marks this evidence as spent."""
+    return msgspec.json.encode([evidence.provider, evidence.presentation], order="deterministic")

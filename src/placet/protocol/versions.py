@@ -1,0 +1,49 @@
+"""The versions of the HITL Protocol that Placet speaks, and the window in which each field exists."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from placet.errors import ValidationFailed
+
+SPEC_VERSIONS = ("0.5", "0.6", "0.7", "0.8", "0.9")
+DEFAULT_VERSION = "0.9"
+
+# Fields that an older version does not define; its schema forbids them.
+HITL_SINCE: Mapping[str, str] = {
+    "submit_url": "0.6",
+    "submit_token": "0.6",
+    "inline_actions": "0.6",
+    "verification_policy": "0.8",
+}
+POLL_SINCE: Mapping[str, str] = {"submission_context": "0.8"}
+NESTED_DISCOVERY_SINCE = "0.7"
+
+
+def check_version(version: str) -> str:
+    """Return the version, or refuse one we do not speak by name."""
+    if version not in SPEC_VERSIONS:
+        raise ValidationFailed(
+            f"spec_version {version[:20]!r} is not supported; use one of {', '.join(SPEC_VERSIONS)}."
+        )
+    return version
+
+
+def reaches(version: str, since: str) -> bool:
+    """Whether `version` is `since` or later."""
+    return SPEC_VERSIONS.index(version) >= SPEC_VERSIONS.index(since)
+
+
+@cache
+def absent_fields(version: str, *, of: str) -> frozenset[str]:
+    """Names of the fields of `of` ("hitl" or "poll") that this version does not define."""
+    windows = {"hitl": HITL_SINCE, "poll": POLL_SINCE}[of]
+    return frozenset(name for name, since in windows.items() if not reaches(version, since))
+
+
+def require_window(version: str, offered: Mapping[str, Any]) -> None:
+    """Refuse an offer that uses a field its version cannot express: silence would weaken it."""
+    for name, value in offered.items():
+        since = HITL_SINCE.get(name)
+        if since and value is not None and not reaches(version, since):
+            raise ValidationFailed(f"{name} needs spec_version {since} or later, not {version}.")

@@ -1,0 +1,168 @@
+"""Agent cards: which interfaces an agent offers, and the card as callers of the relay see it."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from placet.relay.a2a.dialects import Binding, Dialect, Version
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reading import Json
+
+WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+"""The card's place below an agent's address: today's, and the one of earlier versions."""
+MOST_INTERFACES = 32
+SCHEME = "placet"
+_BINDINGS: dict[str, Binding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON"}
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Interface(Struct, frozen=True, kw_only=True):
+    """One address at which an agent speaks one dialect."""
+
+    dialect: Dialect
+    url: str
+    tenant: str | None = None
+
+
+Serves = Callable[[Interface], bool]
+
+
+def read_card(body: bytes) -> Json:
+    """The card in a body; raises A2AProblem for what is none."""
+    try:
+        card = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise A2AProblem("agent_response", "The agent's card is not valid JSON.") from None
+    if not isinstance(card, dict) or not isinstance(card.get("name"), str):
+        raise A2AProblem("agent_response", "The agent's card is no agent card.")
+    return card
+
+
+def interfaces_of(card: Json) -> list[Interface]:
+    """The interfaces in a dialect the relay speaks, in the card's order, as 1.0 and as 0.3 name them."""
+    found = [_modern(one) for one in _objects(card.get("supportedInterfaces"))]
+    version = _version(card.get("protocolVersion"), default="0.3")
+    found.append(_interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url")))
+    found += [
+        _interface(one.get("transport"), version, one.get("url"))
+        for one in _objects(card.get("additionalInterfaces"))
+    ]
+    return list(dict.fromkeys(one for one in found if one is not None))[:MOST_INTERFACES]
+
+
+def rewritten(card: Json, url: str, *, serves: Serves) -> Json:
+    """The card for callers of the relay, whose address for this agent is `url`.
+
+    Addresses become the relay's, interfaces it does not serve disappear, signatures no longer hold and go,
+    and the credential that is asked for is the relay's own. Everything else stays, known or not.
+    """
+    kept = {name: value for name, value in card.items() if name not in ("signatures", "security")}
+    modern = [one for one in _objects(card.get("supportedInterfaces")) if _served(_modern(one), serves)]
+    if "supportedInterfaces" in card:
+        kept["supportedInterfaces"] = [one | {"url": url} for one in modern]
+    _rewrite_legacy(kept, card, url, serves)
+    if not modern and "url" not in kept:
+        raise A2AProblem("agent_response", "The agent's card offers no interface that the relay serves.")
+    _ask_for_own_credential(kept)
+    return kept
+
+
+def with_grpc(card: Json, address: str, agent_id: str) -> Json:
+    """The card with the relay's gRPC besides, if there is anything of 1.0 to translate to.
+
+    All agents share one address there: which of them is meant, callers say as the `tenant`.
+    """
+    offered = _objects(card.get("supportedInterfaces"))
+    modern = [one for one in offered if (found := _modern(one)) is not None and not found.dialect.legacy]
+    if not modern:
+        return card
+    tenant = next((one["tenant"] for one in modern if one.get("tenant")), None)
+    own = {
+        "url": address,
+        "protocolBinding": "GRPC",
+        "protocolVersion": "1.0",
+        "tenant": f"{agent_id}/{tenant}" if tenant else agent_id,
+    }
+    return card | {"supportedInterfaces": [*offered, own]}
+
+
+def etag_of(card: Json) -> str:
+    """A strong tag of a card's content."""
+    return f'"{hashlib.sha256(_encode(card)).hexdigest()[:32]}"'
+
+
+def _rewrite_legacy(kept: Json, card: Json, url: str, serves: Serves) -> None:
+    version = _version(card.get("protocolVersion"), default="0.3")
+    listed = _objects(card.get("additionalInterfaces"))
+    others = [
+        one for one in listed if _served(_interface(one.get("transport"), version, one.get("url")), serves)
+    ]
+    if "additionalInterfaces" in card:
+        kept["additionalInterfaces"] = [one | {"url": url} for one in others]
+    if "url" not in card:
+        return
+    preferred = _interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url"))
+    if _served(preferred, serves):
+        kept["url"] = url
+    elif others:
+        kept["url"], kept["preferredTransport"] = url, others[0]["transport"]
+    else:
+        del kept["url"]
+        kept.pop("preferredTransport", None)
+
+
+def _ask_for_own_credential(card: Json) -> None:
+    words = "A key of the relay. What the agent itself asks for is the relay's business."
+    if "supportedInterfaces" in card:
+        scheme: Json = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": words}}
+        card["securityRequirements"] = [{"schemes": {SCHEME: {"list": []}}}]
+    else:
+        scheme = {"type": "http", "scheme": "bearer", "description": words}
+        card["security"] = [{SCHEME: []}]
+    card["securitySchemes"] = {SCHEME: scheme}
+    if isinstance(card.get("skills"), list):
+        own = ("security", "securityRequirements")
+        card["skills"] = [
+            {name: value for name, value in skill.items() if name not in own}
+            if isinstance(skill, dict)
+            else skill
+            for skill in card["skills"]
+        ]
+
+
+def _served(interface: Interface | None, serves: Serves) -> bool:
+    return interface is not None and serves(interface)
+
+
+def _modern(one: Json) -> Interface | None:
+    version = _version(one.get("protocolVersion"), default="1.0")
+    tenant = one.get("tenant")
+    return _interface(
+        one.get("protocolBinding"), version, one.get("url"), tenant if isinstance(tenant, str) else None
+    )
+
+
+def _interface(
+    binding: Any, version: Version | None, url: Any, tenant: str | None = None
+) -> Interface | None:
+    known = _BINDINGS.get(binding) if isinstance(binding, str) else None
+    if known is None or version is None or not isinstance(url, str) or not url:
+        return None
+    return Interface(dialect=Dialect(known, version), url=url, tenant=tenant or None)
+
+
+def _version(value: Any, *, default: Version) -> Version | None:
+    if value is None or value == "":
+        return default
+    if not isinstance(value, str):
+        return None
+    if value == "1.0" or value.startswith("1.0."):
+        return "1.0"
+    return "0.3" if value == "0.3" or value.startswith("0.3.") else None
+
+
+def _objects(value: Any) -> list[Json]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,223 @@
+"""`/relay/v1/policy-bindings`: where groups of policies apply, from when to when, and in which order."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from placet.desk import minting
+from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.ports.relay_store import Record
+from placet.protocol.moment import Moment
+from placet.protocol.shape import quote
+from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.records import Records, Told
+from placet.relay.api.route import ApiRequest, read_json, read_query
+from placet.relay.api.topic import Api, Topic
+from placet.relay.changes import Change, Held
+from placet.relay.membership.members import Members
+from placet.relay.policies.binding import (
+    Binding,
+    BindingDraft,
+    BindingLevel,
+    Reorder,
+    file_binding,
+    read_binding,
+    read_reorder,
+    reordered,
+)
+from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.policies.policy import refuse
+from placet.relay.policies.records import Library, binding_record
+
+PATH = "/relay/v1/policy-bindings"
+ONE = f"{PATH}/{{id}}"
+MAX_BINDINGS = 10_000
+
+bindings = Topic(tag="Policy bindings", read="POLICIES:READ", write="POLICIES:WRITE")
+
+
+class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A binding, and how often it changed."""
+
+    id: str
+    group_id: str
+    binding_level: BindingLevel
+    agent_id: str | None
+    source_agent_id: str | None
+    sink_agent_id: str | None
+    priority: int
+    valid_from: Moment | None
+    valid_to: Moment | None
+    created_at: Moment
+    rev: int
+    unregistered: Annotated[
+        tuple[str, ...],
+        Meta(description="Those of its names that nobody has: until somebody does, it applies to nothing."),
+    ] = ()
+
+
+class BindingList(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The bindings of one scope, in their order."""
+
+    content: tuple[BindingView, ...]
+
+
+class BindingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which bindings are listed."""
+
+    binding_level: Annotated[BindingLevel | None, Meta(description="Only those of this level.")] = None
+    group_id: Annotated[str | None, Meta(description="Only those of this group.")] = None
+    agent_id: Annotated[str | None, Meta(description="Only those that name this agent.")] = None
+    source_agent_id: Annotated[str | None, Meta(description="Only those of this source.")] = None
+    sink_agent_id: Annotated[str | None, Meta(description="Only those of this sink.")] = None
+
+
+class _Bindings:
+    """A `Kind`."""
+
+    noun = "policy binding"
+
+    def find(self, present: Library, tenant: str, name: str) -> Held[Binding] | None:
+        return present.bindings.get(name)
+
+    def record(self, tenant: str, name: str, held: Held[Binding], now: datetime) -> Record:
+        return binding_record(tenant, held.value, rev=held.rev, now=now)
+
+    def saved(self, present: Library, name: str, value: Binding) -> Told:
+        group = present.groups.get(value.group_id)
+        if group is None:
+            refuse("binding.groupId", f"names {quote(value.group_id)}: there is no such group")
+        deed = f"bound the policy group {group.value.name} at {value.binding_level} level"
+        return Told(deed=deed, metadata=_metadata(value))
+
+    def removed(self, present: Library, name: str, value: Binding) -> Told:
+        return Told(deed="deleted a policy binding", metadata=_metadata(value))
+
+
+class BindingApi(Api):
+    """What is answered there."""
+
+    def __init__(self, books: Bookkeeper, members: Members | None = None) -> None:
+        self._books = books
+        self._records = Records(books, _Bindings())
+        self._members = members
+
+    @bindings.create(
+        PATH, "createPolicyBinding", takes=BindingDraft, gives=BindingView, errors=(RelayConflict,)
+    )
+    async def create(self, request: ApiRequest) -> BindingView:
+        """Bind a group: its policies apply from now on, or as soon as the binding's window opens."""
+        draft = read_binding(read_json(request, dict[str, Any]))
+        now = self._books.now()
+        binding = file_binding(draft, binding_id=minting.record_id("binding", now), now=now)
+
+        def plan(library: Library) -> Binding:
+            if len(library.bindings) >= MAX_BINDINGS:
+                raise ValidationFailed(f"There are {MAX_BINDINGS} bindings already; delete some first.")
+            return binding
+
+        return await self._checked(request, await self._records.create(request, binding.id, plan))
+
+    @bindings.get(PATH, "listPolicyBindings", query=BindingQuery, gives=Page[BindingView])
+    async def listed(self, request: ApiRequest) -> Page[BindingView]:
+        """List bindings in the order in which they are looked at: wide levels first, then low priority."""
+        asked = read_query(request, BindingQuery)
+        library = await self._books.library(request.member.tenant)
+        found = [held for held in library.bindings.values() if _fits(held.value, asked)]
+        page = asked.cut(sorted(found, key=lambda held: held.value.order))
+        checked = [await self._checked(request, held) for held in page.content]
+        return asked.of(checked, page.total_elements)
+
+    @bindings.put(
+        f"{PATH}/reorder",
+        "reorderPolicyBindings",
+        takes=Reorder,
+        gives=BindingList,
+        errors=(RelayConflict,),
+    )
+    async def reorder(self, request: ApiRequest) -> BindingList:
+        """Put all bindings of one scope into this order, at once."""
+        asked = read_reorder(read_json(request, dict[str, Any]))
+        member, now = request.member, self._books.now()
+
+        def plan(library: Library) -> Change[BindingList]:
+            known = library.bindings
+            moved = reordered([held.value for held in known.values()], asked)
+            saved = [Held(value=one, rev=known[one.id].rev + 1) for one in moved]
+            return Change(
+                save=tuple(binding_record(member.tenant, one.value, rev=one.rev, now=now) for one in saved),
+                message=f"{member.name} put policy bindings into another order.",
+                metadata={"operation": "REORDERED", **msgspec.to_builtins(asked)},
+                gives=BindingList(content=tuple(view_of(one) for one in saved)),
+            )
+
+        return await self._books.change(member, plan)
+
+    @bindings.get(ONE, "getPolicyBinding", gives=BindingView, errors=(CaseNotFound,))
+    async def one(self, request: ApiRequest) -> BindingView:
+        """Look at a binding."""
+        library = await self._books.library(request.member.tenant)
+        return await self._checked(request, self._records.found(library, request, request.path["id"]))
+
+    @bindings.put(
+        ONE,
+        "updatePolicyBinding",
+        takes=BindingDraft,
+        gives=BindingView,
+        errors=(CaseNotFound, RelayConflict),
+    )
+    async def update(self, request: ApiRequest) -> BindingView:
+        """Put another binding in the place of this one, at once."""
+        draft = read_binding(read_json(request, dict[str, Any]))
+
+        def plan(library: Library, before: Binding) -> Binding:
+            return file_binding(draft, binding_id=before.id, now=before.created_at)
+
+        return await self._checked(request, await self._records.update(request, request.path["id"], plan))
+
+    @bindings.delete(ONE, "deletePolicyBinding", errors=(CaseNotFound, RelayConflict))
+    async def remove(self, request: ApiRequest) -> None:
+        """Delete a binding: what it brought does not apply any more."""
+        await self._records.remove(request, request.path["id"])
+
+    async def _checked(self, request: ApiRequest, held: Held[Binding]) -> BindingView:
+        """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
+        view = view_of(held)
+        named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
+        if self._members is None or view.binding_level is BindingLevel.TENANT:
+            return view
+        roster, tenant = await self._members.current(), request.member.tenant
+        missing = [
+            one
+            for one in named
+            if one is not None and (tenant, one) not in roster.agents and (tenant, one) not in roster.callers
+        ]
+        return replace(view, unregistered=tuple(missing))
+
+
+def view_of(held: Held[Binding]) -> BindingView:
+    """A binding as the API shows it."""
+    fields = {name: getattr(held.value, name) for name in held.value.__struct_fields__}
+    return BindingView(**fields, rev=held.rev)
+
+
+def _fits(binding: Binding, asked: BindingQuery) -> bool:
+    return all(
+        wanted is None or wanted == found
+        for wanted, found in (
+            (asked.binding_level, binding.binding_level),
+            (asked.group_id, binding.group_id),
+            (asked.agent_id, binding.agent_id),
+            (asked.source_agent_id, binding.source_agent_id),
+            (asked.sink_agent_id, binding.sink_agent_id),
+        )
+    )
+
+
+def _metadata(binding: Binding) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(binding)
+    told["bindingId"] = told.pop("id")
+    return told

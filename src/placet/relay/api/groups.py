@@ -1,0 +1,137 @@
+"""`/relay/v1/groups`: which principals of a tenant may do what."""
+
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from placet.errors import CaseNotFound, RelayConflict
+from placet.relay.api.agents import AgentId
+from placet.relay.api.callers import Name
+from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.registry_records import (
+    BRINGS_KEYS,
+    Origin,
+    RegistryKind,
+    RegistryRecords,
+    Rev,
+    shown,
+)
+from placet.relay.api.route import ApiRequest, read_json
+from placet.relay.api.topic import Api, Topic
+from placet.relay.membership.enrolment import Enrolment, check_brings
+from placet.relay.membership.roster import Roster
+from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.settings import GroupSettings
+
+PATH = "/relay/v1/groups"
+ONE = f"{PATH}/{{name}}"
+MOST_MEMBERS = 10_000
+Permission = Annotated[str, Meta(extra_json_schema={"enum": sorted(PERMISSIONS)})]
+
+groups = Topic(tag="Groups", read="GROUPS:READ", write="GROUPS:WRITE")
+GROUPS = RegistryKind[GroupSettings](
+    kind="group",
+    taken="There is a group of this name already.",
+    deed="wrote",
+    called="group",
+    details=lambda group: {"members": list(group.members[:100]), "permissions": list(group.permissions)},
+    there=lambda roster: roster.groups,
+    enrolled=lambda enrolled: enrolled.groups,
+)
+
+
+class MemberGroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A group as somebody asks for it."""
+
+    members: Annotated[
+        tuple[Name, ...], Meta(max_length=MOST_MEMBERS, description="The names of their API keys.")
+    ] = ()
+    permissions: Annotated[
+        tuple[Permission, ...], Meta(max_length=len(PERMISSIONS), description="What each of them may do.")
+    ] = ()
+
+    def settings(self, tenant: str) -> GroupSettings:
+        """In the words of the settings."""
+        return GroupSettings(
+            members=tuple(dict.fromkeys(self.members)),
+            permissions=tuple(sorted(set(self.permissions))),
+            tenant=tenant,
+        )
+
+
+class MemberGroupRequest(
+    MemberGroupDraft, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """A new group."""
+
+    name: AgentId
+
+
+class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Some principals of a tenant, and what they may do there."""
+
+    name: str
+    tenant_id: str
+    members: tuple[str, ...]
+    permissions: tuple[str, ...]
+    origin: Origin
+    rev: Rev = None
+
+
+class GroupsApi(Api):
+    """What is answered there."""
+
+    def __init__(self, enrolment: Enrolment) -> None:
+        self._records = RegistryRecords(enrolment, GROUPS)
+
+    @groups.get(PATH, "listGroups", query=PageQuery, gives=Page[MemberGroupView])
+    async def listed(self, request: ApiRequest) -> Page[MemberGroupView]:
+        """List the groups of a tenant."""
+        return await self._records.page(request, partial(shown, MemberGroupView))
+
+    @groups.create(
+        PATH,
+        "createGroup",
+        about=BRINGS_KEYS,
+        takes=MemberGroupRequest,
+        gives=MemberGroupView,
+        errors=(RelayConflict,),
+    )
+    async def create(self, request: ApiRequest) -> MemberGroupView:
+        """Make a group: its members may do what it says within a second."""
+        draft, member = read_json(request, MemberGroupRequest), request.member
+        group = draft.settings(member.tenant)
+        made = await self._records.create(
+            request, draft.name, group, lambda everyone: check_brings(member, everyone, *group.members)
+        )
+        return shown(MemberGroupView, made)
+
+    @groups.get(ONE, "getGroup", gives=MemberGroupView, errors=(CaseNotFound,))
+    async def one(self, request: ApiRequest) -> MemberGroupView:
+        """Look at a group."""
+        return shown(MemberGroupView, await self._records.one(request, request.path["name"]))
+
+    @groups.put(
+        ONE,
+        "changeGroup",
+        takes=MemberGroupDraft,
+        gives=MemberGroupView,
+        errors=(CaseNotFound, RelayConflict),
+    )
+    async def update(self, request: ApiRequest) -> MemberGroupView:
+        """Say anew who is in a group and what they may do."""
+        member = request.member
+        group = read_json(request, MemberGroupDraft).settings(member.tenant)
+
+        def check(everyone: Roster, before: GroupSettings) -> None:
+            check_brings(member, everyone, *(one for one in group.members if one not in before.members))
+
+        return shown(
+            MemberGroupView, await self._records.replace(request, request.path["name"], group, check)
+        )
+
+    @groups.delete(ONE, "removeGroup", errors=(CaseNotFound, RelayConflict))
+    async def remove(self, request: ApiRequest) -> None:
+        """Remove a group: its members may no longer do what only it allowed them."""
+        await self._records.remove(request, request.path["name"])

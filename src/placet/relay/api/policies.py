@@ -1,0 +1,297 @@
+"""`/relay/v1/policies`: write policies, change them, look at every version, retire them."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from placet.desk import minting
+from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.protocol.moment import Moment
+from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.preconditions import IN_SETTINGS, check_match
+from placet.relay.api.route import ApiRequest, read_json, read_query
+from placet.relay.api.topic import Api, Topic
+from placet.relay.changes import Change, Held
+from placet.relay.detectors.registry import Detectors
+from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.policies.policy import (
+    LONGEST_DESCRIPTION,
+    LONGEST_NAME,
+    Policy,
+    PolicyDraft,
+    first_version,
+    next_version,
+    read_draft,
+)
+from placet.relay.policies.records import KeptPolicy, Library, Versions, policy_record
+
+PATH = "/relay/v1/policies"
+ONE = f"{PATH}/{{policyId}}"
+VERSIONS = f"{ONE}/versions"
+UNCHANGEABLE = (CaseNotFound, RelayConflict)
+MAX_POLICIES = 10_000
+MAX_VERSIONS = 10_000
+Config = Annotated[
+    dict[str, Any],
+    Meta(
+        description="`type`, `enabledLegs`, and what the type asks for: `pattern` {`regex`, `action`} with "
+        "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} with `PRESIDIO_DETECTION` and "
+        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` with a plug-in's `x-…`.",
+        examples=[
+            {
+                "type": "REGEX_DETECTION",
+                "enabledLegs": {"requestToSink": True},
+                "pattern": {"regex": "secret", "action": "BLOCK"},
+            }
+        ],
+    ),
+]
+Origin = Annotated[
+    Literal["settings", "store"],
+    Meta(
+        description="Whether it stands in the file that the server's settings name, and applies to every "
+        "message, or was written here."
+    ),
+]
+
+policies = Topic(tag="Policies", read="POLICIES:READ", write="POLICIES:WRITE")
+
+
+class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A policy as somebody asks for it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+    description: Annotated[str, Meta(max_length=LONGEST_DESCRIPTION)] | None = None
+    config: Config
+    valid_from: Moment | None = None
+    valid_to: Annotated[Moment | None, Meta(description="The first moment at which it is not in force.")] = (
+        None
+    )
+
+
+class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One version of a policy."""
+
+    policy_id: str
+    version: str
+    name: str
+    description: str
+    policy_type: str
+    config: Config
+    valid_from: Moment | None
+    valid_to: Moment | None
+    created_at: Annotated[Moment, Meta(description="Of one in the settings: when the server read it.")]
+    created_by: str
+    origin: Origin
+    retired_at: Annotated[
+        Moment | None, Meta(description="Since when no version of the policy is in force any more.")
+    ] = None
+
+
+class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which policies are listed."""
+
+    type: Annotated[str | None, Meta(description="Only those of this type.")] = None
+    name: Annotated[str | None, Meta(description="Only those with this in their name.")] = None
+    retired: Annotated[bool, Meta(description="Also those that were retired.")] = False
+
+
+class PolicyApi(Api):
+    """What is answered there."""
+
+    def __init__(self, books: Bookkeeper, detectors: Detectors) -> None:
+        self._books = books
+        self._detectors = detectors
+
+    @policies.create(PATH, "createPolicy", takes=PolicyRequest, gives=PolicyView, errors=(RelayConflict,))
+    async def create(self, request: ApiRequest) -> PolicyView:
+        """Write a policy; it applies as soon as a group that names it is bound."""
+        draft = await self._draft(request)
+        member, now = request.member, self._books.now()
+
+        def plan(library: Library) -> Change[PolicyView]:
+            if sum(_is_retired(one) is False for one in library.policies.values()) >= MAX_POLICIES:
+                raise ValidationFailed(f"There are {MAX_POLICIES} policies already; retire some first.")
+            policy = first_version(draft, policy_id=minting.record_id("policy", now), now=now)
+            return self._saving(request, policy, "CREATED", f"{member.name} wrote the policy {policy.name}.")
+
+        return await self._books.change(member, plan)
+
+    @policies.get(PATH, "listPolicies", query=PolicyQuery, gives=Page[PolicyView])
+    async def listed(self, request: ApiRequest) -> Page[PolicyView]:
+        """List policies, each in its newest version, the newest policy first; then those of the settings."""
+        asked, tenant = read_query(request, PolicyQuery), request.member.tenant
+        library, settled = await self._books.library(tenant), self._books.settled(tenant)
+        kept = sorted(library.policies.values(), key=_first_written, reverse=True)
+        found = [one for one in (*kept, *settled.values()) if _fits(one[-1].value, asked)]
+        return asked.cut(found).map(lambda versions: self._view(request, versions))
+
+    @policies.get(ONE, "getPolicy", gives=PolicyView, errors=(CaseNotFound,))
+    async def newest(self, request: ApiRequest) -> PolicyView:
+        """Look at the newest version of a policy, retired or not."""
+        return self._view(request, await self._versions(request))
+
+    @policies.put(ONE, "updatePolicy", takes=PolicyRequest, gives=PolicyView, errors=UNCHANGEABLE)
+    async def update(self, request: ApiRequest) -> PolicyView:
+        """Write the next version of a policy; groups that name no version use it from now on.
+
+        Earlier versions stay as they are.
+        """
+        draft = await self._draft(request)
+        member = request.member
+
+        def plan(library: Library) -> Change[PolicyView]:
+            versions = self._present(library, request)
+            if len(versions) >= MAX_VERSIONS:
+                raise ValidationFailed(f"This policy has {MAX_VERSIONS} versions already; write another one.")
+            policy = next_version(versions[-1].value.policy, draft, now=self._books.now())
+            said = f"{member.name} wrote version {policy.version} of the policy {policy.name}."
+            return self._saving(request, policy, "UPDATED", said)
+
+        return await self._books.change(member, plan)
+
+    @policies.delete(ONE, "retirePolicy", errors=UNCHANGEABLE)
+    async def retire(self, request: ApiRequest) -> None:
+        """Retire a policy: no version of it is ever in force again, and all of them stay readable.
+
+        Refused while a group names it.
+        """
+        member, now = request.member, self._books.now()
+
+        def plan(library: Library) -> Change[None]:
+            newest = self._present(library, request)[-1]
+            policy = newest.value.policy
+            _check_unused(library, policy)
+            kept = replace(newest.value, retired_at=now, retired_by=member.name)
+            return Change(
+                save=(policy_record(member.tenant, kept, rev=newest.rev + 1, now=now),),
+                message=f"{member.name} retired the policy {policy.name}.",
+                metadata=_metadata(policy, "RETIRED"),
+                gives=None,
+            )
+
+        await self._books.change(member, plan)
+
+    @policies.get(
+        VERSIONS, "listPolicyVersions", query=PageQuery, gives=Page[PolicyView], errors=(CaseNotFound,)
+    )
+    async def versions(self, request: ApiRequest) -> Page[PolicyView]:
+        """List the versions of a policy, the newest first; they are kept for ever."""
+        asked = read_query(request, PageQuery)
+        versions = await self._versions(request)
+        places = list(reversed(range(len(versions))))
+        return asked.cut(places).map(lambda place: self._view(request, versions, place))
+
+    @policies.get(f"{VERSIONS}/{{version}}", "getPolicyVersion", gives=PolicyView, errors=(CaseNotFound,))
+    async def version(self, request: ApiRequest) -> PolicyView:
+        """Look at one version of a policy."""
+        versions = await self._versions(request)
+        for place, one in enumerate(versions):
+            if one.value.policy.version == request.path["version"]:
+                return self._view(request, versions, place)
+        raise CaseNotFound("There is no such version of this policy.")
+
+    async def _draft(self, request: ApiRequest) -> PolicyDraft:
+        """What is asked for, once it is sure that its detector can look for it."""
+        draft = read_draft(read_json(request, dict[str, Any]))
+        await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
+        return draft
+
+    def _view(self, request: ApiRequest, versions: Versions, place: int = -1) -> PolicyView:
+        settled = versions[-1].value.policy.policy_id in self._books.settled(request.member.tenant)
+        return view_of(versions, place, origin="settings" if settled else "store")
+
+    async def _versions(self, request: ApiRequest) -> Versions:
+        return _found(await self._books.policies(request.member.tenant), request)
+
+    def _present(self, library: Library, request: ApiRequest) -> Versions:
+        """The versions of a policy that may still be changed, and is as the caller saw it."""
+        if request.path["policyId"] in self._books.settled(request.member.tenant):
+            raise RelayConflict(IN_SETTINGS)
+        versions = _found(library.policies, request)
+        if _is_retired(versions):
+            raise RelayConflict("This policy was retired; write another one.")
+        check_match(request, versions[-1].value.policy.version)
+        return versions
+
+    def _saving(self, request: ApiRequest, policy: Policy, what: str, said: str) -> Change[PolicyView]:
+        member = request.member
+        kept = KeptPolicy(policy=policy, created_by=member.name)
+        record = policy_record(member.tenant, kept, rev=1, now=policy.created_at)
+        return Change(
+            save=(record,),
+            message=said,
+            metadata=_metadata(policy, what),
+            gives=view_of((Held(value=kept, rev=1),)),
+        )
+
+
+def view_of(versions: Versions, place: int = -1, *, origin: Origin = "store") -> PolicyView:
+    """A version as the API shows it; the newest says whether all of them are retired."""
+    kept = versions[place].value
+    policy = kept.policy
+    return PolicyView(
+        policy_id=policy.policy_id,
+        version=policy.version,
+        name=policy.name,
+        description=policy.description,
+        policy_type=policy.policy_type,
+        config=msgspec.to_builtins(policy.config),
+        valid_from=policy.valid_from,
+        valid_to=policy.valid_to,
+        created_at=policy.created_at,
+        created_by=kept.created_by,
+        origin=origin,
+        retired_at=versions[-1].value.retired_at,
+    )
+
+
+def _found(policies: Mapping[str, Versions], request: ApiRequest) -> Versions:
+    versions = policies.get(request.path["policyId"])
+    if versions is None:
+        raise CaseNotFound("There is no such policy.")
+    return versions
+
+
+def _check_unused(library: Library, policy: Policy) -> None:
+    users = [
+        group.value
+        for group in library.groups.values()
+        if any(entry.policy.policy_id == policy.policy_id for entry in group.value.policies)
+    ]
+    if users:
+        raise RelayConflict(
+            f"The group {users[0].name} ({users[0].id}) names this policy; take it out of there first.",
+            groups=[group.id for group in users[:20]],
+        )
+
+
+def _is_retired(versions: Versions) -> bool:
+    return versions[-1].value.retired_at is not None
+
+
+def _fits(newest: KeptPolicy, asked: PolicyQuery) -> bool:
+    policy = newest.policy
+    return (
+        (asked.retired or newest.retired_at is None)
+        and (asked.type is None or policy.policy_type == asked.type)
+        and (asked.name is None or asked.name.casefold() in policy.name.casefold())
+    )
+
+
+def _first_written(versions: Versions) -> str:
+    return versions[-1].value.policy.policy_id  # which begins with the millisecond
+
+
+def _metadata(policy: Policy, what: str) -> dict[str, Any]:
+    return {
+        "operation": what,
+        "policyId": policy.policy_id,
+        "policyName": policy.name,
+        "policyVersion": policy.version,
+        "policyType": policy.policy_type,
+    }

@@ -1,0 +1,174 @@
+"""`/relay/v1/policy-groups`: policies in their order, to be bound together."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from placet.desk import minting
+from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.ports.relay_store import Record
+from placet.protocol.moment import Moment
+from placet.protocol.shape import quote
+from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.records import Records, Told
+from placet.relay.api.route import ApiRequest, read_json, read_query
+from placet.relay.api.topic import Api, Topic
+from placet.relay.changes import Held
+from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, file_group, read_group
+from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.policies.policy import refuse
+from placet.relay.policies.records import Library, group_record
+
+PATH = "/relay/v1/policy-groups"
+ONE = f"{PATH}/{{id}}"
+MAX_GROUPS = 10_000
+
+groups = Topic(tag="Policy groups", read="POLICIES:READ", write="POLICIES:WRITE")
+
+
+class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A group, and how often it changed."""
+
+    id: str
+    name: str
+    description: str
+    policies: tuple[GroupEntry, ...]
+    created_at: Moment
+    rev: int
+
+
+class GroupQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which groups are listed."""
+
+    name: Annotated[str | None, Meta(description="Only those with this in their name.")] = None
+    policy_id: Annotated[str | None, Meta(description="Only those that name this policy.")] = None
+
+
+class _Groups:
+    """A `Kind`."""
+
+    noun = "policy group"
+
+    def find(self, present: Library, tenant: str, name: str) -> Held[PolicyGroup] | None:
+        return present.groups.get(name)
+
+    def record(self, tenant: str, name: str, held: Held[PolicyGroup], now: datetime) -> Record:
+        return group_record(tenant, held.value, rev=held.rev, now=now)
+
+    def saved(self, present: Library, name: str, value: PolicyGroup) -> Told:
+        _check_policies(present, value)
+        return Told(deed=f"wrote the policy group {value.name}", metadata=_metadata(value))
+
+    def removed(self, present: Library, name: str, value: PolicyGroup) -> Told:
+        _check_unbound(present, value)
+        return Told(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
+
+
+class PolicyGroupApi(Api):
+    """What is answered there."""
+
+    def __init__(self, books: Bookkeeper) -> None:
+        self._books = books
+        self._records = Records(books, _Groups())
+
+    @groups.create(PATH, "createPolicyGroup", takes=GroupDraft, gives=GroupView, errors=(RelayConflict,))
+    async def create(self, request: ApiRequest) -> GroupView:
+        """Put policies into a group; it applies as soon as it is bound."""
+        draft, now = self._draft(request), self._books.now()
+        group = file_group(draft, group_id=minting.record_id("group", now), now=now)
+
+        def plan(library: Library) -> PolicyGroup:
+            if len(library.groups) >= MAX_GROUPS:
+                raise ValidationFailed(f"There are {MAX_GROUPS} groups already; delete some first.")
+            return group
+
+        return view_of(await self._records.create(request, group.id, plan))
+
+    @groups.get(PATH, "listPolicyGroups", query=GroupQuery, gives=Page[GroupView])
+    async def listed(self, request: ApiRequest) -> Page[GroupView]:
+        """List groups, the newest first."""
+        asked = read_query(request, GroupQuery)
+        library = await self._books.library(request.member.tenant)
+        found = [held for held in library.groups.values() if _fits(held.value, asked)]
+        newest_first = sorted(found, key=lambda held: held.value.id, reverse=True)
+        return asked.cut(newest_first).map(view_of)
+
+    @groups.get(ONE, "getPolicyGroup", gives=GroupView, errors=(CaseNotFound,))
+    async def one(self, request: ApiRequest) -> GroupView:
+        """Look at a group."""
+        library = await self._books.library(request.member.tenant)
+        return view_of(self._records.found(library, request, request.path["id"]))
+
+    @groups.put(
+        ONE, "updatePolicyGroup", takes=GroupDraft, gives=GroupView, errors=(CaseNotFound, RelayConflict)
+    )
+    async def update(self, request: ApiRequest) -> GroupView:
+        """Put another group in the place of this one; where it is bound, it applies at once."""
+        draft = self._draft(request)
+
+        def plan(library: Library, before: PolicyGroup) -> PolicyGroup:
+            return file_group(draft, group_id=before.id, now=before.created_at)
+
+        return view_of(await self._records.update(request, request.path["id"], plan))
+
+    @groups.delete(ONE, "deletePolicyGroup", errors=(CaseNotFound, RelayConflict))
+    async def remove(self, request: ApiRequest) -> None:
+        """Delete a group; refused while a binding names it."""
+        await self._records.remove(request, request.path["id"])
+
+    def _draft(self, request: ApiRequest) -> GroupDraft:
+        draft = read_group(read_json(request, dict[str, Any]))
+        settled = self._books.settled(request.member.tenant)
+        for place, entry in enumerate(draft.policies):
+            if entry.policy.policy_id in settled:
+                path = f"group.policies[{place}].policy.policyId"
+                refuse(
+                    path, "names a policy of the server's settings, which applies to every message already"
+                )
+        return draft
+
+
+def view_of(held: Held[PolicyGroup]) -> GroupView:
+    """A group as the API shows it."""
+    group = held.value
+    return GroupView(
+        id=group.id,
+        name=group.name,
+        description=group.description,
+        policies=group.policies,
+        created_at=group.created_at,
+        rev=held.rev,
+    )
+
+
+def _check_policies(library: Library, group: PolicyGroup) -> None:
+    """Say more than that a policy is not in force, which is all that a book knows."""
+    for place, entry in enumerate(group.policies):
+        path, ref = f"group.policies[{place}].policy", entry.policy
+        versions = library.policies.get(ref.policy_id)
+        if versions is None:
+            refuse(f"{path}.policyId", f"names {quote(ref.policy_id)}: there is no such policy")
+        if versions[-1].value.retired_at is not None:
+            refuse(f"{path}.policyId", f"names {quote(ref.policy_id)}, which was retired")
+        if ref.version is not None and all(one.value.policy.version != ref.version for one in versions):
+            refuse(f"{path}.version", f"names {quote(ref.version)}: the policy has no such version")
+
+
+def _check_unbound(library: Library, group: PolicyGroup) -> None:
+    users = [held.value.id for held in library.bindings.values() if held.value.group_id == group.id]
+    if users:
+        raise RelayConflict(f"The binding {users[0]} names this group; delete it first.", bindings=users[:20])
+
+
+def _fits(group: PolicyGroup, asked: GroupQuery) -> bool:
+    return (asked.name is None or asked.name.casefold() in group.name.casefold()) and (
+        asked.policy_id is None or any(one.policy.policy_id == asked.policy_id for one in group.policies)
+    )
+
+
+def _metadata(group: PolicyGroup) -> dict[str, Any]:
+    named = [
+        {"policyId": one.policy.policy_id, "version": one.policy.version} for one in group.policies[:100]
+    ]
+    return {"groupId": group.id, "groupName": group.name, "policies": named}

@@ -1,0 +1,123 @@
+"""Records of one kind as members change them: found, compared with what was seen, written, and told of."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
+
+from placet.errors import CaseNotFound
+from placet.ports.relay_store import Record
+from placet.relay.api.preconditions import check_match
+from placet.relay.api.route import ApiRequest
+from placet.relay.changes import Change, Held, Keeper
+
+P = TypeVar("P")
+"""All that is kept at the moment of a change."""
+P_contra = TypeVar("P_contra", contravariant=True)
+S = TypeVar("S")
+"""What a record says."""
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What the audit tells of a change, besides who made it and which one it was."""
+
+    deed: str
+    """Such as `removed the agent b`."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Kind(Protocol[P_contra, S]):
+    """What tells one kind of record from the others."""
+
+    @property
+    def noun(self) -> str:
+        """What people call one of them, such as `policy group`."""
+        ...
+
+    def find(self, present: P_contra, tenant: str, name: str) -> Held[S] | None:
+        """The one of this name; raises RelayConflict for one that is not changed here."""
+        ...
+
+    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> Record:
+        """It as it is written."""
+        ...
+
+    def saved(self, present: P_contra, name: str, value: S) -> Told:
+        """What is told when it is made or changed; raises ValidationFailed for what does not fit the rest."""
+        ...
+
+    def removed(self, present: P_contra, name: str, value: S) -> Told:
+        """What is told when it is removed; raises RelayConflict for what others still need."""
+        ...
+
+
+class Records(Generic[P, S]):
+    """Makes, changes and removes records of one kind. What may not be is raised by the plan for it."""
+
+    def __init__(self, keeper: Keeper[P], kind: Kind[P, S]) -> None:
+        self._keeper = keeper
+        self._kind = kind
+
+    def found(self, present: P, request: ApiRequest, name: str) -> Held[S]:
+        """The one of this name; raises CaseNotFound."""
+        held = self._kind.find(present, request.member.tenant, name)
+        if held is None:
+            raise CaseNotFound(f"There is no such {self._kind.noun}.")
+        return held
+
+    async def create(self, request: ApiRequest, name: str, plan: Callable[[P], S]) -> Held[S]:
+        """Write what `plan` makes of the present as a new one."""
+
+        def change(present: P) -> Change[Held[S]]:
+            return self._saving(request, present, name, Held(value=plan(present), rev=1), "CREATED")
+
+        return await self._keeper.change(request.member, change)
+
+    async def update(self, request: ApiRequest, name: str, plan: Callable[[P, S], S]) -> Held[S]:
+        """Write what `plan` makes of the present and of this one in its place."""
+
+        def change(present: P) -> Change[Held[S]]:
+            seen = self._seen(present, request, name)
+            following = Held(value=plan(present, seen.value), rev=seen.rev + 1)
+            return self._saving(request, present, name, following, "UPDATED")
+
+        return await self._keeper.change(request.member, change)
+
+    async def remove(
+        self, request: ApiRequest, name: str, also: Callable[[P], tuple[Record, ...]] = lambda _: ()
+    ) -> None:
+        """Remove this one, and write what has to change with it."""
+
+        def change(present: P) -> Change[None]:
+            seen = self._seen(present, request, name)
+            told = self._kind.removed(present, name, seen.value)
+            return Change(
+                save=also(present),
+                delete=(self._record(request, name, seen),),
+                message=f"{request.member.name} {told.deed}.",
+                metadata={"operation": "DELETED", **told.metadata},
+                gives=None,
+            )
+
+        await self._keeper.change(request.member, change)
+
+    def _seen(self, present: P, request: ApiRequest, name: str) -> Held[S]:
+        """The one of this name, if it is as the member saw it."""
+        held = self.found(present, request, name)
+        check_match(request, held.rev)
+        return held
+
+    def _saving(
+        self, request: ApiRequest, present: P, name: str, held: Held[S], operation: str
+    ) -> Change[Held[S]]:
+        told = self._kind.saved(present, name, held.value)
+        return Change(
+            save=(self._record(request, name, held),),
+            message=f"{request.member.name} {told.deed}.",
+            metadata={"operation": operation, **told.metadata},
+            gives=held,
+        )
+
+    def _record(self, request: ApiRequest, name: str, held: Held[S]) -> Record:
+        return self._kind.record(request.member.tenant, name, held, self._keeper.now())

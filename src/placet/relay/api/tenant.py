@@ -1,0 +1,88 @@
+"""`/relay/v1/tenant`: what a tenant keeps of its audit, and for how long."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from placet.errors import RelayConflict
+from placet.protocol.duration import LONGEST_TEXT
+from placet.relay.api.audit import audit
+from placet.relay.api.preconditions import check_match
+from placet.relay.api.registry_records import Rev
+from placet.relay.api.route import ApiRequest, read_json
+from placet.relay.api.topic import Api
+from placet.relay.audit.keeping import Keeping, Payloads
+from placet.relay.audit.tenants import TenantKeeping
+from placet.relay.audit.trail import Trail
+
+PATH = "/relay/v1/tenant"
+Duration = Annotated[str, Meta(max_length=LONGEST_TEXT, examples=["30d"])]
+
+
+class TenantRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a tenant wants of its audit; what is left out is as it is for everyone."""
+
+    keep_events_for: Annotated[
+        Duration, Meta(description="How long events, settled holds and tasks are kept.")
+    ] = Keeping().keep_events_for
+    keep_payloads_for: Annotated[
+        Duration, Meta(description="How long the bodies of messages stand in events.")
+    ] = Keeping().keep_payloads_for
+    payloads: Annotated[
+        Payloads,
+        Meta(description="No bodies, bodies without what policies found, or bodies as they were."),
+    ] = Keeping().payloads
+
+
+class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
+    """What is kept of a tenant's audit."""
+
+    tenant_id: str
+    settled: Annotated[bool, Meta(description="Whether the server's settings file says so, and only it.")]
+    rev: Rev
+
+
+class TenantApi(Api):
+    """What is answered there."""
+
+    def __init__(self, keeping: TenantKeeping, trail: Trail) -> None:
+        self._keeping = keeping
+        self._trail = trail
+
+    @audit.get(PATH, "getTenant", gives=TenantView)
+    async def shown(self, request: ApiRequest) -> TenantView:
+        """Look at what is kept of the audit."""
+        return self._view(request.member.tenant)
+
+    @audit.put(
+        PATH,
+        "changeTenant",
+        about="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
+        "older events removed, within minutes; both are gone for good.",
+        takes=TenantRequest,
+        gives=TenantView,
+        errors=(RelayConflict,),
+    )
+    async def changed(self, request: ApiRequest) -> TenantView:
+        """Say what is kept of the audit, and for how long."""
+        asked = read_json(request, TenantRequest)
+        keeping = Keeping(
+            keep_events_for=asked.keep_events_for,
+            keep_payloads_for=asked.keep_payloads_for,
+            payloads=asked.payloads,
+        )
+        await self._keeping.save(
+            request.member, keeping, self._trail, check=lambda rev: check_match(request, rev)
+        )
+        return self._view(request.member.tenant)
+
+    def _view(self, tenant: str) -> TenantView:
+        keeping, settled = self._keeping.of(tenant), self._keeping.is_settled(tenant)
+        return TenantView(
+            tenant_id=tenant,
+            settled=settled,
+            rev=None if settled else self._keeping.rev_of(tenant),
+            keep_events_for=keeping.keep_events_for,
+            keep_payloads_for=keeping.keep_payloads_for,
+            payloads=keeping.payloads,
+        )

@@ -1,0 +1,80 @@
+"""Which detectors there are: those of Placet, and whatever is registered or installed beside them."""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+
+from placet.errors import SettingsError, ValidationFailed
+from placet.ports.detector import Detector
+from placet.protocol.shape import quote
+from placet.relay.detectors.comprehend import ComprehendDetector
+from placet.relay.detectors.presidio import PresidioDetector
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.policies.policy import PLUGIN_PREFIX, Config, PolicyDraft, rule_of, type_of
+
+ENTRY_POINTS = "placet.detectors"
+
+
+class Detectors:
+    """Detectors by the type that policies name. Raises `SettingsError` for two of one type."""
+
+    def __init__(self, detectors: Iterable[Detector]) -> None:
+        self._detectors: dict[str, Detector] = {}
+        for detector in detectors:
+            if detector.type in self._detectors:
+                raise SettingsError(f"Two detectors are registered for {detector.type}.")
+            self._detectors[detector.type] = detector
+
+    def get(self, kind: str) -> Detector | None:
+        """The detector of this type, if there is one."""
+        return self._detectors.get(kind)
+
+    @property
+    def in_order(self) -> Mapping[str, Detector]:
+        """By type, in the order in which they are asked."""
+        return self._detectors
+
+    def check(self, draft: PolicyDraft, name: str = "policy") -> None:
+        """Raise `ValidationFailed` unless the policy's detector is here and takes what it asks for."""
+        self.check_config(draft.config, f"{name}.config")
+
+    def check_config(self, config: Config, name: str = "config") -> None:
+        """Raise `ValidationFailed` unless the detector is here and takes what is asked for."""
+        kind = type_of(config)
+        detector = self.get(kind)
+        if detector is None:
+            raise ValidationFailed(
+                f"{name}.type: no detector for {quote(kind)} is installed here.", path=f"{name}.type"
+            )
+        try:
+            detector.check(rule_of(config))
+        except ValidationFailed as refusal:
+            path = f"{name}.{refusal.details.get('path', 'type')}"
+            raise ValidationFailed(f"{path}: {refusal.message}", path=path) from refusal
+
+    async def aclose(self) -> None:
+        """Close every detector."""
+        for detector in self._detectors.values():
+            await detector.aclose()
+
+
+def installed(
+    *registered: Detector, presidio: Detector | None = None, comprehend: Detector | None = None
+) -> Detectors:
+    """All detectors in the order in which they are asked: local ones first, a service elsewhere last."""
+    local = (RegexDetector(), presidio or PresidioDetector())
+    return Detectors([*local, *registered, *from_entry_points(), comprehend or ComprehendDetector()])
+
+
+def from_entry_points() -> list[Detector]:
+    """The plug-ins of other packages: entry points in `placet.detectors`, each named by its `x-…` type."""
+    found: list[Detector] = []
+    for point in entry_points(group=ENTRY_POINTS):
+        if not point.name.startswith(PLUGIN_PREFIX):
+            raise SettingsError(f"The detector {point.name} of {point.value} must be named {PLUGIN_PREFIX}….")
+        detector: Detector = point.load()()
+        if detector.type != point.name:
+            raise SettingsError(
+                f"The detector {point.name} of {point.value} says its type is {detector.type}."
+            )
+        found.append(detector)
+    return found

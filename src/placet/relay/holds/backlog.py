@@ -1,0 +1,70 @@
+"""How many messages of one caller wait for a person, and how many may."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from placet.ports.relay_store import HoldFilter, RelayStore
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.holds.body import body_of
+from placet.relay.judging.inspection import Exchange
+
+FULL = "{most:,} messages of this caller wait for a person already"
+SEND_LATER = f"{FULL}; send this one again when some of them are decided."
+ASK_LATER = f"{FULL}, and this answer would too; ask for it again when some of them are decided."
+
+
+class BacklogFull(A2AProblem):
+    """A message that would wait is refused instead, since too many of its caller's wait."""
+
+    def __init__(self, exchange: Exchange, most: int) -> None:
+        # Whoever is told that the relay is busy sends the same again, and an agent that has answered would
+        # do its work again. An agent that pushes is to push again.
+        answered = exchange.reply is not None and not exchange.pushed
+        super().__init__(
+            "refused" if answered else "busy",
+            (ASK_LATER if answered else SEND_LATER).format(most=most),
+            data={"max_pending_holds": most},
+        )
+
+
+class Backlog:
+    """Counts what waits in the store, and what is just being written there."""
+
+    def __init__(self, store: RelayStore, *, most: int) -> None:
+        self.most = most
+        self._store = store
+        self._coming: Counter[tuple[str, str]] = Counter()
+
+    @asynccontextmanager
+    async def room(self, exchange: Exchange) -> AsyncIterator[None]:
+        """Room to write one more hold in; raises BacklogFull.
+
+        Whoever came before and is still writing counts, even if the store has theirs by now: of two who want
+        the last place, rather none gets it than both.
+        """
+        caller = exchange.subscription.tenant, exchange.subscription.source.name
+        before = self._coming[caller]
+        self._coming[caller] += 1
+        try:
+            if before + await self._waiting(*caller) >= self.most and not await self._goes_on(exchange):
+                raise BacklogFull(exchange, self.most)
+            yield
+        finally:
+            self._coming[caller] -= 1
+            if not self._coming[caller]:
+                del self._coming[caller]
+
+    async def _waiting(self, tenant: str, caller: str) -> int:
+        # A page that begins where the limit ends brings no messages along, which may be large.
+        asked = HoldFilter(status="PENDING", source=caller)
+        _, total = await self._store.holds(tenant, asked, page=self.most, size=1)
+        return total
+
+    async def _goes_on(self, exchange: Exchange) -> bool:
+        """Whether a person has let it go on, and it is to wait again: it has had its place."""
+        if exchange.task_id is None:
+            return False
+        asked = HoldFilter(status="APPROVED", task_id=exchange.task_id)
+        found, _ = await self._store.holds(exchange.subscription.tenant, asked, page=0, size=1)
+        return any(body_of(hold).done_at is None for hold in found)

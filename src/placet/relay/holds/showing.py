@@ -1,0 +1,168 @@
+"""What a reviewer is shown of a held message: its texts with what was found in them, bounded and harmless."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from placet.ports.detector import Scannable
+from placet.relay.a2a.readings import read_out
+from placet.relay.a2a.texts import Piece
+from placet.relay.policies.finding import Finding
+
+MOST_TEXTS = 200
+MOST_MARKS = 500
+MOST_PARTS = 50
+MOST_LEVELS = 20
+AROUND = 400
+"""So many characters on both sides of a finding are shown of a text that is too long to be shown whole."""
+LONGEST_BEGINNING = 2_000
+LONGEST_LABEL = 200
+# Not shown as they are, because no store keeps them and no terminal should obey them.
+_HIDDEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_DATA = re.compile(r"\.(?:parts|content)\[\d+\]\.data(?:\W|$)")
+
+Mark = tuple[int, int, Finding]
+
+
+def shown_texts(
+    pieces: Sequence[Scannable], findings: Iterable[Finding], *, room: int, data_shown: bool = False
+) -> dict[str, Any]:
+    """The texts with their marks, in at most about so many bytes of JSON; what is left out is counted.
+
+    Texts in which something was found come whole before the others do, and in excerpts if need be. What is
+    shown as data need not be shown once more, unless something was found in it.
+    """
+    marks = _marks(pieces, findings)
+    aside = {place for place, piece in enumerate(pieces) if is_id(piece) or (data_shown and in_data(piece))}
+    told = [place for place in range(len(pieces)) if place in marks or place not in aside]
+    order = sorted(told, key=lambda place: (place not in marks, place))
+    shown: dict[int, dict[str, Any]] = {}
+    left = room
+    for count, place in enumerate(order):
+        piece = pieces[place]
+        if count >= MOST_TEXTS or left <= 0:
+            break
+        entry = _entry(piece, marks.get(place, []), left)
+        left -= len(msgspec.json.encode(entry))
+        shown[place] = entry
+    return {
+        "texts": [shown[place] for place in sorted(shown)],
+        "texts_left_out": len(told) - len(shown),
+    }
+
+
+def in_data(piece: Scannable) -> bool:
+    """Whether it stands in a data part."""
+    return _DATA.search(piece.path) is not None
+
+
+def is_id(piece: Scannable) -> bool:
+    """Whether it is shown only if something was found in it."""
+    return isinstance(piece, Piece) and piece.role == "fixed"
+
+
+def shown_data(parts: Sequence[Any] | None, *, room: int) -> dict[str, Any]:
+    """The data parts as they are, as many as fit in about so many bytes; what is left out is counted."""
+    shown: list[Any] = []
+    left = room
+    for part in parts or ():
+        plain = _plain(part, MOST_LEVELS)
+        left -= len(msgspec.json.encode(plain))
+        if left < 0 or len(shown) >= MOST_PARTS:
+            break
+        shown.append(plain)
+    return {"data": shown, "data_left_out": len(parts or ()) - len(shown)}
+
+
+def _plain(value: Any, levels: int) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict | list) and levels == 0:
+        return "…"
+    if isinstance(value, dict):
+        return {visible(str(name)): _plain(item, levels - 1) for name, item in value.items()}
+    return [_plain(item, levels - 1) for item in value] if isinstance(value, list) else value
+
+
+def visible(text: str) -> str:
+    """The text with a sign in place of each character that cannot be shown; no place in it moves."""
+    return _HIDDEN.sub(_sign, text)
+
+
+def label(text: str) -> str:
+    """A name from outside, as it can stand in a line."""
+    one_line = " ".join(visible(text).split())
+    return one_line if len(one_line) <= LONGEST_LABEL else one_line[: LONGEST_LABEL - 1] + "…"
+
+
+def _sign(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 0x20 else "�"
+
+
+def _marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int, list[Mark]]:
+    """By the number of the text, where something was found in it; a finding without width marks all of it."""
+    found: dict[int, list[Mark]] = {}
+    for count, finding in enumerate(findings):
+        if count >= MOST_MARKS:
+            break
+        if not 0 <= finding.piece < len(pieces):
+            continue
+        start, end = finding.start, finding.end
+        if start == end:
+            start, end = 0, len(pieces[finding.piece].text)
+        found.setdefault(finding.piece, []).append((start, end, finding))
+    return {place: sorted(marks, key=lambda mark: mark[:2]) for place, marks in found.items()}
+
+
+def _entry(piece: Scannable, marks: Sequence[Mark], room: int) -> dict[str, Any]:
+    text = visible(piece.text)
+    whole = len(text.encode("utf-8", "replace")) <= room
+    spans = [(0, len(text))] if whole else _windows(len(text), marks, room)
+    return {
+        "path": label(piece.path),
+        "length": len(text),
+        "excerpts": [_excerpt(text, start, end, marks) for start, end in spans],
+    }
+
+
+def _entity(finding: Finding) -> str:
+    """What was found, and how it reads if nobody could tell from what stands there."""
+    reading = read_out(finding.text)
+    return finding.entity if reading is None else f"{finding.entity} → {reading}"
+
+
+def _windows(length: int, marks: Sequence[Mark], room: int) -> list[tuple[int, int]]:
+    """What is shown of a long text: its beginning, and what surrounds a finding, as far as there is room."""
+    wanted = [(0, min(length, LONGEST_BEGINNING, max(room // 8, 100)))]
+    wanted += [(max(0, start - AROUND), min(length, end + AROUND)) for start, end, _ in marks]
+    joined: list[tuple[int, int]] = []
+    left = room // 4  # a character may take four bytes
+    for start, last in wanted:
+        end = min(last, start + max(left, 0))
+        if end <= start:
+            break
+        if joined and start <= joined[-1][1]:
+            left -= max(0, end - joined[-1][1])
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            left -= end - start
+            joined.append((start, end))
+    return joined
+
+
+def _excerpt(text: str, start: int, end: int, marks: Sequence[Mark]) -> dict[str, Any]:
+    inside = [
+        {
+            "start": max(first, start) - start,
+            "end": min(last, end) - start,
+            "entity": label(_entity(finding)),
+            "policy": label(finding.policy_name),
+            "action": str(finding.action),
+        }
+        for first, last, finding in marks
+        if first < end and last > start
+    ]
+    return {"at": start, "text": text[start:end], "marks": inside}

@@ -1,0 +1,34 @@
+"""How much and how long: the bounds of everything that is relayed."""
+
+from datetime import timedelta
+
+from msgspec import Struct
+
+from placet.relay.settings import RelaySettings, duration
+
+
+class RelayLimits(Struct, frozen=True, kw_only=True):
+    """The relay's bounds."""
+
+    early_return_for: timedelta = timedelta(seconds=25)
+    call_for: timedelta = timedelta(minutes=10)
+    stream_for: timedelta = timedelta(hours=6)
+    stream_idle_for: timedelta = timedelta(minutes=5)
+    read_for: timedelta = timedelta(seconds=30)
+    """How long a caller may take to send its request, or to take in a piece of a stream."""
+    heartbeat_for: timedelta = timedelta(seconds=10)
+    """How often a caller hears that its stream is still being looked at."""
+    max_message_bytes: int = 4 * 1024 * 1024
+    max_calls: int = 1000
+
+
+def limits_from(settings: RelaySettings) -> RelayLimits:
+    """The bounds the settings name."""
+    return RelayLimits(
+        early_return_for=duration(settings, "early_return"),
+        call_for=duration(settings, "call_timeout"),
+        stream_for=duration(settings, "stream_timeout"),
+        stream_idle_for=duration(settings, "stream_idle"),
+        max_message_bytes=settings.max_message_bytes,
+        max_calls=settings.max_calls,
+    )

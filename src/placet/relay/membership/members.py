@@ -1,0 +1,87 @@
+"""Everyone the relay knows, kept up to date: what the settings say, and what the store has beside it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from placet.ports.identity import Principal
+from placet.ports.relay_store import RelayStore
+from placet.protocol.addresses import Network
+from placet.relay.membership.records import Enrolled, Kept, check_kept, read_enrolled, roster_rev, sound
+from placet.relay.membership.registry import Agent, Subscription
+from placet.relay.membership.roster import Roster
+from placet.relay.membership.tenancy import Membership
+
+LOOK_EVERY_S = 0.25
+
+
+class Members:
+    """A `Registry` and a `Tenancy`. Where settings and store name the same, the settings are right."""
+
+    def __init__(
+        self,
+        settled: Roster,
+        *,
+        store: RelayStore | None = None,
+        monotonic: Callable[[], float] = lambda: 0.0,
+        allow_loopback: bool = False,
+        networks: Sequence[Network] = (),
+    ) -> None:
+        self.settled = settled
+        """Everyone in the settings."""
+        self.allow_loopback = allow_loopback
+        self.networks = networks
+        """One's own, in which agents may be called."""
+        self.enrolled = Enrolled()
+        """Everyone in the store, as last seen."""
+        self._roster = settled
+        self._store = store
+        self._monotonic = monotonic
+        self._look_at = float("-inf")
+        self._looking = asyncio.Lock()
+
+    async def current(self) -> Roster:
+        """Everyone there is now, or was a moment ago."""
+        if self._store is not None and self._monotonic() >= self._look_at:
+            async with self._looking:
+                if self._monotonic() >= self._look_at:
+                    await self._look(self._store)
+        return self._roster
+
+    def forget(self) -> None:
+        """Look again before the next answer: something has been changed here."""
+        self._look_at = float("-inf")
+
+    async def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
+        """See `Tenancy`."""
+        return (await self.current()).membership(principal, tenant)
+
+    async def subscription(self, caller: str, agent: str) -> Subscription:
+        """See `Registry`."""
+        roster = self._roster if self._monotonic() < self._look_at else await self.current()
+        return roster.subscription(caller, agent)
+
+    async def agent(self, agent: str) -> Agent:
+        """See `Registry`."""
+        return (await self.current()).agent(agent)
+
+    async def _look(self, store: RelayStore) -> None:
+        now = self._monotonic()
+        if await roster_rev(store) != self.enrolled.rev:
+            enrolled = await read_enrolled(store)
+            self._roster = self.joined(enrolled)
+            self.enrolled = enrolled
+        self._look_at = now + LOOK_EVERY_S
+
+    def joined(self, enrolled: Enrolled) -> Roster:
+        """Everyone in the settings, and everyone else in the store."""
+        settled = self.settled
+        return Roster(
+            agents={**sound(enrolled.agents, self.check), **settled.agents},
+            callers={**sound(enrolled.callers, self.check), **settled.callers},
+            groups={**sound(enrolled.groups, self.check), **settled.groups},
+            environ=settled.environ,
+        )
+
+    def check(self, name: str, value: Kept) -> None:
+        """Raise SettingsError for what does not fit this server, whoever asks for it."""
+        check_kept(name, value, allow_loopback=self.allow_loopback, networks=self.networks)

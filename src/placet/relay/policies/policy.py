@@ -1,0 +1,317 @@
+"""A policy as it travels and as it is kept: what to look for, on which legs, and what then happens."""
+
+from datetime import datetime
+from enum import StrEnum
+from math import isfinite
+from typing import Annotated, Any, NoReturn, TypeAlias, cast
+
+import msgspec
+from msgspec import Meta, Struct
+
+from placet.errors import ValidationFailed
+from placet.ports.detector import Rule
+from placet.protocol.characters import is_one_line, is_storable
+from placet.protocol.moment import Moment
+from placet.protocol.shape import quote, read_shape
+
+LONGEST_NAME = 200
+LONGEST_DESCRIPTION = 2_000
+LONGEST_PATTERN = 4_000
+MAX_OPTIONS_BYTES = 16_384
+PLUGIN_PREFIX = "x-"
+
+
+class Leg(StrEnum):
+    """Where on its way a message is looked at."""
+
+    REQUEST_FROM_SOURCE = "requestFromSource"
+    REQUEST_TO_SINK = "requestToSink"
+    RESPONSE_FROM_SINK = "responseFromSink"
+    RESPONSE_TO_SOURCE = "responseToSource"
+
+
+class Action(StrEnum):
+    """What a match leads to, from the mildest to the strictest."""
+
+    LOG = "LOG"
+    WARN = "WARN"
+    MASK = "MASK"
+    HUMAN_REVIEW_REQUIRED = "HUMAN_REVIEW_REQUIRED"
+    BLOCK = "BLOCK"
+
+    @property
+    def strictness(self) -> int:
+        """Larger is stricter."""
+        return _STRICTNESS[self]
+
+
+_STRICTNESS = {action: place for place, action in enumerate(Action)}
+
+
+class _Wire(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What travels: camelCase, and nothing that is not documented."""
+
+
+class EnabledLegs(_Wire, frozen=True, kw_only=True):
+    """The legs on which a policy looks."""
+
+    request_from_source: bool = False
+    request_to_sink: bool = False
+    response_from_sink: bool = False
+    response_to_source: bool = False
+
+    def __contains__(self, leg: Leg) -> bool:
+        return leg in self.legs
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """Those that are on, in the order of the way."""
+        flags = (
+            self.request_from_source,
+            self.request_to_sink,
+            self.response_from_sink,
+            self.response_to_source,
+        )
+        return tuple(leg for leg, enabled in zip(Leg, flags, strict=True) if enabled)
+
+
+class RegexPattern(_Wire, frozen=True, kw_only=True):
+    """A regular expression, and what a match leads to."""
+
+    regex: Annotated[str, Meta(min_length=1, max_length=LONGEST_PATTERN)]
+    action: Action
+
+
+class DetectedEntity(_Wire, frozen=True, kw_only=True):
+    """An entity type, how sure the detector must be, and what a match leads to."""
+
+    type: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+    score_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    action: Action
+
+
+class RegexDetection(_Wire, frozen=True, kw_only=True, tag_field="type", tag="REGEX_DETECTION"):
+    """Looks for one pattern."""
+
+    enabled_legs: EnabledLegs
+    pattern: RegexPattern
+
+
+class PresidioDetection(_Wire, frozen=True, kw_only=True, tag_field="type", tag="PRESIDIO_DETECTION"):
+    """Looks for one entity type with Presidio."""
+
+    enabled_legs: EnabledLegs
+    entity: DetectedEntity
+
+
+class ComprehendDetection(_Wire, frozen=True, kw_only=True, tag_field="type", tag="COMPREHEND_DETECTION"):
+    """Looks for one entity type with Amazon Comprehend."""
+
+    enabled_legs: EnabledLegs
+    entity: DetectedEntity
+
+
+class PluginDetection(_Wire, frozen=True, kw_only=True):
+    """Looks for whatever the plug-in of this type understands by its options."""
+
+    type: Annotated[str, Meta(pattern=r"^x-[a-z0-9][a-z0-9_.-]{0,60}$(?!\n)")]
+    enabled_legs: EnabledLegs
+    action: Action
+    score_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    options: dict[str, Any] = {}
+
+
+Config: TypeAlias = RegexDetection | PresidioDetection | ComprehendDetection | PluginDetection
+_SHAPES: dict[str, type[Config]] = {
+    "REGEX_DETECTION": RegexDetection,
+    "PRESIDIO_DETECTION": PresidioDetection,
+    "COMPREHEND_DETECTION": ComprehendDetection,
+}
+
+
+class PolicyDraft(_Wire, frozen=True, kw_only=True):
+    """A policy as somebody asks for it."""
+
+    name: str
+    description: str = ""
+    config: Config
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+class Policy(_Wire, frozen=True, kw_only=True):
+    """One version of a policy; versions are kept for ever and never change."""
+
+    policy_id: str
+    version: str
+    name: str
+    description: str
+    policy_type: str
+    config: Config
+    valid_from: datetime | None
+    valid_to: datetime | None
+    created_at: datetime
+
+    @property
+    def action(self) -> Action:
+        """What a match leads to."""
+        return action_of(self.config)
+
+    def is_valid(self, at: datetime) -> bool:
+        """Whether the policy is in force; the end of its window is outside."""
+        return is_within(self.valid_from, self.valid_to, at)
+
+
+class _Asked(_Wire, frozen=True, kw_only=True):
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+    description: Annotated[str, Meta(max_length=LONGEST_DESCRIPTION)] | None = None
+    config: dict[str, Any]
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+
+
+class _Kept(_Wire, frozen=True, kw_only=True):
+    policy_id: str
+    version: str
+    name: str
+    description: str
+    policy_type: str
+    config: dict[str, Any]
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    created_at: Moment
+
+
+def read_draft(raw: object, name: str = "policy") -> PolicyDraft:
+    """A policy from outside; raises `ValidationFailed` with the path of what does not fit.
+
+    Whether a detector can look for what it asks is for that detector to check.
+    """
+    asked = read_shape(raw, _Asked, ValidationFailed, name)
+    check_text(asked.name, f"{name}.name")
+    if asked.description and not is_storable(asked.description):
+        refuse(f"{name}.description", "must not hold control characters")
+    check_window(asked.valid_from, asked.valid_to, name)
+    return PolicyDraft(
+        name=asked.name,
+        description=asked.description or "",
+        config=read_config(asked.config, f"{name}.config"),
+        valid_from=asked.valid_from,
+        valid_to=asked.valid_to,
+    )
+
+
+def read_policy(raw: object) -> Policy:
+    """A kept version as it was written by `msgspec.to_builtins`, or as it travels."""
+    kept = read_shape(raw, _Kept, ValidationFailed, "policy")
+    fields = {one: getattr(kept, one) for one in kept.__struct_fields__}
+    return Policy(**{**fields, "config": read_config(kept.config, "policy.config")})
+
+
+def read_config(raw: object, name: str = "config") -> Config:
+    """What to look for; raises `ValidationFailed` for a type, a leg or a value that does not fit."""
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    if not isinstance(kind, str):
+        refuse(f"{name}.type", f"is missing; use one of {', '.join(_SHAPES)} or x-…")
+    shape = PluginDetection if kind.startswith(PLUGIN_PREFIX) else _SHAPES.get(kind)
+    if shape is None:
+        refuse(f"{name}.type", f"{quote(kind)} is not a known type; use one of {', '.join(_SHAPES)} or x-…")
+    config = cast(Config, read_shape(raw, cast(Any, shape), ValidationFailed, name))
+    _check_config(config, name)
+    return config
+
+
+def first_version(draft: PolicyDraft, *, policy_id: str, now: datetime) -> Policy:
+    """The draft as a policy of its own."""
+    return _version(draft, policy_id=policy_id, version="1", now=now)
+
+
+def next_version(newest: Policy, draft: PolicyDraft, *, now: datetime) -> Policy:
+    """The version after the newest; the earlier ones stay what they are."""
+    return _version(draft, policy_id=newest.policy_id, version=str(int(newest.version) + 1), now=now)
+
+
+def type_of(config: Config) -> str:
+    """The name of its type on the wire."""
+    if isinstance(config, PluginDetection):
+        return config.type
+    return cast(str, type(config).__struct_config__.tag)
+
+
+def action_of(config: Config) -> Action:
+    """What a match leads to."""
+    if isinstance(config, RegexDetection):
+        return config.pattern.action
+    return config.action if isinstance(config, PluginDetection) else config.entity.action
+
+
+def rule_of(config: Config) -> Rule:
+    """What its detector is asked to look for."""
+    if isinstance(config, RegexDetection):
+        return Rule(what=config.pattern.regex)
+    if isinstance(config, PluginDetection):
+        return Rule(threshold=config.score_threshold, options=config.options)
+    return Rule(what=config.entity.type, threshold=config.entity.score_threshold)
+
+
+def is_within(start: datetime | None, end: datetime | None, at: datetime) -> bool:
+    """Whether a moment lies in a window whose end is outside."""
+    return (start is None or start <= at) and (end is None or at < end)
+
+
+def refuse(path: str, reason: str) -> NoReturn:
+    """Raise what the caller reads: where, and why."""
+    raise ValidationFailed(f"{path} {reason}.", path=path)
+
+
+def check_text(text: str, path: str) -> None:
+    """Refuse a name that is blank, has several lines, or holds control characters."""
+    if not text.strip():
+        refuse(path, "is blank")
+    if not is_storable(text) or not is_one_line(text):
+        refuse(path, "must be one line without control characters")
+
+
+def check_window(start: datetime | None, end: datetime | None, name: str) -> None:
+    """Refuse a window that never opens."""
+    if start is not None and end is not None and end <= start:
+        refuse(f"{name}.validTo", "is not after validFrom")
+
+
+def _version(draft: PolicyDraft, *, policy_id: str, version: str, now: datetime) -> Policy:
+    return Policy(
+        policy_id=policy_id,
+        version=version,
+        name=draft.name,
+        description=draft.description,
+        policy_type=type_of(draft.config),
+        config=draft.config,
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
+        created_at=now,
+    )
+
+
+def _check_config(config: Config, name: str) -> None:
+    if not config.enabled_legs.legs:
+        refuse(f"{name}.enabledLegs", f"enables no leg; set at least one of {', '.join(Leg)} to true")
+    if isinstance(config, RegexDetection):
+        return
+    if isinstance(config, PluginDetection):
+        _check_options(config.options, f"{name}.options")
+        threshold, path = config.score_threshold, f"{name}.scoreThreshold"
+    else:
+        check_text(config.entity.type, f"{name}.entity.type")
+        threshold, path = config.entity.score_threshold, f"{name}.entity.scoreThreshold"
+    if not isfinite(threshold):
+        refuse(path, "is not a number from 0 to 1")
+
+
+def _check_options(options: dict[str, Any], path: str) -> None:
+    try:
+        size = len(msgspec.json.encode(options))
+    except (TypeError, ValueError, RecursionError):
+        refuse(path, "holds what JSON cannot carry")
+    else:
+        if size > MAX_OPTIONS_BYTES:
+            refuse(path, f"is larger than {MAX_OPTIONS_BYTES} bytes")

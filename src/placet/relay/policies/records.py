@@ -1,0 +1,192 @@
+"""Policies, groups and bindings as the records of a tenant: what is kept where, and what it makes together.
+
+| kind           | id                 | body                                              |
+|----------------|--------------------|---------------------------------------------------|
+| `policy`       | `policyId:version` | `KeptPolicy`; written once, and never removed     |
+| `policy_group` | its id             | `PolicyGroup`                                     |
+| `binding`      | its id             | `Binding`                                         |
+| `book`         | `book`             | nothing; its `rev` counts the changes of the rest |
+
+Bodies are JSON in the words of the wire. A policy is retired as soon as the record of its newest version has
+a `retiredAt`, which is the only change a version ever sees: from then on none of its versions is in force.
+
+Every change writes the next `book` in its own transaction. So whoever read the records at one `rev` and
+writes the next knows that nothing came between, and whoever made something of them learns from this one
+record whether it is still true.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from placet.errors import Unavailable, ValidationFailed
+from placet.ports.relay_store import Record, RecordKind
+from placet.protocol.moment import Moment
+from placet.relay.changes import Held
+from placet.relay.policies.binding import Binding, PolicyGroup
+from placet.relay.policies.book import PolicyBook
+from placet.relay.policies.policy import Policy, read_policy
+
+BOOK = "book"
+KINDS: tuple[RecordKind, ...] = ("policy", "policy_group", "binding")
+T = TypeVar("T")
+
+
+class KeptPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One version of a policy, and what became of it."""
+
+    policy: Policy
+    created_by: str
+    retired_at: Moment | None = None
+    retired_by: str | None = None
+
+
+Versions = tuple[Held[KeptPolicy], ...]
+"""Those of one policy, the oldest first."""
+
+
+class Library(Struct, frozen=True, kw_only=True):
+    """All that a tenant keeps about policies, as it was at one `rev` of its book."""
+
+    rev: int = 0
+    policies: Mapping[str, Versions] = field(default_factory=dict)
+    """By id."""
+    groups: Mapping[str, Held[PolicyGroup]] = field(default_factory=dict)
+    bindings: Mapping[str, Held[Binding]] = field(default_factory=dict)
+
+    def in_force(self) -> tuple[Policy, ...]:
+        """Every version of every policy that is not retired."""
+        return tuple(
+            one.value.policy
+            for versions in self.policies.values()
+            if versions[-1].value.retired_at is None
+            for one in versions
+        )
+
+    def bound(self) -> "Library":
+        """Only what messages can meet: the bindings, their groups, and the policies of those."""
+        named = {one.value.group_id for one in self.bindings.values()}
+        groups = {group_id: self.groups[group_id] for group_id in sorted(named) if group_id in self.groups}
+        policies = {entry.policy.policy_id for one in groups.values() for entry in one.value.policies}
+        return Library(
+            policies={one: self.policies[one] for one in sorted(policies) if one in self.policies},
+            groups=groups,
+            bindings=self.bindings,
+        )
+
+    def book(self) -> PolicyBook:
+        """What applies when; raises `ValidationFailed` if a group or a binding names what is not there."""
+        return PolicyBook(
+            policies=self.in_force(),
+            groups=(one.value for one in self.groups.values()),
+            bindings=(one.value for one in self.bindings.values()),
+        )
+
+
+class _Body(Struct, frozen=True, kw_only=True, rename="camel"):
+    policy: dict[str, Any]
+    created_by: str
+    retired_at: Moment | None = None
+    retired_by: str | None = None
+
+
+_decode_policy = msgspec.json.Decoder(_Body).decode
+_decode_group = msgspec.json.Decoder(PolicyGroup).decode
+_decode_binding = msgspec.json.Decoder(Binding).decode
+
+
+def policy_record_id(policy_id: str, version: str) -> str:
+    """The name of a version's record."""
+    return f"{policy_id}:{version}"
+
+
+def kept_policy(record: Record) -> KeptPolicy:
+    """What the record of a version says; raises `Unavailable` for one that is not sound."""
+    return _sound(record, _kept)
+
+
+def _kept(content: bytes) -> KeptPolicy:
+    body = _decode_policy(content)
+    return KeptPolicy(
+        policy=read_policy(body.policy),
+        created_by=body.created_by,
+        retired_at=body.retired_at,
+        retired_by=body.retired_by,
+    )
+
+
+def _sound(record: Record, read: Callable[[bytes], T]) -> T:
+    """What a record says. One that cannot be read is not left out: the rest would protect less."""
+    try:
+        return read(record.body)
+    except (msgspec.DecodeError, ValidationFailed) as error:
+        raise Unavailable(f"The {record.kind} {record.id} in the store cannot be read: {error}") from error
+
+
+def library_of(
+    rev: int, *, policies: Iterable[Record], groups: Iterable[Record], bindings: Iterable[Record]
+) -> Library:
+    """Everything in the records; raises `Unavailable` for one that is not sound."""
+    versions: dict[str, list[Held[KeptPolicy]]] = {}
+    for record in policies:
+        kept = kept_policy(record)
+        versions.setdefault(kept.policy.policy_id, []).append(Held(value=kept, rev=record.rev))
+    return Library(
+        rev=rev,
+        policies={
+            policy_id: tuple(sorted(listed, key=lambda one: int(one.value.policy.version)))
+            for policy_id, listed in versions.items()
+        },
+        groups={one.id: Held(value=_sound(one, _decode_group), rev=one.rev) for one in groups},
+        bindings={one.id: Held(value=_sound(one, _decode_binding), rev=one.rev) for one in bindings},
+    )
+
+
+def after(library: Library, *, save: Iterable[Record], delete: Iterable[Record] = ()) -> Library:
+    """The library once these groups and bindings are removed and those records are written."""
+    policies, groups, bindings = dict(library.policies), dict(library.groups), dict(library.bindings)
+    for record in delete:
+        (groups if record.kind == "policy_group" else bindings).pop(record.id)
+    for record in save:
+        if record.kind == "policy":
+            kept = kept_policy(record)
+            others = policies.get(kept.policy.policy_id, ())
+            policies[kept.policy.policy_id] = _with_version(others, Held(value=kept, rev=record.rev))
+        elif record.kind == "policy_group":
+            groups[record.id] = Held(value=_sound(record, _decode_group), rev=record.rev)
+        else:
+            bindings[record.id] = Held(value=_sound(record, _decode_binding), rev=record.rev)
+    return Library(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
+
+
+def policy_record(tenant: str, kept: KeptPolicy, *, rev: int, now: datetime) -> Record:
+    """A version as it is written."""
+    name = policy_record_id(kept.policy.policy_id, kept.policy.version)
+    return _record(tenant, "policy", name, kept, rev=rev, now=now)
+
+
+def group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> Record:
+    """A group as it is written."""
+    return _record(tenant, "policy_group", group.id, group, rev=rev, now=now)
+
+
+def binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> Record:
+    """A binding as it is written."""
+    return _record(tenant, "binding", binding.id, binding, rev=rev, now=now)
+
+
+def book_record(tenant: str, *, rev: int, now: datetime) -> Record:
+    """The count of changes as it is written with each of them."""
+    return _record(tenant, "book", BOOK, {}, rev=rev, now=now)
+
+
+def _with_version(others: Versions, one: Held[KeptPolicy]) -> Versions:
+    number = one.value.policy.version
+    return (*(other for other in others if other.value.policy.version != number), one)
+
+
+def _record(tenant: str, kind: RecordKind, id: str, body: object, *, rev: int, now: datetime) -> Record:
+    return Record(tenant=tenant, kind=kind, id=id, rev=rev, body=msgspec.json.encode(body), saved_at=now)

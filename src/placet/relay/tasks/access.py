@@ -1,0 +1,145 @@
+"""Who may speak of which task: callers are kept apart by the book, whatever an agent believes."""
+
+from msgspec.structs import replace
+
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reading import CONTEXT_ID, Json
+from placet.relay.a2a.recognition import LONGEST_ID
+from placet.relay.a2a.renaming import rename_task
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.membership.registry import Subscription
+from placet.relay.tasks.taskbook import Entry, TaskBook
+
+NO_SUCH_TASK = "Task not found"
+TOO_LONG = f"An id of the agent's is longer than {LONGEST_ID} characters, so that nobody could ask for it."
+FOREIGN = "The agent's answer is about somebody else's task."
+
+
+class SpokenFor(Exception):
+    """The relay has this task, and nothing the agent says of it passes."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__("the relay speaks for the task")
+        self.entry = entry
+
+
+class Access:
+    """Checks calls and answers against the book, and puts each side's own names for tasks into them."""
+
+    def __init__(self, book: TaskBook) -> None:
+        self.book = book
+
+    async def entries(self, subscription: Subscription, call: A2ACall) -> list[Entry]:
+        """The tasks a call names; raises A2AProblem for one that is not its caller's."""
+        found = []
+        for task_id in call.task_ids:
+            entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
+            if entry is None or entry.owner != subscription.source.name:
+                raise A2AProblem("task_not_found", NO_SUCH_TASK)
+            found.append(entry)
+        return found
+
+    async def admit(self, subscription: Subscription, call: A2ACall, entries: list[Entry]) -> A2ACall:
+        """The call in the agent's own names; raises A2AProblem for a conversation that is another's."""
+        for entry in entries:
+            if entry.upstream_id is not None and entry.upstream_id != entry.id:
+                call = _renamed(call, entry.id, entry.upstream_id)
+        if call.context_id is None:
+            return call
+        context = await self._context(subscription, call.context_id)
+        if context.upstream_id is None or context.upstream_id == context.id:
+            return call
+        return _in_context(call, context.upstream_id)
+
+    async def note(self, subscription: Subscription, reply: A2AReply, *, own: str | None = None) -> A2AReply:
+        """The answer in the caller's own names, its task and conversation the caller's from now on.
+
+        Raises A2AProblem for an answer about a task or a conversation of somebody else, and SpokenFor for one
+        about a task that the relay has, unless that is the caller's name `own`.
+        """
+        if reply.operation == "list":
+            return await self._listed(subscription, reply)
+        if any(one is not None and len(one) > LONGEST_ID for one in (reply.task_id, reply.context_id)):
+            raise A2AProblem("agent_response", TOO_LONG)
+        if reply.context_id is not None:
+            await self._context(subscription, reply.context_id, FOREIGN)
+        task_id = reply.task_id
+        if task_id is None:
+            return reply
+        entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
+        if entry is None:
+            fresh = Entry(
+                id=task_id,
+                owner=subscription.source.name,
+                upstream_id=task_id,
+                context_id=reply.context_id,
+            )
+            await self.book.write(subscription.tenant, subscription.sink.id, "task", fresh)
+            return reply
+        if entry.owner != subscription.source.name:
+            raise A2AProblem("agent_response", FOREIGN)
+        if entry.shown_as is None:
+            return _passable(entry, reply, own)
+        shown = await self.book.find(subscription.tenant, subscription.sink.id, "task", entry.shown_as)
+        renamed = replace(reply, document=rename_task(reply.document, task_id, entry.shown_as))
+        return renamed if shown is None else _passable(shown, renamed, own)
+
+    async def conversation(self, subscription: Subscription, context_id: str) -> Entry:
+        """The caller's own conversation of this name; raises A2AProblem for another's."""
+        return await self._context(subscription, context_id)
+
+    async def _listed(self, subscription: Subscription, reply: A2AReply) -> A2AReply:
+        """A page with the caller's own tasks only; the others are not counted either."""
+        listed = reply.result.get("tasks")
+        if not isinstance(listed, list):
+            return reply
+        own: list[Json] = []
+        for task in reply.tasks:
+            task_id = task.get("id")
+            if not isinstance(task_id, str):
+                continue
+            entry = await self.book.find(subscription.tenant, subscription.sink.id, "task", task_id)
+            if entry is not None and entry.owner == subscription.source.name:
+                own.append(rename_task(task, task_id, entry.shown_as) if entry.shown_as else task)
+        if own == listed:
+            return reply
+        result = reply.result | {"tasks": own}
+        if "totalSize" in result:
+            result["totalSize"] = len(own)
+        document = reply.document | {"result": result} if reply.dialect.rpc else result
+        return replace(reply, document=document)
+
+    async def _context(
+        self, subscription: Subscription, context_id: str, foreign: str = "There is no such conversation."
+    ) -> Entry:
+        entry = await self.book.find(subscription.tenant, subscription.sink.id, "context", context_id)
+        if entry is None:
+            entry = Entry(id=context_id, owner=subscription.source.name, upstream_id=context_id)
+            await self.book.write(subscription.tenant, subscription.sink.id, "context", entry, at_once=True)
+        if entry.owner != subscription.source.name:
+            raise A2AProblem("agent_response" if foreign is FOREIGN else "params", foreign)
+        return entry
+
+
+def _passable(entry: Entry, reply: A2AReply, own: str | None) -> A2AReply:
+    if (entry.mask is not None or entry.ending is not None) and entry.id != own:
+        raise SpokenFor(entry)
+    return reply
+
+
+def _renamed(call: A2ACall, old: str, new: str) -> A2ACall:
+    path_task = new if call.path_task == old else call.path_task
+    return replace(call, document=rename_task(call.document, old, new), path_task=path_task)
+
+
+def _in_context(call: A2ACall, context_id: str) -> A2ACall:
+    params = call.params
+    holder = call.message if call.message is not None else params
+    for name in CONTEXT_ID:
+        if name in holder:
+            changed = holder | {name: context_id}
+            place = next((key for key, value in params.items() if value is holder), None)
+            params = params | {place: changed} if place else changed
+    document = (call.document or {}) | {"params": params} if call.dialect.rpc else params
+    return replace(call, document=document)

@@ -1,0 +1,331 @@
+"""Whose task it is, and by which names: agents see one caller, the relay, and cannot tell callers apart.
+
+The book is what keeps callers from each other's tasks and conversations, and where a task that the relay
+named itself is joined to the agent's own. Names of tasks reach the disk a moment later: what a crash loses is
+then unknown, and refused. A conversation is on disk before anybody goes on with it, because callers may name
+new ones, and one that was lost would be as good as new.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placet.errors import Unavailable
+from placet.ports.relay_store import TaskKind, TaskRow
+from placet.ports.storable import storable
+from placet.ports.store import Store
+from placet.relay.a2a.dialects import Dialect
+from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.reading import Json
+
+Kind = Literal["task", "context"]
+Key = tuple[str, str, TaskKind, str]
+MOST_ENTRIES = 200_000
+MOST_UNWRITTEN_BYTES = 64 * 2**20  # when the disk takes nothing for so long, no new name is given away
+MOST_AT_ONCE = 128  # bounds how long the event loop is kept from everything else
+ROOM_BYTES = 32 * 2**20
+OVERHEAD_BYTES = 500  # what a key and a row take beside the body, roughly
+LINGER_S = 0.025
+RETRY_S = 1.0
+BUSY = "The relay cannot keep the names of tasks right now; try again later."
+
+log = logging.getLogger("placet.relay")
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How a task ended of which the relay tells itself: with a message, with words on a failure, or whole."""
+
+    dialect: Dialect
+    message: Json | None = None
+    failure: str | None = None
+    task: Json | None = None
+    """The whole task as the caller may see it, in `dialect` and in the caller's own names."""
+    metadata: Json | None = None
+    """Why the relay canceled it; such a task has nothing else."""
+
+
+class Mask(Struct, frozen=True, kw_only=True):
+    """What stands before a task while the relay has it: nobody else is asked of it or told of it."""
+
+    hold_id: str
+    metadata: Json
+    """The `relay_reason` that callers see."""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One task or conversation as its caller names it."""
+
+    id: str
+    owner: str
+    upstream_id: str | None
+    """The agent's own name for it; None while it has not said."""
+    shown_as: str | None = None
+    """What the caller was told it is called, where that is not the agent's name for it."""
+    context_id: str | None = None
+    ending: Ending | None = None
+    mask: Mask | None = None
+    """Set while a hold has the task, whether or not the agent knows it."""
+    approved: tuple[str, ...] = ()
+    """Digests of texts that a person has let pass in this task."""
+    since: datetime | None = None
+    """When the relay came to tell of it as it does; written by `row_of`."""
+    until: datetime | None = None
+    """When whoever waits for the agent's answer would have been heard of again, if somebody still did."""
+
+    def given_up(self, now: datetime) -> bool:
+        """Whether nobody waits for the agent's answer any more: the server that did has stopped."""
+        going_on = self.mask is None and self.ending is None and self.upstream_id is None
+        return going_on and self.until is not None and now >= self.until
+
+
+class TaskBook(Protocol):
+    """Remembers tasks and conversations by tenant, agent and id."""
+
+    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
+        """The entry of this id, if there is one."""
+        ...
+
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
+        """Keep an entry, in the place of an earlier one of its id; `at_once` returns when it is on disk.
+
+        Raises A2AProblem for an id that cannot be kept, and while the disk takes nothing.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when all entries are on disk: rows of the same names (`row_of`) may be written from then on.
+
+        Raises Unavailable while it takes nothing.
+        """
+        ...
+
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        """Know rows (`row_of`) that were just written together with something else, such as a hold."""
+        ...
+
+
+_encode = msgspec.json.Encoder().encode
+_entry_from = msgspec.json.Decoder(Entry).decode
+
+
+def row_of(tenant: str, agent: str, kind: Kind, entry: Entry, at: datetime) -> TaskRow:
+    """An entry as it is stored; raises A2AProblem for an id that no store takes."""
+    if not storable(tenant, agent, entry.id):
+        raise A2AProblem("params", "The name of a task or a conversation is too long, or is no text.")
+    if entry.mask is not None or entry.ending is not None or entry.upstream_id is None:
+        entry = replace(entry, since=at)
+    body = _encode(entry)
+    if not storable(body):
+        raise A2AProblem("too_large", "The task is too large to be kept.")
+    return TaskRow(tenant=tenant, agent=agent, kind=kind, id=entry.id, body=body, saved_at=at)
+
+
+def entry_of(row: TaskRow) -> Entry:
+    """The entry in a stored row."""
+    return _entry_from(row.body)
+
+
+class MemoryTaskBook:
+    """A `TaskBook` for as long as the process lives; the oldest entries go when there are too many."""
+
+    def __init__(self, *, most: int = MOST_ENTRIES) -> None:
+        self._most = most
+        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+
+    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
+        """See `TaskBook`."""
+        return self._entries.get((tenant, agent, kind, id))
+
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
+        """See `TaskBook`."""
+        self._entries[tenant, agent, kind, entry.id] = entry
+        self._entries.move_to_end((tenant, agent, kind, entry.id))
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+    async def flush(self) -> None:
+        """See `TaskBook`."""
+
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        """See `TaskBook`."""
+        for row in rows:
+            if row.kind in ("task", "context"):
+                self._entries[row.tenant, row.agent, row.kind, row.id] = entry_of(row)
+
+
+class StoredTaskBook:
+    """A `TaskBook` over a store: what was asked for lately is at hand, what is new is written behind."""
+
+    def __init__(self, store: Store, *, now: Callable[[], datetime], room: int = ROOM_BYTES) -> None:
+        self._store = store
+        self._now = now
+        self._known = _Known(room)
+        self._unwritten: dict[Key, TaskRow] = {}
+        self._unwritten_bytes = 0
+        self._writing = asyncio.Lock()
+        self._behind: asyncio.Task[None] | None = None
+        store.on_change(self._forget)
+
+    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
+        """See `TaskBook`."""
+        key = (tenant, agent, kind, id)
+        entry = self._at_hand(key)
+        if entry is None:
+            age = self._known.age
+            row = await self._store.task(tenant, agent, kind, id) if storable(tenant, agent, id) else None
+            entry = self._at_hand(key)  # somebody may have written it meanwhile
+            if entry is None and row is not None:
+                if age == self._known.age:
+                    self._known.keep(key, row.body)
+                entry = entry_of(row)
+        return entry
+
+    async def write(
+        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+    ) -> None:
+        """See `TaskBook`."""
+        key = (tenant, agent, kind, entry.id)
+        if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
+            raise A2AProblem("busy", BUSY)
+        row = row_of(tenant, agent, kind, entry, self._now())
+        self._await_writing(row)
+        if at_once:
+            try:
+                await self._written(key, row)
+            except Unavailable as outage:
+                raise A2AProblem("busy", BUSY) from outage
+
+    def adopt(self, rows: Iterable[TaskRow]) -> None:
+        """See `TaskBook`; they are written once more, lest an earlier entry came to the disk after them."""
+        for row in rows:
+            self._await_writing(row)
+
+    async def flush(self) -> None:
+        """See `TaskBook`."""
+        async with self._writing:
+            while self._unwritten:
+                await self._write_some()
+
+    async def aclose(self) -> None:
+        """Write what is left and stop."""
+        if self._behind is not None:
+            self._behind.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._behind
+        try:
+            await self.flush()
+        except Unavailable:
+            log.error("%d names of tasks were lost: the database takes nothing", len(self._unwritten))
+
+    def _await_writing(self, row: TaskRow) -> None:
+        key = _key(row)
+        self._take_off(key)
+        self._unwritten[key] = row  # at the end: the order of names is the order on disk
+        self._unwritten_bytes += _size(row.body)
+        if self._behind is None or self._behind.done():
+            self._behind = asyncio.create_task(self._write_behind())
+
+    async def _written(self, key: Key, row: TaskRow) -> None:
+        """Return when this is on disk, with whatever else waits."""
+        async with self._writing:
+            while self._unwritten.get(key) is row:
+                await self._write_some()
+
+    async def _write_behind(self) -> None:
+        linger = LINGER_S
+        while self._unwritten:
+            await asyncio.sleep(linger)
+            try:
+                await self.flush()
+                linger = LINGER_S
+            except Exception:
+                log.exception("names of tasks wait for the database")
+                linger = RETRY_S
+
+    async def _write_some(self) -> None:
+        batch = [*islice(self._unwritten.items(), MOST_AT_ONCE)]
+        await self._store.save_tasks([row for _, row in batch])
+        for key, row in batch:
+            if self._unwritten.get(key) is row:
+                self._take_off(key)
+                self._known.keep(key, row.body)
+
+    def _take_off(self, key: Key) -> None:
+        row = self._unwritten.pop(key, None)
+        if row is not None:
+            self._unwritten_bytes -= _size(row.body)
+
+    def _at_hand(self, key: Key) -> Entry | None:
+        unwritten = self._unwritten.get(key)
+        return self._known.get(key) if unwritten is None else entry_of(unwritten)
+
+    def _forget(self, case_id: str | None) -> None:
+        if case_id is None:  # another process wrote; it may have written any entry
+            self._known.clear()
+
+
+class _Known:
+    """Entries as the store has them, up to so many bytes; what nobody asked for longest goes first.
+
+    They are kept as bytes until somebody asks. What is read then is kept in their place, if nobody who gets
+    it could change it.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._used = 0
+        self._bodies: OrderedDict[Key, tuple[int, bytes | Entry]] = OrderedDict()
+        self.age = 0
+        """Counts how often something was forgotten: what was read before is not worth keeping after."""
+
+    def get(self, key: Key) -> Entry | None:
+        known = self._bodies.get(key)
+        if known is None:
+            return None
+        self._bodies.move_to_end(key)
+        size, body = known
+        if isinstance(body, Entry):
+            return body
+        entry = _entry_from(body)
+        if entry.ending is None and entry.mask is None:
+            self._bodies[key] = (size, entry)
+        return entry
+
+    def keep(self, key: Key, body: bytes) -> None:
+        self._remove(key)
+        size = _size(body)
+        self._bodies[key] = (size, body)
+        self._used += size
+        while self._used > self._room:
+            self._used -= self._bodies.popitem(last=False)[1][0]
+
+    def clear(self) -> None:
+        self.age += 1
+        self._bodies.clear()
+        self._used = 0
+
+    def _remove(self, key: Key) -> None:
+        known = self._bodies.pop(key, None)
+        if known is not None:
+            self._used -= known[0]
+
+
+def _size(body: bytes) -> int:
+    return len(body) + OVERHEAD_BYTES
+
+
+def _key(row: TaskRow) -> Key:
+    return (row.tenant, row.agent, row.kind, row.id)

@@ -1,0 +1,116 @@
+"""Agents that take their time: their callers get a task to come back to, and the call goes on."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+
+from placet.relay.a2a.building import task_reply
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.agents.http import Asked
+from placet.relay.holds.places import task_of
+from placet.relay.push.pushes import Pushes
+from placet.relay.tasks.faces import face_of
+from placet.relay.tasks.overdue import OverdueCalls
+from placet.relay.tasks.own import OwnTasks
+from placet.relay.tasks.taskbook import Entry, TaskBook
+from placet.relay.traffic.way import Answer, Way
+
+SOON_S = 0.05
+
+
+class EarlyReturns:
+    """Answers calls that go on, and has their callers told how they end."""
+
+    def __init__(
+        self,
+        *,
+        book: TaskBook,
+        own: OwnTasks,
+        overdue: OverdueCalls,
+        pushes: Pushes,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._book = book
+        self._own = own
+        self._overdue = overdue
+        self._pushes = pushes
+        self._now = now
+
+    async def unless_late(
+        self,
+        way: Way,
+        answer: Callable[[], Coroutine[Any, Any, Answer]],
+        early: float,
+        asked: Asked | None = None,
+    ) -> Answer:
+        """The answer, if it is there by then; after that the call goes on without its caller."""
+        job = asyncio.create_task(answer())
+        try:
+            left_s = early - asyncio.get_running_loop().time()
+            await asyncio.wait({job}, timeout=max(left_s, 0))
+            while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
+                await asyncio.wait({job}, timeout=SOON_S)
+            return job.result() if job.done() else await self.answer(way, job)
+        except BaseException:  # nobody will come back for an answer
+            job.cancel()
+            if asked is not None:
+                asked.give_up()
+            raise
+
+    async def answer(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
+        """A task to come back to, for a call that goes on."""
+        call, way.handle.goes_on = way.call, True
+        known = await self._known_already(way)
+        if known is not None:
+            entry = known
+            self._overdue.follow(job)
+        else:
+            entry = await self._overdue.keep(
+                way.subscription, call, asyncio.ensure_future(_reply_of(job)), call.context_id, way.handle
+            )
+            await self._tell_of(way, entry)
+        document = task_reply(
+            face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
+        )
+        reply = A2AReply(dialect=call.dialect, operation=call.operation, document=document)
+        return Answer(body=reply.body(), content_type=call.dialect.content_type, reply=reply)
+
+    def tell_in_the_end(self, way: Way, entry: Entry, *, announce: bool) -> None:
+        """Have the caller told when the call behind a task of our own has ended.
+
+        An agent that goes on with the task tells of it itself, once the webhook was announced to it.
+        """
+        subscription = way.subscription
+
+        async def ended() -> bool:
+            await self._overdue.wait(subscription, entry.id)
+            known = await self._own.now(subscription, entry.id)
+            if known is None or known.mask is not None:
+                return False
+            return known.ending is not None or announce
+
+        self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
+
+    async def _known_already(self, way: Way) -> Entry | None:
+        """The task under the name that its caller has for it.
+
+        That is the one that a message was sent to, or that the agent has pushed while the call went on.
+        """
+        task_id = task_of(way.call)
+        if task_id is None and way.webhook is not None:
+            task_id = await self._pushes.task_of(way.webhook)
+        if task_id is None:
+            return None
+        return await self._book.find(way.subscription.tenant, way.subscription.sink.id, "task", task_id)
+
+    async def _tell_of(self, way: Way, entry: Entry) -> None:
+        """Have the caller told of a task of our own by the webhook of its call."""
+        if way.webhook is None:
+            return
+        await self._pushes.bind(way.webhook, task=None, shown=entry.id)
+        self.tell_in_the_end(way, entry, announce=False)
+
+
+async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
+    return (await job).reply

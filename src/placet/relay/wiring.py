@@ -1,0 +1,327 @@
+"""The relay's own parts joined: a server's world in, what it serves for the relay out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from aiohttp.abc import AbstractResolver
+from msgspec import Struct
+
+from placet.desk.owed import RELAY
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import NotPermitted, SettingsError
+from placet.ports.courier import Courier
+from placet.ports.identity import Principal
+from placet.ports.store import Store
+from placet.relay.agents.directory import Directory
+from placet.relay.agents.upstream import Upstream
+from placet.relay.api.agents import AgentsApi
+from placet.relay.api.approvals import ApprovalApi, approvals
+from placet.relay.api.audit import AuditApi
+from placet.relay.api.bindings import BindingApi
+from placet.relay.api.callers import CallersApi
+from placet.relay.api.front import ApiFront
+from placet.relay.api.groups import GroupsApi
+from placet.relay.api.policies import PolicyApi
+from placet.relay.api.policy_groups import PolicyGroupApi
+from placet.relay.api.replays import ReplayApi
+from placet.relay.api.route import ApiRoute
+from placet.relay.api.tenant import TenantApi
+from placet.relay.api.tryouts import EvaluationApi
+from placet.relay.asgi import App, Authenticate, ReadBody
+from placet.relay.audit.retention import Retention
+from placet.relay.audit.stored import StoredTrail
+from placet.relay.audit.tenants import TenantKeeping
+from placet.relay.audit.trail import Trail
+from placet.relay.detectors.registry import Detectors, installed
+from placet.relay.holds.holding import Holding
+from placet.relay.holds.holds import Holds, owner_of
+from placet.relay.holds.notices import HoldNotices
+from placet.relay.holds.strays import Strays
+from placet.relay.judging.inspection import Inspector, PassEverything
+from placet.relay.judging.judge import Judge
+from placet.relay.judging.replay import detectors_beside
+from placet.relay.judging.shelf import Shelf, policies_in
+from placet.relay.limits import limits_from
+from placet.relay.membership.enrolment import Enrolment
+from placet.relay.membership.members import Members
+from placet.relay.membership.registry import Registry
+from placet.relay.membership.roster import check_credentials, roster_of
+from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.policies.policy import Policy
+from placet.relay.push.courier import COURIER
+from placet.relay.push.notices import Notices
+from placet.relay.push.pushes import Pushes
+from placet.relay.push.pushing import Pushing
+from placet.relay.push.sealing import Seal
+from placet.relay.push.webhooks import PREFIX as WEBHOOKS
+from placet.relay.push.webhooks import Webhooks
+from placet.relay.settings import RelaySettings, networks_of
+from placet.relay.tasks.access import Access
+from placet.relay.tasks.taskbook import MemoryTaskBook, StoredTaskBook, TaskBook
+from placet.relay.traffic.calls import Calls
+from placet.relay.traffic.proxy import PREFIX, RelayApp
+
+if TYPE_CHECKING:
+    from placet.relay.grpc.door import GrpcDoor
+
+
+class World(Struct, frozen=True, kw_only=True):
+    """What the relay has of the server it runs in."""
+
+    settings: RelaySettings
+    store: Store
+    desk: ReviewDesk
+    owe: Callable[[], None]
+    """Tells the outbox that something has just been put into it."""
+    environ: Mapping[str, str]
+    public_url: str
+    allow_loopback: bool
+    resolver: AbstractResolver
+    authenticate: Authenticate
+    read_body: ReadBody
+    check_push: Callable[[str], Awaitable[None]]
+    post: Courier
+    """Takes a message to an address that came from outside."""
+    secret: str
+    """What the server seals with."""
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+
+
+class Relay:
+    """All of the relay: what is served, what the outbox needs, and what begins and ends with the server."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.members = _members(world)
+        self.keeping = _keeping(world)
+        self.trail = StoredTrail(world.store, now=world.now, payloads_for=self.keeping.payloads_for)
+        self.retention = Retention(world.store, self.keeping, now=world.now)
+        self.detectors = installed()
+        settled = _settled_policies(world)
+        self.books = Bookkeeper(world.store, trail=self.trail, now=world.now, of_settings=settled)
+        self.shelf = _shelf(world, self.detectors, self.books, settled)
+        self.pushes = Pushes(_webhooks(world), world.check_push)
+        self.book = StoredTaskBook(world.store, now=world.now)
+        self.holds = self._holds()
+        self.strays = Strays(world.store, world.desk, now=world.now)
+        self.app = self._app()
+        self.holding = Holding(self.holds, calls=self.app.calls, registry=self.members)
+        self.api = ApiFront(self._routes(), self.members)
+        self.pushing = self._pushing()
+        self.holding.resuming.told = self.pushing.notifier.decided
+        self.grpc = self._grpc_door()
+        self.served: dict[str, App] = {PREFIX: self.app, WEBHOOKS: self.pushing.reception}
+        """Raw ASGI by the beginning of its paths; what comes here is authenticated here."""
+        self.couriers: dict[str, Courier] = {COURIER: self.pushing.courier, RELAY: self.holding.courier}
+        """Who takes what the outbox owes, by the name in the delivery."""
+        self._beside: list[asyncio.Task[None]] = []
+
+    def _holds(self) -> Holds:
+        world = self.world
+        found = Holds(
+            store=world.store,
+            desk=world.desk,
+            book=self.book,
+            access=Access(self.book),
+            trail=self.trail,
+            now=world.now,
+            timeout=world.settings.hold_timeout,
+            max_pending=world.settings.max_pending_holds,
+        )
+        found.notices = HoldNotices(
+            world.store,
+            world.settings.notices,
+            public_url=world.public_url,
+            now=world.now,
+            wake=world.owe,
+        )
+        return found
+
+    def _app(self) -> RelayApp:
+        world = self.world
+        return relay_app(
+            world.settings,
+            environ=world.environ,
+            public_url=world.public_url,
+            allow_loopback=world.allow_loopback,
+            resolver=world.resolver,
+            authenticate=world.authenticate,
+            read_body=world.read_body,
+            pushes=self.pushes,
+            now=world.now,
+            monotonic=world.monotonic,
+            registry=self.members,
+            inspector=Judge(self.shelf, holder=self.holds, trail=self.trail, now=world.now),
+            trail=self.trail,
+            book=self.book,
+        )
+
+    def _pushing(self) -> Pushing:
+        world = self.world
+        return Pushing(
+            self.pushes,
+            notices=Notices(world.store, now=world.now, wake=world.owe),
+            calls=self.app.calls,
+            registry=self.members,
+            trail=self.trail,
+            read_body=world.read_body,
+            post=world.post,
+            monotonic=world.monotonic,
+        )
+
+    def _grpc_door(self) -> "GrpcDoor | None":
+        world = self.world
+        if world.settings.grpc is None:
+            return None
+        try:
+            from placet.relay.grpc.door import GrpcDoor
+        except ImportError as error:
+            raise SettingsError("relay.grpc needs more: install Placet with its extra `grpc`.") from error
+        door = GrpcDoor(
+            world.settings.grpc,
+            app=self.app,
+            registry=self.members,
+            authenticate=world.authenticate,
+        )
+        self.app.directory.grpc_address = lambda: door.address
+        return door
+
+    def _routes(self) -> list[ApiRoute]:
+        """Every address of the API."""
+        world = self.world
+        enrolment = Enrolment(world.store, self.members, tell=self.trail.change, now=world.now)
+        return [
+            *ApprovalApi(world.store, world.desk, self.holding.settling).routes(),
+            *AgentsApi(enrolment, relay_url=f"{world.public_url}{PREFIX}").routes(),
+            *CallersApi(enrolment).routes(),
+            *GroupsApi(enrolment).routes(),
+            *EvaluationApi(self.books, self.detectors, self.shelf, self.members).routes(),
+            *ReplayApi(self.books, world.store, make=detectors_beside, monotonic=world.monotonic).routes(),
+            *PolicyApi(self.books, self.detectors).routes(),
+            *PolicyGroupApi(self.books).routes(),
+            *BindingApi(self.books, self.members).routes(),
+            *AuditApi(world.store, self.trail, now=world.now).routes(),
+            *TenantApi(self.keeping, self.trail).routes(),
+        ]
+
+    async def reviewed_by(self, principal: Principal) -> str | None:
+        """Whose cases a principal may read and decide through the approvals API; None: nobody's."""
+        try:
+            member = await self.members.membership(principal)
+        except NotPermitted:
+            return None
+        may = {approvals.read, approvals.write} <= member.permissions
+        return owner_of(member.tenant).name if may else None
+
+    def concerns(self) -> list[str]:
+        """What an operator should look at, without any tenant's name: whoever asks may be anyone."""
+        failed = len(self.shelf.failures)
+        found = [f"The newest policies of {failed} tenants are not in force."] if failed else []
+        if self.trail.behind:
+            found.append("The audit cannot be written; calls are refused once too many events wait.")
+        return found
+
+    async def start(self) -> None:
+        """Begin what goes on beside requests."""
+        await self.keeping.start()
+        await self.shelf.open()
+        self._beside.append(asyncio.create_task(self.retention.run()))
+        self._beside.append(asyncio.create_task(self.strays.run()))
+        if self.grpc is not None:
+            await self.grpc.start()
+
+    async def aclose(self) -> None:
+        """End it, and give up what is under way."""
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+        if self.grpc is not None:
+            await self.grpc.aclose()
+        await self.holding.aclose()
+        await self.app.aclose()
+        await self.holds.aclose()
+        await self.book.aclose()
+        await self.trail.aclose()
+        await self.shelf.aclose()
+        await self.detectors.aclose()
+
+
+def _members(world: World) -> Members:
+    check_credentials(world.settings, world.environ)
+    return Members(
+        roster_of(world.settings, world.environ),
+        store=world.store,
+        monotonic=world.monotonic,
+        allow_loopback=world.allow_loopback,
+        networks=networks_of(world.settings),
+    )
+
+
+def _keeping(world: World) -> TenantKeeping:
+    settled = {name: tenant.keeping for name, tenant in world.settings.tenants.items()}
+    return TenantKeeping(world.store, settled=settled, now=world.now)
+
+
+def _settled_policies(world: World) -> list[Policy]:
+    named = world.settings.policies
+    return [] if named is None else policies_in(named, now=world.now())
+
+
+def _shelf(world: World, detectors: Detectors, books: Bookkeeper, settled: list[Policy]) -> Shelf:
+    shelf = Shelf(world.store, detectors, now=world.now, of_settings=settled, read=books.library)
+    books.changed = shelf.reload
+    return shelf
+
+
+def _webhooks(world: World) -> Webhooks:
+    return Webhooks(world.store, Seal(world.secret), public_url=world.public_url, now=world.now)
+
+
+def relay_app(
+    settings: RelaySettings,
+    *,
+    environ: Mapping[str, str],
+    public_url: str,
+    allow_loopback: bool,
+    resolver: AbstractResolver,
+    authenticate: Authenticate,
+    read_body: ReadBody,
+    pushes: Pushes,
+    now: Callable[[], datetime],
+    monotonic: Callable[[], float],
+    registry: Registry | None = None,
+    inspector: Inspector | None = None,
+    trail: Trail | None = None,
+    book: TaskBook | None = None,
+) -> RelayApp:
+    """The relaying path of these settings."""
+    limits = limits_from(settings)
+    upstream = Upstream(resolver=resolver, limits=limits)
+    directory = Directory(
+        upstream=upstream,
+        address=lambda agent_id: f"{public_url}{PREFIX}{agent_id}",
+        monotonic=monotonic,
+        allow_loopback=allow_loopback,
+        networks=networks_of(settings),
+    )
+    calls = Calls(
+        upstream=upstream,
+        directory=directory,
+        access=Access(book or MemoryTaskBook()),
+        inspector=inspector or PassEverything(),
+        limits=limits,
+        pushes=pushes,
+        now=now,
+    )
+    return RelayApp(
+        registry=registry or Members(roster_of(settings, environ)),
+        directory=directory,
+        calls=calls,
+        authenticate=authenticate,
+        read_body=read_body,
+        trail=trail,
+        public_cards=settings.public_cards,
+    )

@@ -1,0 +1,91 @@
+"""Reading the pieces of an answer's data, each refused by its name when it does not fit."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from placet.errors import BadRequest, InvalidSubmission
+from placet.protocol.shape import quote
+from placet.protocol.wording import Amount, Message, message
+from placet.reviews.limits import MAX_IDS, MAX_TEXT
+
+
+def misfit(
+    field: str,
+    complaint: str,
+    error: type[BadRequest] = InvalidSubmission,
+    *,
+    names: str = "",
+    **details: Any,
+) -> BadRequest:
+    """An error that names one field; `fields` tells a page where to show it, without the ids in `names`."""
+    return error(f"{field}: {complaint}{names}", fields={field: complaint}, **details)
+
+
+def check_known(
+    data: Mapping[str, Any], known: Collection[str], error: type[BadRequest] = InvalidSubmission
+) -> None:
+    """Raise `error` naming the keys that nobody asked for."""
+    unknown = [quote(key) for key in data if key not in known]
+    if unknown:
+        names = ", ".join(unknown[:10])
+        raise error(f"data has keys that this case does not ask for: {names}.", unknown=unknown[:10])
+
+
+def read_text(data: Mapping[str, Any], field: str) -> str | None:
+    """The text under `field`, None where there is nothing worth keeping; raises for no text or too much."""
+    value = data.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise misfit(field, message("This must be text."))
+    if len(value) > MAX_TEXT:
+        raise misfit(field, _too_long(len(value)))
+    return value if value.strip() else None
+
+
+def read_object(data: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """The object under `field`, empty when absent; raises when it is anything else."""
+    value = data.get(field)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise misfit(field, message("This must be an object."))
+    return dict(value)
+
+
+def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
+    """A list of distinct, non-empty ids; raises `error` naming those that come twice."""
+    if not isinstance(value, list | tuple):
+        raise misfit(field, message("This must be a list of ids."), error)
+    if len(value) > MAX_IDS:
+        raise misfit(field, _too_many(len(value)), error)
+    if not all(isinstance(item, str) and item.strip() for item in value):
+        raise misfit(field, message("Every id must be non-empty text."), error)
+    twice = sorted({item for item in value if value.count(item) > 1}) if len(set(value)) < len(value) else []
+    if twice:
+        raise misfit(
+            field, message("Named more than once: {names}.", names=named(twice)), error, duplicates=twice[:10]
+        )
+    return list(value)
+
+
+def named(ids: Iterable[str], limit: int = 10) -> str:
+    """Ids as a short, harmless list for a message."""
+    given = list(ids)
+    more = f" and {len(given) - limit} more" if len(given) > limit else ""
+    return ", ".join(quote(item) for item in given[:limit]) + more
+
+
+def _too_long(given: int) -> Message:
+    return message(
+        "Shorten this to {most} characters; it has {given}.", most=Amount(MAX_TEXT), given=Amount(given)
+    )
+
+
+def _too_many(given: int) -> Message:
+    return message("Name at most {most} ids; these are {given}.", most=Amount(MAX_IDS), given=Amount(given))
+
+
+def kept(**parts: Any) -> dict[str, Any]:
+    """The data worth keeping: whatever is not None and not an empty object."""
+    return {name: part for name, part in parts.items() if part is not None and part != {}}

@@ -1,0 +1,146 @@
+"""The parts of an artifact that a person can change on the page, and what their changes come to.
+
+Edits name the fields of the artifact that changed, each with its whole new value: `{**artifact, **edits}` is
+the artifact as the person wants it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from placet.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
+
+LONGEST_TOGETHER = 50_000
+LARGEST_FIELD = 100_000
+MOST_PARTS = 40
+DEEPEST = 8
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
+
+Path = tuple[str | int, ...]
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One text, number or yes-or-no of an artifact, by the way that leads to it."""
+
+    path: Path
+    value: str | int | float | bool
+
+    @property
+    def name(self) -> str:
+        """What a form calls it: a JSON pointer without its first slash."""
+        return "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
+
+    def read(self, typed: str, grouping: str | None = None) -> Any:
+        """The typed text as a value of this part's type; the text itself where it cannot be that."""
+        if typed == shown(self.value):
+            return self.value
+        if isinstance(self.value, bool):
+            return typed.strip() == "true"
+        if isinstance(self.value, str):
+            return typed
+        return typed if may_be_thousands(typed, grouping) else _number(typed.strip())
+
+    def misread(self, value: Any) -> bool:
+        """Whether this is text where a number was."""
+        return isinstance(value, str) and not isinstance(self.value, str)
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """What can be edited, and whether that is everything."""
+
+    root: Mapping[str, Any] = {}
+    parts: tuple[Part, ...] = ()
+    complete: bool = True
+
+    def edits(self, typed: Mapping[str, str], grouping: str | None = None) -> dict[str, Any]:
+        """The fields of the artifact that changed, with their new values."""
+        edits: dict[str, Any] = {}
+        for part in self.parts:
+            value = part.read(typed[part.name], grouping) if part.name in typed else part.value
+            if value != part.value:
+                _put(edits, self.root, part.path, value)
+        return edits
+
+    def typed(self, part: Part, edits: object) -> Any:
+        """The part's value with these edits."""
+        found: Any = edits
+        for step in part.path:
+            inside = found if isinstance(found, Mapping) else dict(enumerate(_listed(found)))
+            if step not in inside:
+                return part.value
+            found = inside[step]
+        return found if isinstance(found, str | int | float) else part.value
+
+
+def fields_of(source: str, artifact: Any) -> Mapping[str, Any]:
+    """What edits may name of an artifact; a plain value is edited under its own name."""
+    return artifact if isinstance(artifact, Mapping) else {source: artifact}
+
+
+def parts_of(source: str, artifact: Any) -> Parts:
+    """The editable parts of an artifact."""
+    root = fields_of(source, artifact)
+    parts: list[Part] = []
+    room, complete = LONGEST_TOGETHER, True
+    for path, value in _small_leaves(root):
+        if len(parts) == MOST_PARTS:
+            return Parts(root=root, parts=tuple(parts), complete=False)
+        size = len(value) if isinstance(value, str) else 0
+        if value is None or size > room or not _editable(path, value):
+            complete = False
+            continue
+        room -= size
+        parts.append(Part(path=path, value=value))
+    return Parts(root=root, parts=tuple(parts), complete=complete)
+
+
+def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Every leaf; None in place of a field that could not be sent back whole."""
+    for key, value in root.items():
+        containers = isinstance(value, Mapping | list | tuple)
+        if containers and len(msgspec.json.encode(value)) > LARGEST_FIELD:
+            yield (key,), None
+        else:
+            yield from _leaves((key,), value)
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    inner: Any = ()
+    if len(path) < DEEPEST:
+        inner = value.items() if isinstance(value, Mapping) else enumerate(_listed(value))
+    elif isinstance(value, Mapping | list | tuple):
+        value = None
+    has_parts = False
+    for step, part in inner:
+        has_parts = True
+        yield from _leaves((*path, step), part)
+    if not has_parts and not isinstance(value, Mapping | list | tuple):
+        yield path, value
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _editable(path: Path, value: Any) -> bool:
+    # A name with a line end or a hidden character would not come back from a form as it was.
+    named = all(isinstance(step, int) or is_form_name(step) for step in path)
+    return named and (not isinstance(value, str) or survives_a_form(value))
+
+
+def _number(text: str) -> Any:
+    if not _NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+def _put(edits: dict[str, Any], root: Mapping[str, Any], path: Path, value: Any) -> None:
+    if path[0] not in edits:
+        edits[str(path[0])] = msgspec.to_builtins(root[str(path[0])])
+    target: Any = edits
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value

@@ -1,0 +1,141 @@
+"""What all kinds do alike: refuse unknown actions and unsound data before they judge."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from placet.cases import action_labels
+from placet.cases.case import Offer
+from placet.errors import InvalidAction, InvalidSubmission
+from placet.protocol.shape import quote
+from placet.protocol.wording import Message, message
+from placet.reviews.limits import check_data, unkeepable
+from placet.reviews.page_form import Pairs
+from placet.reviews.presets import presets_name
+from placet.reviews.turn import Turn
+
+
+class BaseKind(ABC):
+    """The frame of a kind: subclasses fill in what they need and how they judge."""
+
+    name: str
+    template: str
+    opening: dict[str, Any]
+    actions: tuple[str, ...] = ()
+    inline_actions: tuple[str, ...] = ()
+    never_saved: frozenset[str] = frozenset()
+    silence_is_no: bool = False
+    door: str = "service"
+    """Through which door its questions usually come."""
+
+    def __init__(self, *special: "BaseKind") -> None:
+        """`special` kinds have the same type and take over the contexts that they recognise."""
+        self._special = special
+
+    def suited(self, context: Mapping[str, Any]) -> "BaseKind":
+        """The kind that reviews this context: one that recognises it, else this one."""
+        for kind in self._special:
+            if kind.recognises(context):
+                return kind
+        return self
+
+    def recognises(self, context: Mapping[str, Any]) -> bool:
+        """Whether this kind is made for such a context; only special kinds are asked."""
+        return False
+
+    def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """The actions that may be taken inline for this context."""
+        return self.inline_actions
+
+    def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
+        """The context as it will be offered; raises ValidationFailed or InvalidForm if it cannot be asked."""
+        self.understand(context)
+        return context
+
+    def understand(self, context: Mapping[str, Any]) -> object:
+        """Read what the kind needs from the context; raises as `prepare` does."""
+        return None
+
+    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+        """The data that a bare press of this action's button stands for; nothing, for most kinds."""
+        return {}
+
+    def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer's data as it will be kept; raises a BadRequest that names what does not fit."""
+        offered = self.offered(offer)
+        if action not in offered:
+            raise InvalidAction(_not_offered(action, offered))
+        try:
+            check_data(data, "data", InvalidSubmission)
+        except InvalidSubmission as refusal:
+            refusal.details |= {"fields": wrong} if (wrong := unkeepable(data)) else {}
+            raise
+        return self.judge(offer, action, data)
+
+    def offered(self, offer: Offer) -> tuple[str, ...]:
+        """The actions this offer leaves open."""
+        if not offer.actions:
+            return self.actions
+        if offer.actions == self.actions:
+            return self.actions
+        return tuple(action for action in self.actions if action in offer.actions)
+
+    def turn(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """What one post of the page's form comes to; `saved` is what earlier posts left."""
+        return Turn(values=self.form_data(offer, pairs), ready=True)
+
+    def typing(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> Turn:
+        """What to keep of a form that is still being filled in; `saved` is what earlier posts left."""
+        typed = self.form_data(offer, pairs)
+        return Turn(values={key: typed[key] for key in typed if key not in self.never_saved}, ready=False)
+
+    def place(self, offer: Offer, values: Mapping[str, Any], step: int) -> int | None:
+        """Which step to show when this one is asked for; None where a page has no steps."""
+        return None
+
+    def outcome(self, offer: Offer, action: str) -> str:
+        """The name under which the pages have words for what became of it."""
+        return action
+
+    def comparable(self, offer: Offer) -> dict[str, Any]:
+        """What a person is shown, for comparing one round of a chain with the next."""
+        return without(offer.context, presets_name(offer.context))
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The answer's data for a person to read: each part by its name, nothing sensitive in it."""
+        return list(data.items())
+
+    def replaced(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
+        """By its name, what a part of an answer would change: the values that were shown."""
+        return {}
+
+    @abstractmethod
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The kind's own rules, on data that is sound JSON and an action that is offered."""
+
+    @abstractmethod
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What the kind's page template shows, with what was typed so far in its places."""
+
+    @abstractmethod
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The data that a post of the page's form means; names it does not know are left aside."""
+
+    def example(self) -> dict[str, Any]:
+        """A body for opening a case of this type, yours to change."""
+        return deepcopy(self.opening)
+
+
+def _not_offered(action: object, offered: tuple[str, ...]) -> Message:
+    return message(
+        "This case does not offer {action}; it offers {choices}.",
+        action=repr(quote(str(action))),
+        choices=", ".join(offered),
+    )
+
+
+def without(context: Mapping[str, Any], *taken: str | None) -> dict[str, Any]:
+    """The facts of a context that the page does not show in a place of their own."""
+    set_apart = {*taken, action_labels.NAME if action_labels.action_labels(context) else None}
+    return {name: value for name, value in context.items() if name not in set_apart}

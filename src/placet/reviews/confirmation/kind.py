@@ -1,0 +1,165 @@
+"""The confirmation's rules: every item, by name, or nothing; a typed word where one is asked for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.cases.case import Offer
+from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
+from placet.protocol.wording import counted, message
+from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
+from placet.reviews.base import BaseKind, without
+from placet.reviews.confirmation.example import EXAMPLE
+from placet.reviews.listed import Listed, listed_ids, read_listed
+from placet.reviews.page_form import Pairs, last, picked
+from placet.reviews.presets import presets_name, presets_of, with_preset
+
+ITEM_SPELLINGS = ("items", "items_to_confirm")
+SHOWN_APART = ("allow_partial", "irreversible", "warning", "confirm_word")
+LONGEST_WORD = 100
+
+
+class Confirmation(BaseKind):
+    """The last gate before something that may not be undone."""
+
+    name = "confirmation"
+    template = "confirmation/page.html"
+    opening = EXAMPLE
+    actions: tuple[str, ...] = ("confirm", "cancel")
+    inline_actions: tuple[str, ...] = ("confirm", "cancel")
+    never_saved: frozenset[str] = frozenset({"confirm_word"})  # typing it is the deed
+
+    def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Both, unless a word must be typed: then only the page can confirm."""
+        return ("cancel",) if confirm_word(context) else self.inline_actions
+
+    def pressed(self, offer: Offer, action: str) -> dict[str, Any]:
+        """A button confirms every item: it cannot tick."""
+        name = _items_name(offer.context) if action == "confirm" else None
+        return {"confirmed_items": listed_ids(offer.context, name)} if name else {}
+
+    def understand(self, context: Mapping[str, Any]) -> tuple[Listed, ...]:
+        """The items; raises ValidationFailed for items without ids, an unusable word, a flag that is none."""
+        confirm_word(context)
+        for flag in ("allow_partial", "irreversible"):
+            if not isinstance(context.get(flag, False), bool):
+                raise ValidationFailed(f"context.{flag} must be true or false.", path=f"context.{flag}")
+        return items_of(context)
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What is confirmed, and a note; the typed word is compared and dropped."""
+        check_known(data, ("confirmed_items", "confirm_word", "note"))
+        note = read_text(data, "note")
+        if action == "cancel":
+            return kept(note=note)
+        word_problem = _word_problem(offer.context, data)
+        try:
+            confirmed = _confirmed(offer.context, data)
+        except BadRequest as refusal:
+            refusal.details["fields"] |= word_problem.details["fields"] if word_problem else {}
+            raise
+        if word_problem:
+            raise word_problem
+        return kept(confirmed_items=confirmed, note=note)
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The items with what is ticked so far, the warning, the word to type, and the other facts."""
+        context, ticked = offer.context, values.get("confirmed_items")
+        confirmed = ticked if isinstance(ticked, list | tuple) else []
+        return {
+            "items": [
+                {"id": item.id, "title": item.title, "details": item.details, "picked": item.id in confirmed}
+                for item in items_of(context)
+            ],
+            "partial": context.get("allow_partial", False),
+            "irreversible": context.get("irreversible", False),
+            "warning": context.get("warning"),
+            "confirm_word": confirm_word(context),
+            "presets": presets_of(context),
+            "facts": without(context, _items_name(context), presets_name(context), *SHOWN_APART),
+        }
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The ticked items, the typed word and the note."""
+        items = [item.id for item in items_of(offer.context)]
+        confirmed = picked(pairs, "confirmed_items", items) if items else None
+        word = last(pairs, "confirm_word") if confirm_word(offer.context) else None
+        note = with_preset(offer.context, pairs, "note")
+        return kept(confirmed_items=confirmed, confirm_word=word, note=note)
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The confirmed items by their titles, then the note."""
+        titles = {item.id: item.title for item in items_of(offer.context)}
+        named_by_title = {
+            "confirmed_items": [titles.get(one, one) for one in data.get("confirmed_items", ())]
+        }
+        return [(name, named_by_title.get(name, part)) for name, part in data.items()]
+
+
+def items_of(context: Mapping[str, Any]) -> tuple[Listed, ...]:
+    """The items to confirm, if the context lists any; raises ValidationFailed where they have no ids."""
+    name = _items_name(context)
+    return read_listed(context, name) if name else ()
+
+
+def confirm_word(context: Mapping[str, Any]) -> str | None:
+    """The word that must be typed; raises ValidationFailed for one that nobody could type."""
+    word = context.get("confirm_word")
+    if word is None:
+        return None
+    typeable = isinstance(word, str) and word.isprintable() and word == word.strip() != ""
+    if not typeable or len(word) > LONGEST_WORD:
+        path = "context.confirm_word"
+        raise ValidationFailed(f"{path} must be printable text of 1 to {LONGEST_WORD} characters.", path=path)
+    return str(word)
+
+
+def _items_name(context: Mapping[str, Any]) -> str | None:
+    for name in ITEM_SPELLINGS:
+        if isinstance(context.get(name), list | tuple):
+            return name
+    return None
+
+
+def _confirmed(context: Mapping[str, Any], data: Mapping[str, Any]) -> list[str] | None:
+    name = _items_name(context)
+    known = listed_ids(context, name) if name else []
+    given = data.get("confirmed_items")
+    confirmed = [] if given is None else read_ids(given, "confirmed_items", InvalidSubmission)
+    unknown = [item for item in confirmed if item not in known]
+    if unknown:
+        complaint = message("These were not offered: {names}.", names=named(unknown))
+        raise misfit("confirmed_items", complaint, unknown=unknown[:10])
+    _check_complete(context, known, set(confirmed))
+    return confirmed if known else None
+
+
+def _check_complete(context: Mapping[str, Any], known: list[str], confirmed: set[str]) -> None:
+    missing = [item for item in known if item not in confirmed]
+    if not missing or (context.get("allow_partial") is True and confirmed):
+        return
+    complaint = (
+        message("Tick at least one item to confirm.")
+        if context.get("allow_partial") is True
+        else counted(
+            "Tick every item to confirm; one is not ticked yet.",
+            "Tick every item to confirm; {count} are not ticked yet.",
+            count=len(missing),
+        )
+    )
+    raise misfit(
+        "confirmed_items", complaint, names=f" Not confirmed: {named(missing)}.", unconfirmed=missing
+    )
+
+
+def _word_problem(context: Mapping[str, Any], data: Mapping[str, Any]) -> BadRequest | None:
+    word = confirm_word(context)
+    typed = (read_text(data, "confirm_word") or "").strip() if word else ""
+    return misfit("confirm_word", _how_to_type(word, typed)) if word and typed != word else None
+
+
+def _how_to_type(word: str, typed: str) -> str:
+    if not typed:
+        return message("Type “{word}” to confirm.", word=word)
+    if typed.casefold() == word.casefold():
+        return message("Capital and small letters count: type “{word}”.", word=word)
+    return message("This is another word. Type “{word}”, exactly as it is shown here.", word=word)

@@ -1,0 +1,37 @@
+"""Custom `x-…` types: their actions were declared when the case was opened, their data is theirs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.cases.case import Offer
+from placet.reviews.answer import kept
+from placet.reviews.base import BaseKind, without
+from placet.reviews.custom_example import EXAMPLE
+from placet.reviews.page_form import Pairs
+from placet.reviews.presets import presets_name, presets_of, with_preset
+
+
+class Custom(BaseKind):
+    """Any type of a service's own; one instance serves them all."""
+
+    name = "x-"
+    template = "custom.html"
+    opening = EXAMPLE
+
+    def offered(self, offer: Offer) -> tuple[str, ...]:
+        """The actions declared when the case was opened (ruling 7)."""
+        return offer.actions
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Whatever sound JSON object came."""
+        return dict(data)
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole context as facts, but for the reasons it suggests."""
+        aside = presets_name(offer.context)
+        return {"presets": presets_of(offer.context), "facts": without(offer.context, aside)}
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The note."""
+        note = with_preset(offer.context, pairs, "note")
+        return kept(note=note if note and note.strip() else None)

@@ -1,0 +1,102 @@
+"""Logs in a context: the newest lines one by one, with their levels; the earlier ones as one text."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from placet.protocol.wording import phrase
+
+TITLES: Mapping[str, str] = {
+    **dict.fromkeys(("log", "logs", "log_lines", "log_excerpt", "log_tail", "recent_logs"), phrase("Log")),
+    **dict.fromkeys(("stack_trace", "stacktrace", "traceback", "stack"), phrase("Where it happened")),
+    **dict.fromkeys(("stderr", "stdout", "output"), phrase("Output")),
+}
+NEWEST = 25
+LEVELS: Mapping[str, str] = {
+    "fatal": phrase("Fatal"),
+    "critical": phrase("Fatal"),
+    "error": phrase("Error"),
+    "err": phrase("Error"),
+    "warning": phrase("Warning"),
+    "warn": phrase("Warning"),
+    "info": phrase("Info"),
+    "debug": phrase("Debug"),
+    "trace": phrase("Debug"),
+}
+GRADES = {"Fatal": "bad", "Error": "bad", "Warning": "warn"}
+
+_LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARNING|WARN|ERR)\b")
+_TEXTS = ("message", "msg", "text", "line", "event")
+_TIMES = ("time", "timestamp", "ts", "at", "date")
+_LEVEL_NAMES = ("level", "severity", "lvl")
+
+
+def read_logs(source: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The logs among these facts, by their names there."""
+    read = {name: _lines(source.get(name), name) for name in TITLES}
+    return {name: {"title": TITLES[name], **_cut(lines)} for name, lines in read.items() if lines}
+
+
+def _lines(raw: object, name: str) -> list[dict[str, Any]]:
+    if isinstance(raw, str) and ("\n" in raw.strip() or name.startswith("log")):
+        # Only line ends part lines: a form feed is a hidden character, to be shown.
+        lines = raw.strip("\r\n").replace("\r\n", "\n").split("\n")
+        return [_plain(line) for line in lines] if raw.strip() else []
+    if not isinstance(raw, list | tuple) or not raw:
+        return []
+    read = [_read_one(entry) for entry in raw]
+    return [line for line in read if line] if all(read) else []
+
+
+def _read_one(entry: object) -> dict[str, Any] | None:
+    if isinstance(entry, str):
+        return _plain(entry)
+    text_name = _first(entry, _TEXTS) if isinstance(entry, Mapping) else None
+    if not isinstance(entry, Mapping) or text_name is None:
+        return None
+    time_name, level_name = _first(entry, _TIMES), _first(entry, _LEVEL_NAMES)
+    level = LEVELS.get(str(entry.get(level_name)).lower()) if level_name else None
+    known = {text_name, time_name, level_name if level else None}
+    rest = [f"{key}={_short(value)}" for key, value in entry.items() if key not in known]
+    return {
+        "level": level,
+        "said_level": entry[level_name] if level_name and level else None,
+        "grade": GRADES.get(level or ""),
+        "at": entry[time_name] if time_name else None,
+        "text": " ".join([entry[text_name], *rest]),
+    }
+
+
+def _plain(text: str) -> dict[str, Any]:
+    """A line as it was written; its level is in it already, and only its grade is told."""
+    found = _LEVEL.search(text)
+    grade = GRADES.get(LEVELS[found[0].lower()]) if found else None
+    return {"level": None, "said_level": None, "grade": grade, "at": None, "text": text}
+
+
+def _cut(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The newest lines apart from the others, whichever end they stand at."""
+    times = [line["at"] for line in (lines[0], lines[-1])]
+    newest_first = None not in times and times[0] > times[1]
+    newest = lines[:NEWEST] if newest_first else lines[-NEWEST:]
+    earlier = lines[NEWEST:] if newest_first else lines[:-NEWEST]
+    return {
+        "newest": newest,
+        "newest_first": newest_first,
+        "earlier": "\n".join(_written(line) for line in earlier),
+        "earlier_count": len(earlier),
+    }
+
+
+def _written(line: Mapping[str, Any]) -> str:
+    return " ".join(part for part in (line["at"], line["said_level"], line["text"]) if part)
+
+
+def _first(entry: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if isinstance(entry.get(name), str) and entry[name].strip()), None)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

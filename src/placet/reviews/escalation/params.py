@@ -1,0 +1,79 @@
+"""A retry's parameters as a person edits them: text on the page, of the same type as before in the answer."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from placet.protocol.characters import plain_lines
+from placet.protocol.wording import message
+from placet.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
+
+LONG_TEXT = 80
+
+_WORDS = {"true": True, "false": False}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,16}")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?")
+
+
+def editable(key: str, value: object) -> bool:
+    """Whether a page can offer this value for editing: a scalar that survives a form, under its name."""
+    if not is_form_name(key):
+        return False
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and survives_a_form(value))
+
+
+def shown_param(key: str, value: Any, modified: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter as the page shows it: with what was typed, whether that is a change, and what is wrong."""
+    before, typed = shown(value), shown(modified.get(key, value))
+    wrong = key in modified and not fits(modified[key], value)
+    return {
+        "key": key,
+        "value": value,
+        "before": before,
+        "typed": typed,
+        "changed": typed != before,
+        "editable": editable(key, value),
+        "control": _control(value),
+        "problem": _what_to_type(value, before) if wrong else None,
+    }
+
+
+def _control(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes_no"
+    if isinstance(value, int | float):
+        return "numeric" if isinstance(value, int) and value >= 0 else "decimal"
+    text = plain_lines(value) if isinstance(value, str) else ""
+    return "lines" if "\n" in text or len(text) > LONG_TEXT else "text"
+
+
+def _what_to_type(value: object, before: str) -> str:
+    if isinstance(value, bool):
+        return message("Choose yes or no.")
+    if isinstance(value, int | float):
+        return message("Write a number, such as {before}.", before=before)
+    return message("This must be of the same kind as before.")
+
+
+def from_text(text: str, before: object, grouping: str | None = None) -> Any:
+    """The typed text as a value of the type it had before; the text itself where it cannot be that."""
+    if isinstance(before, bool):
+        return _WORDS.get(text.strip().lower(), text)
+    if may_be_thousands(text, grouping):
+        return text
+    if isinstance(before, int | float) and _WHOLE.fullmatch(text.strip()):
+        return int(text)
+    if isinstance(before, int | float) and _DECIMAL.fullmatch(text.strip()):
+        return float(text)
+    return text
+
+
+def fits(value: object, before: object) -> bool:
+    """Whether a changed value has the type of the one before; null may become anything."""
+    if before is None:
+        return True
+    if isinstance(before, bool) or isinstance(value, bool):
+        return isinstance(before, bool) and isinstance(value, bool)
+    if isinstance(before, int | float):
+        return isinstance(value, int | float)
+    return isinstance(value, dict if isinstance(before, dict) else type(before))

@@ -1,0 +1,76 @@
+"""The rules of a held message: it goes on exactly as it is, or not at all."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.cases.case import Offer
+from placet.reviews.answer import check_known, kept, read_text
+from placet.reviews.base import BaseKind, without
+from placet.reviews.held_messages.example import EXAMPLE
+from placet.reviews.held_messages.held import FIELD, Excerpt, Held, HeldText, read_held, segments
+from placet.reviews.page_form import Pairs, last
+
+
+class HeldMessages(BaseKind):
+    """An approval whose context holds a message that a relay has stopped."""
+
+    name = "approval"
+    template = "held_messages/page.html"
+    opening = EXAMPLE
+    actions: tuple[str, ...] = ("approve", "reject")
+    inline_actions: tuple[str, ...] = ("approve", "reject")
+    silence_is_no = True
+    door = "relay"
+
+    def recognises(self, context: Mapping[str, Any]) -> bool:
+        """Every context that names a held message, whether or not it can be asked."""
+        return FIELD in context
+
+    def understand(self, context: Mapping[str, Any]) -> Held:
+        """The message; raises ValidationFailed if it cannot be shown."""
+        return read_held(context)
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """A message: for an agent that asked, its answer; else for the records."""
+        check_known(data, ("message",))
+        return kept(message=read_text(data, "message"))
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The texts cut where something was found, and who says them to whom."""
+        held = read_held(offer.context)
+        texts = [
+            {
+                "path": text.path,
+                "left_out": text.left_out,
+                "excerpts": [_shown(one, text, held) for one in text.excerpts],
+            }
+            for text in held.texts
+        ]
+        return {
+            "held": held,
+            "texts": texts,
+            "asks": held.matter == "input",
+            "facts": without(offer.context, FIELD),
+        }
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """What the reviewer wrote."""
+        said = last(pairs, "message")
+        return kept(message=said if said and said.strip() else None)
+
+    def outcome(self, offer: Offer, action: str) -> str:
+        """Whoever lets an agent that asked go on has answered it."""
+        asked = read_held(offer.context).matter == "input"
+        return "submit" if asked and action == "approve" else action
+
+    def comparable(self, offer: Offer) -> dict[str, Any]:
+        """The texts, by where they stand."""
+        return {
+            text.path: "\n…\n".join(one.text for one in text.excerpts)
+            for text in read_held(offer.context).texts
+        }
+
+
+def _shown(excerpt: Excerpt, text: HeldText, held: Held) -> dict[str, Any]:
+    end = excerpt.at + len(excerpt.text)
+    return {"segments": segments(excerpt, held.policy), "first": excerpt.at == 0, "last": end >= text.length}

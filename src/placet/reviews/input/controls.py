@@ -1,0 +1,78 @@
+"""Which control each type of field gets, and which keyboard and fill-in help a phone offers for it."""
+
+from collections.abc import Mapping
+
+from placet.protocol.fields import CUSTOM, Field
+
+MOST_RADIOS = 6
+CONTROLS: Mapping[str, str] = {
+    "text": "line",
+    "textarea": "lines",
+    "number": "number",
+    "range": "range",
+    "date": "date",
+    "email": "email",
+    "url": "url",
+    "boolean": "yes_no",
+    "select": "menu",
+    "multiselect": "checks",
+    CUSTOM: "line",
+}
+# Keys that services commonly give to facts about a person: browsers fill those in by themselves.
+FILL_IN: Mapping[str, str] = {
+    "name": "name",
+    "full_name": "name",
+    "first_name": "given-name",
+    "last_name": "family-name",
+    "company": "organization",
+    "street": "street-address",
+    "address": "street-address",
+    "postal_code": "postal-code",
+    "zip": "postal-code",
+    "city": "address-level2",
+    "country": "country-name",
+    "phone": "tel",
+    "phone_number": "tel",
+    "mobile": "tel",
+    "telephone": "tel",
+}
+_PHONE_TYPES = frozenset({"x-tel", "x-phone"})
+
+
+def control_of(field: Field) -> str:
+    """The control's name; a few options are all in view, many are in a menu."""
+    if field.kind == "select" and len(field.options) <= MOST_RADIOS:
+        return "radios"
+    if field.kind == CUSTOM and field.bounds != (None, None):
+        return "number"
+    return CONTROLS[field.kind]
+
+
+def keyboard_of(field: Field) -> dict[str, str]:
+    """The attributes that bring up the right keyboard and offer what the browser knows."""
+    if field.sensitive:
+        mode = {"inputmode": _number_mode(field)} if control_of(field) in ("number", "range") else {}
+        return {"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false", **_given(mode)}
+    control = control_of(field)
+    if control in ("number", "range"):
+        return {"autocomplete": "off", **_given({"inputmode": _number_mode(field)})}
+    if control in ("email", "url"):
+        return {"autocomplete": control, "inputmode": control}
+    if control != "line":
+        return {}
+    known = "tel" if field.type in _PHONE_TYPES else FILL_IN.get(field.key.lower())
+    if known == "tel":
+        return {"autocomplete": "tel", "inputmode": "tel"}
+    if field.validation.pattern is not None:
+        return {"autocapitalize": "off", "spellcheck": "false"}
+    return _given({"autocomplete": known})
+
+
+def _number_mode(field: Field) -> str | None:
+    """Number pads of some phones have no minus sign."""
+    smallest = field.bounds[0]
+    return None if isinstance(smallest, int | float) and smallest < 0 else "decimal"
+
+
+def _given(attributes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in attributes.items() if value is not None}

@@ -1,0 +1,35 @@
+"""The page before sending: all answers once more, and a mark that tells whether they changed since."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from placet.protocol.field_values import is_blank
+from placet.protocol.form_answers import visible_fields
+from placet.protocol.forms import Form
+
+LONG_FORM = 8  # fields on one page that a person still oversees
+
+
+def adds_review(form: Form) -> bool:
+    """Whether we add this page: to several steps and to long forms, unless the last step is one already."""
+    if not form.groups[-1]:
+        return False
+    return len(form.groups) > 1 or len(form.every_field) > LONG_FORM
+
+
+def last_page(form: Form) -> int:
+    """The number of the page with the answer's button, counted from 0."""
+    return len(form.groups) if adds_review(form) else len(form.groups) - 1
+
+
+def fingerprint(form: Form, values: Mapping[str, Any]) -> str:
+    """A mark of the answers a review lists; of sensitive ones only that they are there, as it lists them."""
+    listed = [
+        (field.key, True if field.sensitive else values[field.key])
+        for field in visible_fields(form, values)
+        if not is_blank(values.get(field.key))
+    ]
+    return hashlib.sha256(msgspec.json.encode(listed)).hexdigest()[:32]

@@ -1,0 +1,109 @@
+"""A form as its page shows it: what stands in each field, what a review lists, and nothing sensitive."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.protocol.field_values import is_blank
+from placet.protocol.fields import Field
+from placet.protocol.form_answers import find_problems, visible_fields
+from placet.protocol.forms import Form, default_answers
+from placet.protocol.wording import Title
+from placet.reviews.input.controls import control_of, keyboard_of
+from placet.reviews.input.review_step import adds_review, fingerprint, last_page
+from placet.reviews.page_form import shown
+
+MASK = "••••••••"
+
+
+def shown_form(form: Form, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps in order, each with its fields visible for these values and a recap of their answers.
+
+    `every` also holds the fields that an answer on the same step may bring up or take away.
+    """
+    filled = {**default_answers(form), **values}
+    visible = {field.key for field in visible_fields(form, filled)}
+    words = [(step.title, step.description) for step in form.steps] if form.steps else [("", "")]
+    return [
+        {
+            "title": title,
+            "description": description,
+            "summary": not group,
+            "fields": [_shown_field(field, filled) for field in group if field.key in visible],
+            "every": [
+                {**_shown_field(field, filled), "asked": field.key in visible}
+                for field in group
+                if field.key in visible or _may_appear(field, group)
+            ],
+            "recap": [_recapped(field, filled) for field in group if field.key in visible],
+        }
+        for (title, description), group in zip(words, form.groups, strict=True)
+    ]
+
+
+def reviewed_form(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page before sending needs to know: where it stands, whether it is ours, and its mark."""
+    filled = {**default_answers(form), **values}
+    return {
+        "page": last_page(form),
+        "ours": adds_review(form),
+        "fingerprint": fingerprint(form, filled),
+        "complete": not find_problems(form, filled),
+    }
+
+
+def recap_of(form: Form, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The answers given, under the form's own labels."""
+    given = [field for field in form.every_field if field.key in data]
+    return [(Title(field.label), _words(field, data[field.key])) for field in given]
+
+
+def _may_appear(field: Field, group: tuple[Field, ...]) -> bool:
+    condition = field.conditional
+    return condition is not None and any(other.key == condition.field for other in group)
+
+
+def _shown_field(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
+    value = values.get(field.key)
+    smallest, largest = field.bounds
+    return {
+        "key": field.key,
+        "label": field.label,
+        "control": control_of(field),
+        "keyboard": keyboard_of(field),
+        "required": field.required,
+        "hint": field.hint,
+        "placeholder": field.placeholder,
+        "options": [{"value": option.value, "label": option.label} for option in field.options],
+        "smallest": smallest,
+        "largest": largest,
+        "most": field.validation.max_length,
+        "sensitive": field.sensitive,
+        "conditional": field.conditional is not None,
+        "saved": field.sensitive and not is_blank(value),
+        "typed": "" if field.sensitive or is_blank(value) else _typed(value),
+    }
+
+
+def _recapped(field: Field, values: Mapping[str, Any]) -> dict[str, Any]:
+    words = _words(field, values.get(field.key))
+    return {
+        "key": field.key,
+        "label": field.label,
+        "value": words,
+        "masked": field.sensitive and words is not None,
+    }
+
+
+def _typed(value: object) -> Any:
+    return [str(part) for part in value] if isinstance(value, list | tuple) else shown(value)
+
+
+def _words(field: Field, value: object) -> Any:
+    if is_blank(value):
+        return None
+    if field.sensitive:
+        return MASK
+    labels: dict[object, str] = {option.value: option.label for option in field.options}
+    if isinstance(value, list | tuple):
+        return [labels.get(str(part), str(part)) for part in value]
+    return labels.get(value, value) if isinstance(value, str) else value

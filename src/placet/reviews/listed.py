@@ -1,0 +1,94 @@
+"""Things listed in a context to be picked or ticked: each has an id, a title, and further details."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from placet.errors import ValidationFailed
+from placet.protocol.characters import plain_lines
+from placet.protocol.shape import quote
+from placet.reviews.limits import MAX_IDS
+
+ID_SPELLINGS = ("id", "value", "key")
+TITLE_SPELLINGS = ("title", "label", "name")
+LONGEST_ID = 500
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """One thing of a list."""
+
+    id: str
+    title: str
+    details: dict[str, Any] = {}
+
+
+def spelling(context: Mapping[str, Any], spellings: Sequence[str]) -> str | None:
+    """The first of the spellings under which the context has something."""
+    for name in spellings:
+        if context.get(name) is not None:
+            return name
+    return None
+
+
+def read_listed(context: Mapping[str, Any], name: str) -> tuple[Listed, ...]:
+    """The things listed under `name`; raises ValidationFailed unless each has an id of its own."""
+    raw = context[name]
+    path = f"context.{name}"
+    if not isinstance(raw, list | tuple) or not raw:
+        raise ValidationFailed(f"{path} must be a list with at least one entry.", path=path)
+    if len(raw) > MAX_IDS:
+        raise ValidationFailed(f"{path} holds {len(raw):,} entries; at most {MAX_IDS:,} fit.", path=path)
+    listed = tuple(_read_one(entry, f"{path}[{number}]") for number, entry in enumerate(raw))
+    _check_distinct(listed, path)
+    return listed
+
+
+def listed_ids(context: Mapping[str, Any], name: str) -> list[str]:
+    """The ids alone, of a list that was read when its case was opened."""
+    return [
+        entry if isinstance(entry, str) else str(entry[spelling(entry, ID_SPELLINGS)])
+        for entry in context[name]
+    ]
+
+
+def _read_one(entry: object, path: str) -> Listed:
+    if isinstance(entry, str):
+        return Listed(id=_checked_id(entry, path), title=entry)
+    if not isinstance(entry, dict):
+        raise ValidationFailed(f"{path} must be an object with an id, or text.", path=path)
+    id_name = spelling(entry, ID_SPELLINGS)
+    if id_name is None:
+        raise ValidationFailed(f"{path} needs an id.", path=path)
+    identity = _checked_id(entry[id_name], f"{path}.{id_name}")
+    title_name = _titled(entry)
+    details = {key: value for key, value in entry.items() if key not in (id_name, title_name)}
+    return Listed(id=identity, title=entry[title_name] if title_name else identity, details=details)
+
+
+def _titled(entry: Mapping[str, Any]) -> str | None:
+    for name in TITLE_SPELLINGS:
+        if _is_text(entry.get(name)):
+            return name
+    return None
+
+
+def _checked_id(raw: object, path: str) -> str:
+    identity = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+    if not _is_text(identity) or len(str(identity)) > LONGEST_ID:
+        raise ValidationFailed(f"{path} must be text of 1 to {LONGEST_ID} characters.", path=path)
+    return str(identity)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _check_distinct(listed: tuple[Listed, ...], path: str) -> None:
+    seen: set[str] = set()
+    for number, entry in enumerate(listed):
+        identity = plain_lines(entry.id)  # a form cannot tell apart what only differs in line ends
+        if identity in seen:
+            where = f"{path}[{number}]"
+            raise ValidationFailed(f"{where} repeats the id {quote(entry.id)}.", path=where)
+        seen.add(identity)

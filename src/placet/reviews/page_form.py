@@ -1,0 +1,58 @@
+"""What a page's form sends: pairs of strings, with the line ends that browsers make of every newline."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from placet.protocol.characters import plain_lines
+
+Pairs = Sequence[tuple[str, str]]
+
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+
+
+def last(pairs: Pairs, name: str) -> str | None:
+    """The last value sent under `name`."""
+    return next((plain_lines(value) for key, value in reversed(pairs) if key == name), None)
+
+
+def every(pairs: Pairs, name: str) -> list[str]:
+    """All values sent under `name`, in order, kept as they are."""
+    return [value for key, value in pairs if key == name]
+
+
+def picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
+    """The ids sent under `name`, each as it was offered: a browser changes the line ends of an id."""
+    ids = {plain_lines(identity): identity for identity in offered}
+    return [ids.get(plain_lines(value), value) for value in every(pairs, name)]
+
+
+def under(pairs: Pairs, prefix: str) -> dict[str, str]:
+    """The values of all names that start with `prefix`, without it; the last of each counts."""
+    return {key.removeprefix(prefix): plain_lines(value) for key, value in pairs if key.startswith(prefix)}
+
+
+def survives_a_form(text: str) -> bool:
+    """Whether a person can edit this in a page and leave the rest untouched: nothing in it is invisible."""
+    return all(character.isprintable() or character in "\n\r\t\u00a0" for character in text)
+
+
+def grouping(pairs: Pairs) -> str | None:
+    """What the page that sent this writes between thousands, where that is a point."""
+    return last(pairs, "grouping")
+
+
+def may_be_thousands(text: str, grouping: str | None) -> bool:
+    """Whether a person may mean thousands where a decimal point would be read: 12.500 on such a page."""
+    return grouping == "." and _THOUSANDS.fullmatch(text.strip()) is not None
+
+
+def is_form_name(text: str) -> bool:
+    """Whether this comes back from a form as it was: a line end would not, and might name something else."""
+    return text.isprintable()
+
+
+def shown(value: object) -> str:
+    """A scalar as the page's form holds it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return plain_lines(str(value))

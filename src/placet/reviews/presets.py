@@ -1,0 +1,57 @@
+"""Reasons that a service suggests, for a person to take up instead of writing their own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.protocol.characters import plain_lines
+from placet.reviews.page_form import Pairs, last
+
+SPELLINGS = ("reason_presets", "presets")
+FIELD = "preset"
+MOST = 12
+LONGEST_LABEL = 80
+LONGEST_TEXT = 1000
+
+
+def presets_of(context: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The suggested reasons, each a `label` and the `text` it stands for; none unless all can be read."""
+    return next((read for name in SPELLINGS if (read := _read(context.get(name)))), [])
+
+
+def presets_name(context: Mapping[str, Any]) -> str | None:
+    """Where in the context the suggestions stand, so that they are not shown as facts once more."""
+    return next((name for name in SPELLINGS if _read(context.get(name))), None)
+
+
+def with_preset(context: Mapping[str, Any], pairs: Pairs, field: str) -> str | None:
+    """What was written under `field`, with the picked suggestion before it unless it is there already."""
+    written = last(pairs, field)
+    picked = _picked(presets_of(context), last(pairs, FIELD) or "")
+    if picked is None or picked in (written or ""):
+        return written
+    return f"{picked}\n\n{written}" if written and written.strip() else picked
+
+
+def _picked(presets: list[dict[str, str]], number: str) -> str | None:
+    """Forms send the number of the suggestion: its text would change on the way through a browser."""
+    known = {str(place): preset["text"] for place, preset in enumerate(presets, start=1)}
+    return known.get(number)
+
+
+def _read(raw: object) -> list[dict[str, str]]:
+    if not isinstance(raw, list | tuple) or not 0 < len(raw) <= MOST:
+        return []
+    read = [_read_one(entry) for entry in raw]
+    return [one for one in read if one] if all(read) else []
+
+
+def _read_one(entry: object) -> dict[str, str] | None:
+    given = {"label": entry} if isinstance(entry, str) else entry
+    if not isinstance(given, Mapping) or not given.keys() <= {"label", "text"}:
+        return None
+    label = given.get("label") or given.get("text")
+    text = given.get("text") or label
+    if not isinstance(label, str) or not isinstance(text, str) or not label.strip() or not text.strip():
+        return None
+    fits = len(label) <= LONGEST_LABEL and len(text) <= LONGEST_TEXT and "\n" not in label
+    return {"label": label, "text": plain_lines(text).strip()} if fits else None

@@ -1,0 +1,121 @@
+"""The selection's rules: known options, each once, neither too few nor too many."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placet.cases.case import Offer
+from placet.errors import InvalidSelection
+from placet.protocol.wording import counted, message
+from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
+from placet.reviews.base import BaseKind, without
+from placet.reviews.page_form import Pairs, last, picked
+from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.reviews.selection.example import EXAMPLE
+from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, read_choice, recommended
+
+
+class Selection(BaseKind):
+    """One or more of several options."""
+
+    name = "selection"
+    template = "selection/page.html"
+    opening = EXAMPLE
+    actions: tuple[str, ...] = ("select",)
+
+    def understand(self, context: Mapping[str, Any]) -> Choice:
+        """The options and how many may be picked; raises ValidationFailed where they make no choice."""
+        return read_choice(context)
+
+    def judge(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The picked ids under `selected`, whatever common name they came by, and a note."""
+        name = _selection_name(data)
+        check_known(data, (name, "note"), InvalidSelection)
+        choice = read_choice(offer.context)
+        selected = read_ids(data.get(name, []), "selected", InvalidSelection)
+        _check_against(choice, selected)
+        return {"selected": selected, **kept(note=read_text(data, "note"))}
+
+    def substance(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with what is picked so far, the limits, and the other facts."""
+        choice = read_choice(offer.context)
+        picked = values.get("selected")
+        selected = picked if isinstance(picked, list | tuple) else []
+        ids = {identity for identity in selected if isinstance(identity, str)}
+        advised, advised_name = recommended(offer.context, choice)
+        return {
+            "options": [
+                {
+                    "id": option.id,
+                    "title": option.title,
+                    "details": {**option.details, **ADVISED} if option.id in advised else option.details,
+                    "picked": option.id in ids,
+                }
+                for option in choice.options
+            ],
+            "least": choice.least,
+            "most": choice.most,
+            "free": not choice.options,
+            "typed": "\n".join(map(str, selected)),
+            "presets": presets_of(offer.context),
+            "facts": without(
+                offer.context, choice.source, presets_name(offer.context), advised_name, *LIMIT_NAMES
+            ),
+        }
+
+    def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
+        """The ticked options, or one id per line where none were offered, and the note."""
+        typed = (last(pairs, "selected_text") or "").split("\n")
+        options = (option.id for option in read_choice(offer.context).options)
+        selected = picked(pairs, "selected", options) or [line.strip() for line in typed if line.strip()]
+        return {"selected": selected, **kept(note=with_preset(offer.context, pairs, "note"))}
+
+    def recap(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The picked options by their titles, then the note."""
+        titles = {option.id: option.title for option in read_choice(offer.context).options}
+        picked = [titles.get(identity, identity) for identity in data.get("selected", ())]
+        return [("selected", picked), *((name, part) for name, part in data.items() if name != "selected")]
+
+
+def _selection_name(data: Mapping[str, Any]) -> str:
+    lists = [
+        name
+        for name, value in data.items()
+        if name == "selected" or (name.startswith("selected_") and isinstance(value, list | tuple))
+    ]
+    if len(lists) > 1:
+        complaint = message("Name the selection once, not as {names}.", names=named(lists))
+        raise misfit("selected", complaint, InvalidSelection)
+    return lists[0] if lists else "selected"
+
+
+def _check_against(choice: Choice, selected: list[str]) -> None:
+    known = {option.id for option in choice.options}
+    unknown = [picked for picked in selected if known and picked not in known]
+    if unknown:
+        complaint = message("These were not offered: {names}.", names=named(unknown))
+        raise misfit("selected", complaint, InvalidSelection, unknown=unknown[:10])
+    if not choice.least <= len(selected) <= choice.most:
+        raise misfit("selected", _how_many(choice, len(selected)), InvalidSelection, selected=len(selected))
+
+
+def _how_many(choice: Choice, given: int) -> str:
+    if choice.least == choice.most and (given or choice.most > 1):
+        return counted(
+            "Choose exactly one; you chose {given}.",
+            "Choose exactly {count}; you chose {given}.",
+            count=choice.most,
+            given=given,
+        )
+    if given < choice.least:
+        return counted(
+            "Choose at least one.",
+            "Choose at least {count}; you chose {given}.",
+            count=choice.least,
+            given=given,
+        )
+    return counted(
+        "Choose at most one; you chose {given}.",
+        "Choose at most {count}; you chose {given}.",
+        count=choice.most,
+        given=given,
+    )

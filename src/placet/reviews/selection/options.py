@@ -1,0 +1,82 @@
+"""What a selection offers: its options, and how many of them may be picked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from placet.errors import ValidationFailed
+from placet.reviews.limits import MAX_IDS
+from placet.reviews.listed import Listed, read_listed, spelling
+
+OPTION_SPELLINGS = ("options", "choices", "items", "candidates", "jobs", "results")
+LEAST_SPELLINGS = ("min_selections", "min")
+MOST_SPELLINGS = ("max_selections", "max")
+ADVICE_SPELLINGS = ("recommended", "recommended_id", "recommended_ids")
+ADVISED = {"recommended": True}
+LIMIT_NAMES = (*LEAST_SPELLINGS, *MOST_SPELLINGS, "multiple")
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """The options in their order, the name they stood under, and the limits."""
+
+    source: str | None
+    options: tuple[Listed, ...]
+    least: int
+    most: int
+
+
+def read_choice(context: Mapping[str, Any]) -> Choice:
+    """What there is to choose from; raises ValidationFailed where options or limits make no choice."""
+    source = _options_name(context)
+    options = read_listed(context, source) if source else ()
+    count = len(options) if options else MAX_IDS
+    single = _is_single(context)
+    least = _limit(context, LEAST_SPELLINGS, default=1)
+    most = _limit(context, MOST_SPELLINGS, default=1 if single else count)
+    if single and (least > 1 or most > 1):
+        raise ValidationFailed(
+            "context.multiple is false, so at most one can be picked.", path="context.multiple"
+        )
+    if not least <= min(most, count) or most < 1:
+        raise ValidationFailed(
+            f"context asks for {least} to {most} of {count} options, which nobody can pick.", path="context"
+        )
+    return Choice(source=source, options=options, least=max(least, int(single)), most=min(most, count))
+
+
+def recommended(context: Mapping[str, Any], choice: Choice) -> tuple[frozenset[str], str | None]:
+    """The ids of the options that the service recommends beside its list, and where it says so."""
+    name = spelling(context, ADVICE_SPELLINGS)
+    raw = context[name] if name else None
+    ids = [raw] if isinstance(raw, str) else raw
+    known = {option.id for option in choice.options}
+    if isinstance(ids, list | tuple) and all(isinstance(one, str) and one in known for one in ids):
+        return frozenset(ids), name
+    return frozenset(), None
+
+
+def _options_name(context: Mapping[str, Any]) -> str | None:
+    if context.get("options") is not None:
+        return "options"
+    # Words like `items` or `results` may also stand for a plain fact, such as a count.
+    lists = {name: value for name, value in context.items() if isinstance(value, list | tuple)}
+    return spelling(lists, OPTION_SPELLINGS)
+
+
+def _is_single(context: Mapping[str, Any]) -> bool:
+    multiple = context.get("multiple", True)
+    if not isinstance(multiple, bool):
+        raise ValidationFailed("context.multiple must be true or false.", path="context.multiple")
+    return not multiple
+
+
+def _limit(context: Mapping[str, Any], spellings: tuple[str, ...], *, default: int) -> int:
+    name = spelling(context, spellings)
+    if name is None:
+        return default
+    value = context[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        path = f"context.{name}"
+        raise ValidationFailed(f"{path} must be a whole number, zero or more.", path=path)
+    return value

@@ -1,0 +1,116 @@
+"""The calls that a case asks about, read from its context; what cannot be asked is refused by its place."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from placet.errors import ValidationFailed
+from placet.protocol.json_schema import UnusableSchema, validator
+from placet.protocol.shape import quote, read_shape
+
+CALLS, AUTOMATIC = "tool_calls", "automatic"
+MOST_CALLS = 200
+MOST_AUTOMATIC = 1_000
+
+Word = Literal["approve", "edit", "reject", "respond"]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class AutomaticCall(Struct, frozen=True, kw_only=True):
+    """A call of the same turn that needs nobody: it waits with the others, and runs with them."""
+
+    id: Name
+    name: Name
+    arguments: dict[str, Any]
+
+
+class AskedCall(AutomaticCall, frozen=True, kw_only=True):
+    """A call that waits for a decision, with what a person needs for it."""
+
+    description: Annotated[str, Meta(max_length=10_000)] = ""
+    schema: dict[str, Any] | None = None
+    allowed_decisions: Annotated[tuple[Word, ...], Meta(min_length=1)] = ("approve", "edit", "reject")
+    path: Annotated[tuple[Name, ...], Meta(max_length=32)] = ()
+    high_risk: bool | None = None
+    """None where the agent did not say."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """All that one turn of an agent wants to call."""
+
+    calls: tuple[AskedCall, ...]
+    automatic: tuple[AutomaticCall, ...] = ()
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """Calls that differ in nothing but their ids: they are decided once."""
+
+    number: int
+    ids: tuple[str, ...]
+    call: AskedCall
+
+
+def asks_for_calls(context: Mapping[str, Any]) -> bool:
+    """Whether a context is about tool calls."""
+    return CALLS in context
+
+
+def read_asked(context: Mapping[str, Any]) -> Asked:
+    """The calls of a context; raises ValidationFailed naming the place that does not fit."""
+    where = f"context.{CALLS}"
+    calls = read_shape(context.get(CALLS), tuple[AskedCall, ...], ValidationFailed, where)
+    if not 0 < len(calls) <= MOST_CALLS:
+        raise ValidationFailed(f"{where} holds {len(calls)} calls; send 1 to {MOST_CALLS}.", path=where)
+    automatic = _read_automatic(context)
+    _check_distinct([*calls, *automatic], where)
+    return Asked(calls=calls, automatic=automatic)
+
+
+def check_schemas(asked: Asked) -> None:
+    """Raises ValidationFailed for a schema that no edited arguments could be checked against."""
+    for number, call in enumerate(asked.calls):
+        path = f"context.{CALLS}[{number}].schema"
+        try:
+            if call.schema is not None:
+                validator(call.schema)
+        except UnusableSchema as error:
+            reason = quote(str(error), 200)
+            raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error
+
+
+def grouped(asked: Asked) -> tuple[Group, ...]:
+    """The calls in their order, identical ones together where the first of them stands."""
+    found: dict[bytes, list[AskedCall]] = {}
+    for call in asked.calls:
+        found.setdefault(_likeness(call), []).append(call)
+    return tuple(
+        Group(number=number, ids=tuple(call.id for call in alike), call=alike[0])
+        for number, alike in enumerate(found.values(), start=1)
+    )
+
+
+def _likeness(call: AskedCall) -> bytes:
+    return msgspec.json.encode({**msgspec.structs.asdict(call), "id": ""}, order="deterministic")
+
+
+def _read_automatic(context: Mapping[str, Any]) -> tuple[AutomaticCall, ...]:
+    where = f"context.{AUTOMATIC}"
+    given = context.get(AUTOMATIC)
+    if given is None:
+        return ()
+    automatic = read_shape(given, tuple[AutomaticCall, ...], ValidationFailed, where)
+    if len(automatic) > MOST_AUTOMATIC:
+        raise ValidationFailed(f"{where} holds {len(automatic)} calls; {MOST_AUTOMATIC} fit.", path=where)
+    return automatic
+
+
+def _check_distinct(calls: list[AutomaticCall], where: str) -> None:
+    seen: set[str] = set()
+    for call in calls:
+        if call.id in seen:
+            raise ValidationFailed(
+                f"{where}: the id {quote(call.id)!r} comes twice; every call needs its own.", path=where
+            )
+        seen.add(call.id)

@@ -1,0 +1,354 @@
+"""The form in which a person changes a call's arguments, made from the tool's schema and what the agent sent.
+
+A box that is left as it was means what the agent sent, exactly; nothing is read back from its looks.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from placet.protocol.characters import plain_lines
+from placet.protocol.wording import Message, message
+from placet.reviews.page_form import is_form_name, may_be_thousands, survives_a_form
+from placet.reviews.tool_calls.schema import Said, said_by
+from placet.reviews.tool_calls.secrets import holds_secret
+
+MOST_FIELDS = 40
+MOST_CHOICES = 100
+LARGEST = 100_000
+LONG_TEXT = 80
+ABSENT: Any = msgspec.UNSET
+
+Control = Literal["line", "lines", "number", "choice", "list", "json", "secret", "kept"]
+Path = tuple[str, ...]
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,15}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+NO_NUMBER = message("Type a number here, with a point before decimals.")
+NO_WHOLE_NUMBER = message("Type a whole number here.")
+NOT_OFFERED = message("Choose one of the options offered here.")
+NO_NAMES = message("This must be an object: names and their values, in braces.")
+
+
+class Misread(ValueError):
+    """What was typed cannot be read; the message says what to type instead."""
+
+    def __init__(self, words: Message) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """One box of the form: for an argument, for a field of one, or for all of them as JSON."""
+
+    path: Path
+    control: Control
+    value: Any = ABSENT
+    whole: bool = False
+    """Only whole numbers."""
+    required: bool = False
+    nullable: bool = False
+    choices: tuple[Any, ...] = ()
+    entries: str = "string"
+    hint: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a form calls it: a JSON pointer without its first slash."""
+        return "/".join(step.replace("~", "~0").replace("/", "~1") for step in self.path)
+
+    @property
+    def original(self) -> str:
+        """What stands in the box as long as nobody typed."""
+        if self.value is ABSENT or self.control in ("secret", "kept"):
+            return ""
+        if self.control in ("json", "choice"):
+            return _written(self.value, indent=None if self.control == "choice" else 2)
+        if self.value is None:
+            return ""
+        if self.control == "list":
+            return "\n".join(plain_lines(_plain(entry)) for entry in self.value)
+        return plain_lines(_plain(self.value))
+
+    @property
+    def blank(self) -> bool:
+        """Whether it may be left empty."""
+        return self.value is ABSENT or self.nullable or not self.required
+
+    def read(self, typed: str, grouping: str | None = None) -> Any:
+        """What was typed, as a value; ABSENT leaves the argument out. Raises Misread."""
+        if typed == self.original or self.control == "kept":
+            return self.value
+        if self._counts and any(may_be_thousands(line, grouping) for line in self._added(typed)):
+            raise Misread(NO_WHOLE_NUMBER if self.whole else NO_NUMBER)
+        return _READERS[self.control](self, typed)
+
+    @property
+    def _counts(self) -> bool:
+        return self.control == "number" or (self.control == "list" and self.entries != "string")
+
+    def _added(self, typed: str) -> list[str]:
+        before = self.original.split("\n")
+        return [line for line in typed.split("\n") if line.strip() not in before]
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """All boxes of one call."""
+
+    arguments: dict[str, Any]
+    fields: tuple[Field, ...] = ()
+
+    def edited(
+        self, typed: Mapping[str, str], grouping: str | None = None
+    ) -> tuple[dict[str, Any], dict[str, Message]]:
+        """The arguments with what was typed, and what could not be read, by the names of the boxes."""
+        edited = {**self.arguments}
+        wrong: dict[str, Message] = {}
+        for field in self.fields:
+            try:
+                value = field.read(typed[field.name], grouping) if field.name in typed else field.value
+            except Misread as misread:
+                wrong[field.name] = misread.words
+                continue
+            edited = _put(edited, field, value)
+        return edited, wrong
+
+
+def form_of(
+    schema: Mapping[str, Any] | None, arguments: dict[str, Any], most: int = MOST_FIELDS
+) -> Form | None:
+    """The form for a call, one box of JSON where it would have more than `most`; None if it is too large."""
+    if len(msgspec.json.encode(arguments)) > LARGEST:
+        return None
+    said = said_by(schema)
+    fields: list[Field] = []
+    for field in _fields((), arguments, said):
+        if len(fields) == most or not all(is_form_name(step) for step in field.path):
+            return Form(arguments=arguments, fields=tuple(_as_json(arguments, said)))
+        fields.append(field)
+    return Form(arguments=arguments, fields=tuple(fields))
+
+
+def _as_json(arguments: dict[str, Any], said: Said) -> Iterator[Field]:
+    """One box for everything but secrets, which stay as they are."""
+    open_ones = {name: value for name, value in arguments.items() if not holds_secret(value, said.of(name))}
+    yield Field(path=(), control="json", value=open_ones, required=True)
+
+
+def _fields(path: Path, values: Mapping[str, Any], said: Said) -> Iterator[Field]:
+    for name in dict.fromkeys([*values, *said.properties]):
+        value, inner = values.get(name, ABSENT), said.of(name)
+        place, required = (*path, name), name in said.required
+        nested = value if isinstance(value, Mapping) else {} if value is ABSENT else None
+        opens = not path and nested is not None and inner.types <= {"object"} and not inner.secret
+        if opens and (nested or inner.properties):
+            yield from _fields(place, nested or {}, inner)
+        else:
+            yield _field(place, value, inner, required)
+
+
+def _field(path: Path, value: Any, said: Said, required: bool) -> Field:
+    types = said.types or _types_of(value)
+    listed = said.choices
+    control = _control(value, said, types - {"null"}, listed)
+    choices = _offered(listed or [True, False], value) if control == "choice" else ()
+    entries = said.items.types - {"null"} or _types_of(value[0] if value and control == "list" else "")
+    return Field(
+        path=path,
+        control=control,
+        value=value,
+        whole="integer" in said.types and "number" not in said.types,
+        required=required,
+        nullable="null" in types,
+        choices=choices,
+        entries=next(iter(entries), "string") if len(entries) == 1 else "number",
+        hint=said.description,
+    )
+
+
+def _control(value: Any, said: Said, types: frozenset[str], listed: list[Any] | None) -> Control:
+    if said.secret:
+        return "secret" if types <= {"string"} else "kept"
+    if holds_secret(value, said):
+        return "kept"
+    if listed is not None:
+        return "choice" if _can_be_listed(listed, value) else "json"
+    if types == {"array"}:
+        return "list" if _fits_lines(value, said) else "json"
+    if value is not ABSENT and value is not None and not _types_of(value) <= types | {"number"}:
+        return "json"
+    return _control_of_scalar(value, types)
+
+
+def _control_of_scalar(value: Any, types: frozenset[str]) -> Control:
+    if types == {"boolean"} and isinstance(value, bool | msgspec.UnsetType | None):
+        return "choice"
+    if types and types <= {"integer", "number"} and not isinstance(value, str | bool | list | dict):
+        return "number"
+    if types == {"string"}:
+        text = value if isinstance(value, str) else ""
+        if not isinstance(value, str | msgspec.UnsetType | None) or not survives_a_form(text):
+            return "json"
+        return "lines" if "\n" in plain_lines(text) or len(text) > LONG_TEXT else "line"
+    return "json"
+
+
+def _can_be_listed(listed: list[Any], value: Any) -> bool:
+    scalars = all(isinstance(one, str | int | float | None) for one in [*listed, value] if one is not ABSENT)
+    return scalars and 0 < len(listed) <= MOST_CHOICES
+
+
+def _offered(listed: list[Any], value: Any) -> tuple[Any, ...]:
+    every = (
+        [value, *listed] if value is not ABSENT and _written(value) not in map(_written, listed) else listed
+    )
+    return tuple({_written(one): one for one in every}.values())
+
+
+def _fits_lines(value: Any, said: Said) -> bool:
+    """Whether a list can be written one entry per line and read back as it was."""
+    kinds = said.items.types
+    if value is ABSENT or value is None or value == []:
+        return len(kinds) == 1 and kinds <= {"string", "integer", "number"}
+    if not isinstance(value, list) or len(kinds or {""}) > 1:
+        return False
+    found = {kind for entry in value for kind in _types_of(entry)}
+    numbers = found <= {"integer", "number"} and kinds <= {"integer", "number"}
+    texts = found == {"string"} and kinds <= {"string"}
+    return numbers or (texts and all(_is_a_line(entry) for entry in value))
+
+
+def _is_a_line(text: str) -> bool:
+    return (
+        bool(text.strip())
+        and text == text.strip()
+        and "\n" not in plain_lines(text)
+        and survives_a_form(text)
+    )
+
+
+def _types_of(value: Any) -> frozenset[str]:
+    if value is ABSENT or value is None:
+        return frozenset()
+    if isinstance(value, bool):
+        return frozenset({"boolean"})
+    named = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return frozenset({named.get(type(value), "other")})
+
+
+# Writing and reading
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _written(value: Any, indent: int | None = None) -> str:
+    """JSON for a person; signs that nobody could see are written out."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text if survives_a_form(text) else json.dumps(value, indent=indent)
+
+
+def _read_text(field: Field, typed: str) -> Any:
+    return typed
+
+
+def _read_number(field: Field, typed: str) -> Any:
+    return _nothing(field, NO_NUMBER) if not typed.strip() else _number(typed, field.whole)
+
+
+def _number(typed: str, whole: bool) -> int | float:
+    text = typed.strip()
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if whole:
+        raise Misread(NO_WHOLE_NUMBER)
+    if not _DECIMAL.fullmatch(text):
+        raise Misread(NO_NUMBER)
+    return float(text)
+
+
+def _read_choice(field: Field, typed: str) -> Any:
+    if not typed:
+        return _nothing(field, NOT_OFFERED)
+    for choice in field.choices:
+        if _written(choice) == typed:
+            return choice
+    raise Misread(NOT_OFFERED)
+
+
+def _read_list(field: Field, typed: str) -> Any:
+    lines = [line.strip() for line in typed.split("\n") if line.strip()]
+    if not lines and not isinstance(field.value, list):
+        return field.value
+    return (
+        lines if field.entries == "string" else [_number(line, field.entries == "integer") for line in lines]
+    )
+
+
+def _read_json(field: Field, typed: str) -> Any:
+    if not typed.strip():
+        return _nothing(field, NO_NAMES if not field.path else message("Write JSON here."))
+    try:
+        value = json.loads(typed, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        words = message(
+            "This cannot be read as JSON; look at line {line}, character {place}.",
+            line=error.lineno,
+            place=error.colno,
+        )
+        raise Misread(words) from error
+    except (ValueError, RecursionError) as error:
+        raise Misread(message("This cannot be read as JSON.")) from error
+    if not field.path and not isinstance(value, dict):
+        raise Misread(NO_NAMES)
+    return value
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def _nothing(field: Field, needed: Message) -> Any:
+    if field.nullable:
+        return None
+    if not field.blank:
+        raise Misread(needed)
+    return ABSENT
+
+
+_READERS = {
+    "line": _read_text,
+    "lines": _read_text,
+    "secret": _read_text,
+    "number": _read_number,
+    "choice": _read_choice,
+    "list": _read_list,
+    "json": _read_json,
+}
+
+
+def _put(arguments: dict[str, Any], field: Field, value: Any) -> dict[str, Any]:
+    """The arguments with this value in its place; what stays untouched stays the same object."""
+    if value is field.value:
+        return arguments
+    if not field.path:
+        kept = {name: part for name, part in arguments.items() if name not in field.value}
+        return {**kept, **value}
+    first, *rest = field.path
+    if rest:
+        inner = arguments.get(first)
+        known = inner if isinstance(inner, dict) else {}
+        value = _with(known, rest[0], value)
+    return _with(arguments, first, value)
+
+
+def _with(values: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    if value is ABSENT:
+        return {key: part for key, part in values.items() if key != name}
+    return {**values, name: value}

@@ -1,0 +1,148 @@
+"""Allowing more calls like one of these: what the page proposes, and what a person made of it.
+
+The page proposes the call exactly as it is. A box left alone stays exact; stars in a text, or a larger
+number, widen one argument.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from placet.cases.grant_terms import field_of, grantable, read_terms
+from placet.protocol.argument_patterns import as_glob
+from placet.protocol.wording import counted, message
+from placet.reviews.answer import misfit
+from placet.reviews.tool_calls.asked import Group
+from placet.reviews.tool_calls.schema import said_by
+from placet.reviews.tool_calls.secrets import holds_secret
+
+LONGEST_LINE = 200
+MOST_ARGUMENTS = 20
+USES, LASTS_FOR = "10", "1h"
+SECRET = message("A call with a secret in it is decided each time; it cannot be granted.")
+LENGTHS = ("15m", "1h", "8h", "1d", "7d")
+
+Widening = Literal["text", "number", "same"]
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,15}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
+
+
+class PageGrants:
+    """Grants as the page asks for them and the desk keeps them."""
+
+    def offered(self, group: Group, typed: Mapping[str, str]) -> dict[str, Any] | None:
+        """The boxes beside a call, with what was typed; None where it cannot be granted."""
+        if not _may_be_granted(group):
+            return None
+        return {
+            "field": field_of(group.ids[0]),
+            "number": group.number,
+            "on": bool(typed.get("on")),
+            "arguments": [
+                _box(place, name, value, typed)
+                for place, (name, value) in enumerate(group.call.arguments.items(), start=1)
+            ],
+            "uses": typed.get("uses", USES),
+            "lasts_for": typed.get("for", LASTS_FOR),
+            "lengths": LENGTHS,
+        }
+
+    def read(
+        self, group: Group, typed: Mapping[str, str], decision: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """The grant that was asked for beside a call that runs; what cannot be read is left for the judge."""
+        runs = decision.get("decision") in ("approve", "edit")
+        if not typed.get("on") or not runs or not _may_be_granted(group):
+            return None
+        edited = decision.get("arguments")
+        arguments = group.call.arguments if edited is None else edited
+        places = {name: place for place, name in enumerate(group.call.arguments, start=1)}
+        uses = typed.get("uses", "").strip()
+        return {
+            "call_id": group.ids[0],
+            "patterns": {
+                name: _pattern(group.call.arguments.get(name), value, typed.get(f"like.{places.get(name)}"))
+                for name, value in arguments.items()
+            },
+            "uses": int(uses) if _WHOLE.fullmatch(uses) else uses,
+            "for": typed.get("for", ""),
+        }
+
+    def check(
+        self, calls: Sequence[Mapping[str, Any]], decisions: Mapping[str, Mapping[str, Any]], given: object
+    ) -> list[dict[str, Any]]:
+        """The grants as they will be kept; raises InvalidSubmission."""
+        if given is None:
+            return []
+        granted = read_terms(given, calls, decisions)
+        schemas = {call["id"]: call.get("schema") for call in calls}
+        for terms in granted:
+            values = {name: pattern.get("exact") for name, pattern in terms.patterns.items()}
+            if holds_secret(values, said_by(schemas[terms.call_id])):
+                raise misfit(field_of(terms.call_id), SECRET)
+        return [terms.to_dict() for terms in granted]
+
+    def told(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:
+        """What was allowed: each argument as it must be."""
+        name = counted(
+            "{call}: one more call like it allowed for {length}",
+            "{call}: {count} more calls like it allowed for {length}",
+            count=grant["uses"],
+            call=call,
+            length=grant["for"],
+        )
+        return name, {argument: _told(pattern) for argument, pattern in grant["patterns"].items()}
+
+
+def _told(pattern: Mapping[str, Any]) -> Any:
+    if "exact" in pattern:
+        return pattern["exact"]
+    return pattern["glob"] if "glob" in pattern else f"{pattern['from']} – {pattern['to']}"
+
+
+def _may_be_granted(group: Group) -> bool:
+    call = group.call
+    return (
+        len(call.arguments) <= MOST_ARGUMENTS
+        and not holds_secret(call.arguments, said_by(call.schema))
+        and grantable({"arguments": call.arguments, "high_risk": call.high_risk})
+    )
+
+
+def _widening(value: Any) -> Widening:
+    if isinstance(value, str):
+        plain = value.isprintable() and value == value.strip()
+        return "text" if plain and value and len(value) <= LONGEST_LINE else "same"
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else "same"
+
+
+def _box(place: int, name: str, value: Any, typed: Mapping[str, str]) -> dict[str, Any]:
+    widening = _widening(value)
+    return {
+        "place": place,
+        "name": name,
+        "widening": widening,
+        "value": value,
+        "like": typed.get(f"like.{place}", _proposed(value)) if widening != "same" else None,
+        "least": min(0, value) if widening == "number" else None,
+    }
+
+
+def _proposed(value: Any) -> str:
+    return as_glob(value) if isinstance(value, str) else str(value)
+
+
+def _pattern(asked: Any, decided: Any, like: str | None) -> dict[str, Any]:
+    """Exactly what was decided, unless the person widened what the agent asked for."""
+    widening = _widening(asked)
+    if like is None or widening == "same" or like.strip() == _proposed(asked):
+        return {"exact": decided}
+    if widening == "text":
+        return {"glob": like.strip()}
+    return {"from": min(type(asked)(0), asked), "to": _number(like.strip(), type(asked))}
+
+
+def _number(like: str, kind: type[int] | type[float]) -> Any:
+    fits = (_WHOLE if kind is int else _DECIMAL).fullmatch(like)
+    return kind(like) if fits else like

@@ -1,0 +1,219 @@
+"""What a person has filled in beside each call, and the decisions that it comes to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placet.protocol.characters import plain_lines
+from placet.protocol.wording import Amount, Message, message
+from placet.reviews.limits import MAX_TEXT
+from placet.reviews.page_form import Pairs, every, grouping
+from placet.reviews.tool_calls.asked import Group
+from placet.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
+from placet.reviews.tool_calls.misfits import Misfit, misfits
+from placet.reviews.tool_calls.verdicts import WHOLE, Verdict
+
+MOST_BOXES, MOST_GRANT_BOXES = 1_000, 300
+"""On all of a page: a form that sends too much could not be read."""
+
+UNDECIDED = message("Decide about this call.")
+ELSE = message("You chose something else here. Choose the same, or send your decisions one by one.")
+CHANGED = message("You changed its arguments. Choose to approve it with changes, or undo them.")
+UNCHANGED = message("You changed nothing. Approve it as it is, or change something.")
+NO_ANSWER = message("Write what the agent should hear in the tool’s place.")
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One call of the page with its form, and what was filled in: only texts that were changed."""
+
+    group: Group
+    form: Form | None
+    decision: str | None = None
+    reason: str = ""
+    answer: str = ""
+    typed: dict[str, str] = {}
+    grant: dict[str, str] = {}
+    grouping: str | None = None
+    """What its page writes between thousands, where that is a point."""
+
+    @property
+    def key(self) -> str:
+        """What problems with it are called."""
+        return f"call-{self.group.number}"
+
+    def box(self, name: str) -> str:
+        """What problems with one of its boxes are called."""
+        names = [field.name for field in self.form.fields] if self.form else []
+        return f"{self.key}-edit-{names.index(name) + 1}"
+
+    def values(self) -> dict[str, Any]:
+        """What is kept while the person goes on."""
+        parts = {
+            "decision": self.decision,
+            "reason": self.reason,
+            "answer": self.answer,
+            "typed": self.typed,
+            "grant": self.grant if self.grant.get("on") else None,
+        }
+        return {name: part for name, part in parts.items() if part}
+
+
+def blank_sheet(groups: Sequence[Group]) -> list[Entry]:
+    """All calls, nothing filled in."""
+    room, sheet = MOST_BOXES, []
+    for group in groups:
+        call = group.call
+        form = None
+        if "edit" in call.allowed_decisions:
+            form = form_of(call.schema, call.arguments, min(MOST_FIELDS, room))
+        room = max(0, room - len(form.fields)) if form else room
+        sheet.append(Entry(group=group, form=form))
+    return sheet
+
+
+def kept_sheet(groups: Sequence[Group], values: Mapping[str, Any]) -> list[Entry]:
+    """All calls, with what earlier posts left."""
+    kept = _object(values.get("calls"))
+    return [_filled(entry, _object(kept.get(str(entry.group.number)))) for entry in blank_sheet(groups)]
+
+
+def posted_sheet(groups: Sequence[Group], pairs: Pairs, saved: Mapping[str, Any]) -> list[Entry]:
+    """All calls, with what a form sends; a secret that its page called saved stays if nobody types."""
+    known, kept = _object(saved.get("calls")), set(every(pairs, "saved")) - set(every(pairs, "emptied"))
+    sent = _by_call(pairs)
+    sheet = []
+    for entry in blank_sheet(groups):
+        number = str(entry.group.number)
+        boxes = sent.get(number, {})
+        before = _object(_object(known.get(number)).get("typed"))
+        said = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
+        typed = _with_secrets(entry, boxes.get("edit", {}), before, kept)
+        filled = _filled(entry, {**said, "typed": typed, "grant": boxes.get("grant", {})})
+        sheet.append(replace(filled, grouping=grouping(pairs)))
+    return sheet
+
+
+def decided(entry: Entry, move: str) -> tuple[Verdict, dict[str, str]]:
+    """What is decided about a call when this button is pressed, and what is wrong with it."""
+    word = entry.decision
+    if move in WHOLE:
+        if word not in (None, move):
+            return {}, {entry.key: ELSE}
+        if word is None and entry.typed:
+            return {}, {entry.key: CHANGED}
+        if word is None and move == "approve" and entry.grant.get("on"):
+            # The page shows what would be allowed only once the call is decided by itself.
+            return {}, {entry.key: UNDECIDED}
+        word = move
+    if word not in entry.group.call.allowed_decisions:
+        return {}, {entry.key: UNDECIDED}
+    return _VERDICTS[word](entry)
+
+
+def _approved(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+    return {"decision": "approve"}, {}
+
+
+def _rejected(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+    if len(entry.reason) > MAX_TEXT:
+        return {}, {f"{entry.key}-reason": _too_long(entry.reason)}
+    reason = {"reason": entry.reason} if entry.reason.strip() else {}
+    return {"decision": "reject", **reason}, {}
+
+
+def _responded(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+    if not entry.answer.strip():
+        return {}, {f"{entry.key}-answer": NO_ANSWER}
+    if len(entry.answer) > MAX_TEXT:
+        return {}, {f"{entry.key}-answer": _too_long(entry.answer)}
+    return {"decision": "respond", "answer": entry.answer}, {}
+
+
+def _edited(entry: Entry) -> tuple[Verdict, dict[str, str]]:
+    call, form = entry.group.call, entry.form
+    if form is None:
+        return {}, {entry.key: message("Its arguments are too large to be changed here.")}
+    arguments, unread = form.edited(entry.typed, entry.grouping)
+    if unread:
+        return {}, {entry.box(name): words for name, words in unread.items()}
+    if arguments == call.arguments:
+        return {}, {entry.key: UNCHANGED}
+    found = misfits(call.schema, arguments)
+    return {"decision": "edit", "arguments": arguments}, _placed(entry, form, found)
+
+
+_VERDICTS = {"approve": _approved, "edit": _edited, "reject": _rejected, "respond": _responded}
+
+
+def _placed(entry: Entry, form: Form, found: Sequence[Misfit]) -> dict[str, str]:
+    """Each misfit at the box that it is about, or at the call; the first at each place is told."""
+    problems: dict[str, str] = {}
+    for one in reversed(found):
+        boxes = [field for field in form.fields if field.path == one.path[: len(field.path)]]
+        near = [field for field in form.fields if field.path[: len(one.path)] == one.path]
+        box = next(iter(boxes or near), None)
+        words: Message = one.words
+        if box is None or box.control == "kept" or (not boxes and len(near) > 1):
+            problems[entry.key] = words
+        else:
+            problems[entry.box(box.name)] = words
+    return problems
+
+
+def _by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
+    """What was sent under WORD.NUMBER and WORD.NUMBER.REST: by number, word and rest."""
+    sent: dict[str, dict[str, dict[str, str]]] = {}
+    for name, value in pairs:
+        word, _, place = name.partition(".")
+        number, _, rest = place.partition(".")
+        sent.setdefault(number, {}).setdefault(word, {})[rest] = plain_lines(value)
+    return sent
+
+
+def _filled(entry: Entry, given: Mapping[str, Any]) -> Entry:
+    word = given.get("decision")
+    typed = _object(given.get("typed"))
+    boxes = {field.name: field for field in entry.form.fields} if entry.form else {}
+    return Entry(
+        group=entry.group,
+        form=entry.form,
+        decision=word if word in entry.group.call.allowed_decisions else None,
+        reason=_text(given.get("reason")),
+        answer=_text(given.get("answer")),
+        typed={
+            name: _text(typed[name])
+            for name, field in boxes.items()
+            if name in typed and _text(typed[name]) != field.original
+        },
+        grant={str(name): _text(text) for name, text in _object(given.get("grant")).items()},
+    )
+
+
+def _with_secrets(
+    entry: Entry, typed: Mapping[str, str], before: Mapping[str, Any], kept: set[str]
+) -> dict[str, Any]:
+    secrets = {
+        field.name: before[field.name]
+        for field in (entry.form.fields if entry.form else ())
+        if field.control == "secret"
+        and field.name in before
+        and not typed.get(field.name)
+        and f"{entry.group.number}.{field.name}" in kept
+    }
+    return {**typed, **secrets}
+
+
+def _too_long(text: str) -> Message:
+    return message(
+        "Shorten this to {most} characters; it has {given}.", most=Amount(MAX_TEXT), given=Amount(len(text))
+    )
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,84 @@
+"""Calls as their page shows them: names, facts, boxes, and nothing secret."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from placet.reviews.tool_calls.asked import Asked, Group
+from placet.reviews.tool_calls.fields import Field
+from placet.reviews.tool_calls.schema import said_by
+from placet.reviews.tool_calls.secrets import masked
+from placet.reviews.tool_calls.sheet import Entry
+
+
+def shown_name(group: Group) -> str:
+    """A call by its number and tool, and how often it is asked for."""
+    times = f" ×{len(group.ids)}" if len(group.ids) > 1 else ""
+    return f"{group.number}. {group.call.name}{times}"
+
+
+def shown_entry(entry: Entry) -> dict[str, Any]:
+    """One call with what was filled in beside it."""
+    call = entry.group.call
+    fields = [_shown_field(entry, field) for field in entry.form.fields] if entry.form else []
+    name = shown_name(entry.group)
+    return {
+        "number": entry.group.number,
+        "key": entry.key,
+        "name": call.name,
+        "count": len(entry.group.ids),
+        "description": call.description,
+        "path": call.path,
+        "high_risk": bool(call.high_risk),
+        "arguments": masked(call.arguments, said_by(call.schema)),
+        "allowed": list(dict.fromkeys(call.allowed_decisions)),
+        "decision": entry.decision,
+        "reason": entry.reason,
+        "answer": entry.answer,
+        "fields": fields,
+        "too_large": entry.form is None and "edit" in call.allowed_decisions,
+        "labels": {
+            entry.key: name,
+            f"{entry.key}-reason": name,
+            f"{entry.key}-answer": name,
+            **{field["key"]: ": ".join([name, *field["path"]]) for field in fields},
+            f"grant.{entry.group.ids[0]}": name,
+        },
+    }
+
+
+def shown_automatic(asked: Asked) -> list[dict[str, Any]]:
+    """The calls that need nobody, identical ones once; a tool's secrets are those of its other calls."""
+    schemas: Mapping[str, Any] = {call.name: call.schema for call in asked.calls}
+    found: dict[bytes, dict[str, Any]] = {}
+    for call in asked.automatic:
+        likeness = msgspec.json.encode([call.name, call.arguments], order="deterministic")
+        shown = {"name": call.name, "arguments": masked(call.arguments, said_by(schemas.get(call.name)))}
+        found.setdefault(likeness, {**shown, "count": 0})["count"] += 1
+    return list(found.values())
+
+
+def _shown_field(entry: Entry, field: Field) -> dict[str, Any]:
+    typed = entry.typed.get(field.name)
+    secret = field.control == "secret"
+    before, now = field.original, field.original if typed is None else typed
+    choices = [(Field(path=(), control="choice", value=one).original, one) for one in field.choices]
+    return {
+        "key": entry.box(field.name),
+        "name": f"edit.{entry.group.number}.{field.name}",
+        "path": field.path,
+        "control": field.control,
+        "whole": field.whole,
+        "blank": field.blank,
+        "required": field.required,
+        "choices": choices,
+        "hint": field.hint,
+        "original": field.original,
+        "typed": "" if secret else now,
+        "before": dict(choices).get(before) if choices else before,
+        "now": None if secret else dict(choices).get(now) if choices else now,
+        "changed": typed is not None and not secret,
+        "saved": typed is not None and secret,
+        "emptied": f"{entry.group.number}.{field.name}",
+    }

@@ -1,0 +1,116 @@
+"""Whether decisions fit the calls they are about. The server is the judge, whoever sends them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from placet.errors import BadRequest, InvalidSubmission
+from placet.protocol.json_schema import UnusableSchema
+from placet.protocol.wording import message
+from placet.reviews.answer import kept, misfit, named, read_text
+from placet.reviews.tool_calls.asked import Asked, AskedCall
+from placet.reviews.tool_calls.misfits import misfits
+
+FIELD = "decisions"
+MEMBERS = frozenset({"decision", "arguments", "reason", "answer"})
+WHOLE = ("approve", "reject")
+"""What a single action says of all calls."""
+
+Verdict = dict[str, Any]
+Verdicts = dict[str, Verdict]
+
+
+def action_of(words: Iterable[str]) -> str:
+    """The action that these decisions come to: approve or reject if all agree, else edit."""
+    said = set(words)
+    return said.pop() if said in ({"approve"}, {"reject"}) else "edit"
+
+
+def uniform(asked: Asked, action: str) -> Verdicts:
+    """The same decision for every call."""
+    return {call.id: {"decision": action} for call in asked.calls}
+
+
+def judged(asked: Asked, action: str, given: object) -> Verdicts:
+    """The decisions as they will be kept, in the order of the calls; raises InvalidSubmission."""
+    if given is None and action in WHOLE:
+        given = uniform(asked, action)
+    if not isinstance(given, Mapping):
+        raise misfit(FIELD, message("Send what is decided about each call, by its id."))
+    _check_complete(asked, given)
+    verdicts = {call.id: _verdict(call, given[call.id]) for call in asked.calls}
+    comes_to = action_of(verdict["decision"] for verdict in verdicts.values())
+    if action != comes_to:
+        complaint = message(
+            "These decisions come to {action}; send them as that, not as {given}.",
+            action=comes_to,
+            given=action,
+        )
+        raise misfit(FIELD, complaint, action=comes_to)
+    return verdicts
+
+
+def _check_complete(asked: Asked, given: Mapping[str, Any]) -> None:
+    ids = {call.id for call in asked.calls}
+    unknown = [call_id for call_id in given if call_id not in ids]
+    if unknown:
+        complaint = message("No such call waits here: {names}.", names=named(unknown))
+        raise misfit(FIELD, complaint, unknown=unknown[:10])
+    missing = [call.id for call in asked.calls if call.id not in given]
+    if missing:
+        raise misfit(FIELD, message("Not decided yet: {names}.", names=named(missing)), missing=missing[:10])
+
+
+def _verdict(call: AskedCall, given: object) -> Verdict:
+    if not isinstance(given, Mapping):
+        raise _refused(call, "Send an object with a decision.")
+    word = given.get("decision")
+    if word not in call.allowed_decisions:
+        allowed = ", ".join(call.allowed_decisions)
+        raise _refused(call, f"Decide this by one of {allowed}.")
+    unknown = [key for key in given if key not in MEMBERS]
+    if unknown:
+        raise _refused(call, f"A decision has no {named(unknown)}.")
+    if given.get("arguments") is not None and word != "edit":
+        raise _refused(call, "Only an edit changes arguments.")
+    if given.get("answer") is not None and word != "respond":
+        raise _refused(call, "Only a response carries an answer.")
+    return kept(
+        decision=word,
+        reason=_text(call, given, "reason"),
+        answer=_answer(call, given) if word == "respond" else None,
+    ) | ({"arguments": _arguments(call, given)} if word == "edit" else {})
+
+
+def _answer(call: AskedCall, given: Mapping[str, Any]) -> str:
+    answer = _text(call, given, "answer")
+    if answer is None:
+        raise _refused(call, message("Write what the agent should hear in the tool’s place."))
+    return answer
+
+
+def _text(call: AskedCall, given: Mapping[str, Any], name: str) -> str | None:
+    try:
+        return read_text(given, name)
+    except BadRequest as error:
+        raise _refused(call, error.details["fields"][name]) from error
+
+
+def _arguments(call: AskedCall, given: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = given.get("arguments")
+    if not isinstance(arguments, Mapping):
+        raise _refused(call, "An edit needs the arguments to run with, as an object.")
+    try:
+        found = misfits(call.schema, arguments)
+    except UnusableSchema as error:  # it was usable when the case was opened
+        raise _refused(call, "The tool's schema cannot be checked.") from error
+    if found:
+        first = found[0]
+        where = ".".join(str(step) for step in first.path)
+        more = f" And {len(found) - 1} more." if len(found) > 1 else ""
+        raise _refused(call, first.words, place=f"arguments.{where}" if where else "arguments", names=more)
+    return dict(arguments)
+
+
+def _refused(call: AskedCall, words: str, place: str = "", names: str = "") -> BadRequest:
+    path = f"{FIELD}.{call.id[:100]}{'.' if place else ''}{place[:200]}"
+    return InvalidSubmission(f"{path}: {words}{names}", fields={FIELD: words}, path=path)

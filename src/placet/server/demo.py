@@ -1,0 +1,121 @@
+"""The demo's open door: POST /api/demo?type=TYPE answers anonymously with a ready 202, on loopback only."""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from placet.cases.case import Subject
+from placet.desk.draft import draft_from
+from placet.desk.outbox import active_secrets
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import CaseNotFound, InvalidToken, SignatureInvalid, ValidationFailed
+from placet.pages.renderer import PageRenderer
+from placet.pages.view import DemoLink, HomeView
+from placet.ports.identity import Principal
+from placet.protocol.addresses import is_secure_or_loopback
+from placet.protocol.callback import verify_callback
+from placet.server.page_replies import PageReplies
+from placet.server.wire import read_body
+
+CALLBACKS = "/api/demo/callbacks"
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+DEMO = Principal(name=None)
+
+
+class DemoDoor:
+    """Opens sample cases for whoever asks from this machine."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        example: Callable[[str], tuple[dict[str, Any], Subject] | None],
+        renderer: PageRenderer,
+        replies: PageReplies,
+    ) -> None:
+        self._desk = desk
+        self._example = example
+        self._renderer = renderer
+        self._replies = replies
+        self.doors: list[DemoLink] = []
+        self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where it is."""
+        return [
+            Route("/", self.home),
+            Route("/api/demo", self.open, methods=["POST"]),
+            Route(CALLBACKS, self.receive, methods=["POST"]),
+        ]
+
+    async def home(self, request: Request) -> Response:
+        """A page with the questions that wait, for whoever sits at this machine."""
+        _require_this_machine(request)
+        base = self._desk.addresses.base
+        language = self._replies.languages.of(request)
+        view = HomeView(
+            static_url=self._replies.static_url,
+            links=tuple(self.doors),
+            docs_url=f"{base}/docs",
+            inbox_url=self._replies.inbox_address,
+            language=language,
+            page_url=f"{self._replies.prefix}/",
+        )
+        response = self._replies.page(self._renderer.home(view), language=language)
+        return self._replies.finished(request, response)
+
+    async def open(self, request: Request) -> Response:
+        """A sample case of the type asked for, as any HITL service would answer."""
+        _require_this_machine(request)
+        type = request.query_params.get("type", "selection")
+        body = await self.sample(type)
+        headers = {"cache-control": "no-store", "retry-after": "2"}
+        return Response(body, status_code=202, media_type="application/json", headers=headers)
+
+    async def sample(self, type: str) -> bytes:
+        """The 202 body of a new sample case; its callbacks come back to this server."""
+        found = self._example(type)
+        if found is None:
+            raise ValidationFailed(f"There is no sample of type {type[:50]!r}.")
+        example, subject = found
+        callback_url = self._desk.addresses.base + CALLBACKS
+        draft = draft_from({**example, "callback_url": callback_url})
+        opened = await self._desk.open(draft, DEMO, subject=subject)
+        return opened.body
+
+    async def receive(self, request: Request) -> Response:
+        """A callback, received as an agent would: its signature is checked before it is believed."""
+        endpoint = await self._desk.store.endpoint("", self._desk.addresses.base + CALLBACKS)
+        secrets = active_secrets(endpoint, self._desk.now()) if endpoint else []
+        body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
+        try:
+            verify_callback(body, request.headers, secrets=secrets, now=self._desk.now())
+        except SignatureInvalid as error:
+            raise InvalidToken(error.message) from error
+        self.on_callback(msgspec.json.decode(body))
+        return Response(status_code=204)
+
+
+def _require_this_machine(request: Request) -> None:
+    """Raises CaseNotFound for callers from elsewhere, those that a proxy or a web page brought included."""
+    forwarded = any(name in request.headers for name in FORWARDED)
+    if forwarded or not _from_loopback(request) or not _to_loopback(request):
+        raise CaseNotFound("The demo answers on loopback only.")
+
+
+def _from_loopback(request: Request) -> bool:
+    try:
+        return ipaddress.ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
+
+
+def _to_loopback(request: Request) -> bool:
+    """A web page can give its own name this machine's address, and its reader's browser then calls here."""
+    return is_secure_or_loopback(f"http://{request.headers.get('host', '')}")

@@ -1,0 +1,99 @@
+"""What a person types is kept on the server while they type, so that they can go on anywhere."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+from markupsafe import Markup
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from placet.cases.case import Case, Offer
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import PlacetError
+from placet.pages.language import Language
+from placet.protocol.poll import Progress
+from placet.reviews import BaseKind
+from placet.reviews.turn import Turn
+from placet.server.public import json_response
+from placet.server.visits import Visit, Visits
+from placet.server.wire import describe_error
+
+Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]
+
+
+class Drafts:
+    """Takes what a page's script saves, and tells what is asked and what is wrong by now."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        visits: Visits,
+        kind: Callable[[Offer], BaseKind],
+        saved: Saved,
+        language: Callable[[Request], Language],
+    ) -> None:
+        self._desk = desk
+        self._visits = visits
+        self._kind = kind
+        self._saved = saved
+        self._language = language
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [Route("/review/{case_id}/draft", self.keep, methods=["POST"])]
+
+    def alone(self, case_id: str) -> asyncio.Lock:
+        """Held while a form is read and written: what two devices save at once lies side by side."""
+        return self._turns.setdefault(case_id, asyncio.Lock())
+
+    async def keep(self, request: Request) -> Response:
+        """Keep it; refusals are flat JSON, as the page itself has the words for them."""
+        try:
+            return json_response(await self._keep(request))
+        except PlacetError as error:
+            status, flat, extra = describe_error(error)
+            headers = {name.decode(): value.decode() for name, value in extra}
+            return Response(flat, status, {**headers, "cache-control": "no-store"}, "application/json")
+
+    async def _keep(self, request: Request) -> dict[str, Any]:
+        visit = await self._visits.visit(request)
+        turn = await self.save(visit)
+        say = self._language(request).say
+        problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
+        return {"asked": turn.asked, "problems": problems}
+
+    async def save(self, visit: Visit) -> Turn:
+        """Keep what was typed; what it comes to."""
+        async with self.alone(visit.case.id):
+            saved, step = await self._saved(visit.case, visit.offer)
+            turn = self._kind(visit.offer).typing(visit.offer, visit.typed, saved)
+            if _filled(turn.values) == _filled(saved):
+                return turn
+            # Only a press moves a person on: a save that was overtaken by one must not take them back.
+            await self._desk.work(
+                visit.case.id,
+                actor=visit.session.actor,
+                values=turn.values,
+                step=step,
+                progress=_at_step(turn.progress, step),
+            )
+        return turn
+
+
+def _at_step(progress: Progress | None, step: int) -> Progress | None:
+    return progress and replace(progress, current_step=min(step + 1, progress.total_steps or 1))
+
+
+def _plain(text: str) -> str:
+    return text.striptags() if isinstance(text, Markup) else text
+
+
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}

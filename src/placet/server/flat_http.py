@@ -1,0 +1,141 @@
+"""HTTP as uvicorn speaks it, with our own words for what is no HTTP and a short way for whole replies.
+
+Most requests are small, arrive in one piece and get one whole reply. For those the messages of ASGI (body in,
+head out, body out, each awaited and checked) cost as much as the rest of the protocol: they are handed to the
+app together with their body once both are there, and the reply is written at once. Everything else takes the
+way through ASGI that any server offers, and an app that offers no whole replies notices nothing.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from placet.errors import ValidationFailed
+from placet.server.wire import NotWhole, Reply, Whole
+
+MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
+WITH_BODY = ord("P")  # POST, PUT, PATCH
+OFFERED_WITHIN = 1024  # bytes from the beginning: clients make this offer beside Host
+H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n[^ \t])", re.IGNORECASE)
+MAX_HELD_BYTES = 32 * 1024  # a longer body is read by the app, piece by piece
+
+
+class FlatHttp(HttpToolsProtocol):
+    """HTTP that refuses what is no HTTP in the words of every other error, and heads without an end."""
+
+    _in_head = False
+    _head_bytes = 0
+    _held: tuple[RequestResponseCycle, Any] | None = None
+    _reading = False
+
+    def on_message_begin(self) -> None:
+        """A request begins with its head."""
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """More of the body; a request that grows too large to be held is left to the app."""
+        super().on_body(body)
+        if self._held is not None and len(self._held[0].body) > MAX_HELD_BYTES:
+            self._leave_to_app()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        super().on_message_complete()
+        if self._held is not None and not self._held[0].more_body:
+            cycle, found = self._held
+            self._held = None
+            self._start_whole(cycle, found)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, but not for ever: the parser keeps all of a head in memory until it ends."""
+        began_before = self._in_head
+        if data[0] == WITH_BODY and data.find(b"HTTP2-Settings", 0, OFFERED_WITHIN) != -1:
+            data = self._without_offer(data)
+        self._reading = True
+        super().data_received(data)
+        self._reading = False
+        if self._held is not None:  # the rest of the body may never come, and the app knows how long to wait
+            self._leave_to_app()
+        if began_before and self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._hang_up("431 Request Header Fields Too Large", "The request's headers are too large.")
+
+    def _without_offer(self, data: bytes) -> bytes:
+        """The same without an offer to speak HTTP/2, which a server may leave unanswered.
+
+        Java's own client makes it with every request, and the parser drops the body of whoever does.
+        """
+        if self.cycle is not None and self.cycle.more_body:
+            return data  # a body is not ours to change
+        head, end, rest = data.partition(b"\r\n\r\n")
+        return H2C.sub(b"", head + end) + rest
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        find = getattr(app, "find_whole", None)
+        found = find(cycle.scope) if find is not None and not cycle.waiting_for_100_continue else None
+        if found is None:
+            super()._start_asgi_task(cycle, app)
+        elif cycle.more_body and self._reading:
+            self._held = (cycle, found)
+        elif cycle.more_body:
+            super()._start_asgi_task(cycle, app)
+        else:
+            self._start_whole(cycle, found)
+
+    def _leave_to_app(self) -> None:
+        if self._held is not None:
+            cycle, _ = self._held
+            self._held = None
+            super()._start_asgi_task(cycle, self.app)
+
+    def _start_whole(self, cycle: RequestResponseCycle, found: Any) -> None:
+        task = self.loop.create_task(self._answer(cycle, found))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    async def _answer(self, cycle: RequestResponseCycle, found: Any) -> None:
+        try:
+            reply = await self.app.reply(found, cycle.scope, Whole(bytes(cycle.body)))
+            if self.flow.write_paused and not cycle.disconnected:
+                await self.flow.drain()
+        except NotWhole:
+            await cycle.run_asgi(self.app)
+            return
+        except BaseException:
+            self.transport.close()  # a caller must not wait for what will not come
+            raise
+        if reply is not None and not cycle.disconnected:
+            self._write(cycle, reply)
+
+    def _write(self, cycle: RequestResponseCycle, reply: Reply) -> None:
+        """Head and body in one piece; the headers of a reply are ours, and hold nothing a caller sent."""
+        cycle.response_started = cycle.response_complete = True
+        parts = [STATUS_LINE[reply.status]]
+        for name, value in (*self.server_state.default_headers, *reply.headers):
+            parts += (name, b": ", value, b"\r\n")
+        parts.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        if cycle.scope["method"] != "HEAD":
+            parts.append(reply.body)
+        self.transport.write(b"".join(parts))
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say so and hang up."""
+        self._hang_up("400 Bad Request", "This is not a valid HTTP request.")
+
+    def _hang_up(self, status: str, words: str) -> None:
+        body = msgspec.json.encode(ValidationFailed(words).body())
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
+        self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body)
+        self.transport.close()

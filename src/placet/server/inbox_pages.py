@@ -1,0 +1,243 @@
+"""The inbox over HTTP: sign in, see what waits, go to it. GET changes nothing (ruling 4)."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import (
+    BodyTooLarge,
+    CaseExpired,
+    CaseNotFound,
+    InvalidSubmission,
+    InvalidToken,
+    NotPermitted,
+    PlacetError,
+    RateLimited,
+    SessionEnded,
+    Unavailable,
+)
+from placet.pages.renderer import PageRenderer
+from placet.pages.view import InboxView, MessageView, SignInView
+from placet.server.inbox_door import COOKIE, InboxDoor, InboxVisitor
+from placet.server.inbox_list import KINDS, Asked, InboxList, Listed, read_asked, write_place
+from placet.server.page_replies import HEADERS, PageReplies
+from placet.server.rate import PollLimiter
+from placet.server.sessions import LAST_FOR
+from placet.server.visits import Pairs, read_form, require_own_page
+from placet.server.wire import Disconnected, describe_error, read_body
+
+SIGN_INS_PER_MINUTE = 60
+LONGEST_FORM = 10_000
+
+Serve = Callable[[Request], Awaitable[Response]]
+
+
+class InboxPages:
+    """Serves the inbox to people with a key for it."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        door: InboxDoor,
+        renderer: PageRenderer,
+        replies: PageReplies,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._desk = desk
+        self._door = door
+        self._renderer = renderer
+        self._replies = replies
+        self._list = InboxList(desk)
+        self._sign_ins = PollLimiter(per_minute=SIGN_INS_PER_MINUTE, monotonic=monotonic)
+        self._address = replies.inbox_address
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where it is."""
+        return [
+            Route("/inbox", self._guarded(self.show)),
+            Route("/inbox/sign-in", self._guarded(self.sign_in), methods=["POST"]),
+            Route("/inbox/sign-out", self._guarded(self.sign_out), methods=["POST"]),
+            Route("/inbox/open", self._guarded(self.open), methods=["POST"]),
+            Route("/inbox/{rest:path}", self._guarded(self.astray)),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """The list, or for whoever has not signed in the place to do so."""
+        visitor = await self._door.visitor(request.cookies.get(COOKIE))
+        if visitor is None:
+            return self._sign_in_page(request)
+        asked = read_asked(request.query_params)
+        listed = await self._list.page(visitor.sight, asked)
+        return self._list_page(request, visitor, asked, listed)
+
+    async def sign_in(self, request: Request) -> Response:
+        """A key for a session; the key is forgotten here."""
+        require_own_page(request)
+        key = _value(await self._form(request), "key").strip()
+        try:
+            cookie = await self._door.sign_in(key)
+        except (InvalidToken, NotPermitted) as error:
+            # Behind a proxy all come from one place: who has a key must not wait for those who have none.
+            self._sign_ins.spend(None, request.client.host if request.client else "")
+            problem = "other_key" if isinstance(error, NotPermitted) else "wrong_key" if key else "no_key"
+            return self._sign_in_page(request, problem=problem, status=error.status)
+        response = self._go()
+        self._keep(response, cookie, max_age=int(LAST_FOR.total_seconds()))
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """The cookie goes, and with it what it opened in this browser."""
+        await self._visitor(request)
+        response = self._go()
+        self._keep(response, "", max_age=0)
+        return response
+
+    async def open(self, request: Request) -> Response:
+        """On to the page of a case; who opened it stands in the log."""
+        visitor, pairs = await self._visitor(request)
+        case, _ = await self._desk.shown(_value(pairs, "case"))
+        if not visitor.sight.sees(case.owner):
+            raise CaseNotFound()
+        with suppress(CaseExpired):  # its page says so
+            await self._desk.view(case.id, actor=f"key:{visitor.name}")
+        return self._replies.enter(case.id, self._door.admit(visitor, case.id))
+
+    async def astray(self, request: Request) -> Response:
+        """Whoever reloads the address of a form wants the list."""
+        return self._go()
+
+    # Who is there
+
+    async def _visitor(self, request: Request) -> tuple[InboxVisitor, Pairs]:
+        """Who posted a form of ours, and what; raises SessionEnded for any other sender."""
+        require_own_page(request)
+        pairs = await self._form(request)  # this may take long, and the key counts when all is there
+        visitor = await self._door.visitor(request.cookies.get(COOKIE))
+        if visitor is None or not self._door.csrf_holds(visitor, _value(pairs, "csrf")):
+            raise SessionEnded()
+        return visitor, pairs
+
+    async def _form(self, request: Request) -> Pairs:
+        return read_form(await read_body(request.scope, request.receive, limit=LONGEST_FORM))
+
+    def _keep(self, response: Response, cookie: str, *, max_age: int) -> None:
+        response.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=max_age,
+            path=f"{self._replies.prefix}/",
+            secure=self._replies.secure,
+            httponly=True,
+            samesite="strict",
+        )
+
+    # Pages
+
+    def _sign_in_page(self, request: Request, *, problem: str | None = None, status: int = 200) -> Response:
+        language = self._replies.languages.of(request)
+        view = SignInView(
+            static_url=self._replies.static_url,
+            sign_in_url=f"{self._address}/sign-in",
+            problem=problem,
+            # A strict cookie stays at home when another site leads here; a second look from here brings it.
+            look_again=request.headers.get("sec-fetch-site") == "cross-site",
+            language=language,
+            page_url=self._address,
+        )
+        return self._replies.page(self._renderer.sign_in(view), status=status, language=language)
+
+    def _list_page(self, request: Request, visitor: InboxVisitor, asked: Asked, listed: Listed) -> Response:
+        language = self._replies.languages.of(request)
+        state = hashlib.sha256(f"{visitor.csrf}\n{language.code}\n{listed.versions}".encode()).hexdigest()
+        headers = {"etag": f'"{state[:32]}"'}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers={**HEADERS, **headers})
+        view = InboxView(
+            static_url=self._replies.static_url,
+            name=visitor.name,
+            rows=listed.rows,
+            kinds=KINDS,
+            decided=asked.decided,
+            kind=asked.kind,
+            words=asked.words,
+            later=asked.after is not None,
+            next_url=self._url(asked, after=write_place(listed.next)) if listed.next else None,
+            first_url=self._url(asked),
+            waiting_url=self._address,
+            decided_url=f"{self._address}?show=decided",
+            open_url=f"{self._address}/open",
+            sign_out_url=f"{self._address}/sign-out",
+            csrf=visitor.csrf,
+            state=headers["etag"],
+            now=self._desk.now(),
+            language=language,
+            page_url=self._address,
+        )
+        response = self._replies.page(self._renderer.inbox(view), language=language)
+        response.headers.update(headers)
+        return response
+
+    def _url(self, asked: Asked, **more: str) -> str:
+        told = {"show": "decided" if asked.decided else "", "kind": asked.kind, "words": asked.words, **more}
+        query = urlencode({name: value for name, value in told.items() if value})
+        return f"{self._address}?{query}" if query else self._address
+
+    def _go(self) -> Response:
+        return RedirectResponse(self._address, status_code=303, headers=HEADERS)
+
+    # Refusals
+
+    def _guarded(self, serve: Serve) -> Serve:
+        """Errors on these routes are pages with one next step."""
+
+        async def guarded(request: Request) -> Response:
+            try:
+                response = await serve(request)
+            except Disconnected:
+                raise
+            except Exception as error:
+                response = self._refused(request, error)
+            return self._replies.finished(request, response)
+
+        return guarded
+
+    def _refused(self, request: Request, error: Exception) -> Response:
+        name = next((name for kind, name in MESSAGES if isinstance(error, kind)), "broken")
+        status = error.status if isinstance(error, PlacetError) and name != "broken" else 500
+        if name == "broken":
+            describe_error(error)
+        view = MessageView(
+            name="broken" if name == "not_recorded" and request.method != "POST" else name,
+            static_url=self._replies.static_url,
+            language=self._replies.languages.of(request),
+            page_url=self._address,
+            inbox_url=self._address,
+        )
+        response = self._replies.page(self._renderer.message(view), status=status, language=view.language)
+        if isinstance(error, RateLimited):
+            response.headers["retry-after"] = str(error.details.get("retry_after", 1))
+        return response
+
+
+# The first match names the page; what is not here is ours to answer for and is logged.
+MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
+    (SessionEnded, "signed_out"),
+    (CaseNotFound, "not_found"),
+    (BodyTooLarge, "unreadable"),
+    (InvalidSubmission, "unreadable"),
+    (RateLimited, "too_busy"),
+    (Unavailable, "not_recorded"),
+)
+
+
+def _value(pairs: Pairs, name: str) -> str:
+    """The last value posted under this name."""
+    return next((value for key, value in reversed(pairs) if key == name), "")

@@ -1,0 +1,52 @@
+"""API keys at the door: a Bearer key becomes a principal."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from placet.cases.tokens import token_digest
+from placet.errors import InvalidToken
+from placet.ports.identity import Principal
+from placet.ports.store import ApiKey, KeyStore
+from placet.server.wire import Scope, bearer_token
+
+ANONYMOUS = Principal(name=None, scopes=frozenset())
+TRUST_FOR = timedelta(seconds=2)  # how long a revoked key may still work
+CACHE_SIZE = 10_000
+
+
+class ApiKeyDoor:
+    """Authenticates requests by the keys in the store."""
+
+    def __init__(self, *, store: KeyStore, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._now = clock
+        self._known: dict[str, tuple[Principal, datetime]] = {}
+
+    async def __call__(self, scope: Scope) -> Principal:
+        """The principal behind the request; without a credential the anonymous one. Raises InvalidToken."""
+        token = bearer_token(scope)
+        if token is None:
+            return ANONYMOUS
+        now = self._now()
+        digest = token_digest(token)
+        known = self._known.get(digest)
+        if known is not None and now < known[1]:
+            return known[0]
+        return self._remember(digest, await self._store.api_key(digest), now)
+
+    def _remember(self, digest: str, key: ApiKey | None, now: datetime) -> Principal:
+        self._known.pop(digest, None)
+        principal = principal_of(key, now)
+        until = now + TRUST_FOR
+        if len(self._known) >= CACHE_SIZE:
+            self._known.clear()
+        ends_at = key.expires_at if key is not None else None
+        self._known[digest] = (principal, min(until, ends_at or until))
+        return principal
+
+
+def principal_of(key: ApiKey | None, now: datetime) -> Principal:
+    """The principal of a key that holds at this moment; raises InvalidToken for any other."""
+    if key is None or not key.valid(now):
+        raise InvalidToken("This API key is not known, has expired or was revoked.")
+    return Principal(name=key.name, scopes=frozenset(key.scopes))

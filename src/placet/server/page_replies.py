@@ -1,0 +1,148 @@
+"""How pages leave the server: with headers that keep them private, and with one cookie per case."""
+
+import asyncio
+from collections.abc import Iterable
+from time import monotonic
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from placet.desk.addresses import Addresses
+from placet.pages.assets import WantedScripts, fingerprint
+from placet.pages.language import ENGLISH, Language
+from placet.pages.look import Look, plain_look
+from placet.server.page_language import LANGUAGE_COOKIE, PageLanguages
+from placet.server.page_style import STYLE_COOKIE, FirstStyle
+from placet.server.sessions import COOKIE, LAST_FOR
+
+# Ruling 11: nothing from elsewhere, nothing stored, nothing told to other sites.
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "x-robots-tag": "noindex, nofollow",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "vary": "Accept-Language, Cookie",
+}
+REMEMBER_S = 365 * 24 * 3600
+A_TURN_S = 0.001  # so long a page is drawn before others have their turn
+A_LONG_PART = 4096
+
+
+class PageReplies:
+    """Makes the HTTP responses of pages."""
+
+    def __init__(self, addresses: Addresses, look: Look | None = None) -> None:
+        base = urlsplit(addresses.base)
+        worn = look or plain_look()
+        self.secure = base.scheme == "https"
+        self.prefix = base.path
+        self.inbox_address = f"{self.prefix}/inbox"
+        self.static_url = f"{self.prefix}/static/{fingerprint(worn.files)}"
+        self.languages = PageLanguages(worn.languages)
+        self._style = FirstStyle(self.static_url, worn.files)
+
+    def address(self, case_id: str) -> str:
+        """The path of a case's page."""
+        return f"{self.prefix}/review/{case_id}"
+
+    async def drawn(
+        self, parts: Iterable[str], *, status: int = 200, language: Language = ENGLISH
+    ) -> Response:
+        """A page of any length; while it is drawn, others have their turn."""
+        await asyncio.sleep(0)
+        page, pieces, last = _Page(self.static_url), list[str](), monotonic()
+        for part in parts:
+            pieces.append(part)
+            if monotonic() - last > A_TURN_S:
+                page.add(pieces)
+                pieces.clear()
+                await asyncio.sleep(0)
+                last = monotonic()
+        page.add(pieces)
+        return page.reply(status, language)
+
+    def page(self, html: str, *, status: int = 200, language: Language = ENGLISH) -> Response:
+        """A page that is drawn already."""
+        page = _Page(self.static_url)
+        page.add(html.splitlines(keepends=True))
+        return page.reply(status, language)
+
+    def finished(self, request: Request, response: Response) -> Response:
+        """The response for this browser: with the style if it has none, keeping the language it chose."""
+        if self._style.put_into(response, request):
+            self._remember(response, STYLE_COOKIE, self._style.version)
+        chosen = self.languages.chosen(request)
+        if chosen is not None:
+            self._remember(response, LANGUAGE_COOKIE, chosen)
+        return response
+
+    def _remember(self, response: Response, name: str, value: str) -> None:
+        response.set_cookie(
+            name,
+            value,
+            max_age=REMEMBER_S,
+            path=f"{self.prefix}/",
+            secure=self.secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def go(self, case_id: str, step: int | None = None) -> Response:
+        """On to the case's page, by GET; each step has an address, so that the browser's Back finds it."""
+        address = self.address(case_id) if step is None else f"{self.address(case_id)}?step={step}"
+        return RedirectResponse(address, status_code=303, headers=HEADERS)
+
+    def enter(self, case_id: str, cookie: str, step: int | None = None) -> Response:
+        """On to the page without the token, with a session for this case alone."""
+        response = self.go(case_id, step)
+        response.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=int(LAST_FOR.total_seconds()),
+            path=self.address(case_id),
+            secure=self.secure,
+            httponly=True,
+            samesite="lax",
+        )
+        return response
+
+    def done(self) -> Response:
+        """Nothing to show."""
+        return Response(status_code=204, headers=HEADERS)
+
+
+class _Page:
+    """A page as it grows; in its head stands every script it uses, so that none is asked for late."""
+
+    def __init__(self, static_url: str) -> None:
+        self._static_url = static_url
+        self._scripts = WantedScripts()
+        self._head: list[bytes] = []
+        self._body: list[bytes] = []
+
+    def add(self, parts: list[str]) -> None:
+        """What comes next; a long part is content, which scripts have nothing to do with."""
+        html = "".join(parts)
+        self._scripts.read("".join([part for part in parts if len(part) < A_LONG_PART]))
+        if self._body:
+            self._body.append(html.encode())
+            return
+        head, end, body = html.partition("</head>")
+        self._head.append(head.encode())
+        if end:
+            self._body.append(f"{end}{body}".encode())
+
+    def reply(self, status: int, language: Language) -> Response:
+        """All of it."""
+        names = self._scripts.names if self._body else []
+        scripts = [f'<script type="module" src="{self._static_url}/{name}"></script>\n' for name in names]
+        whole = b"".join([*self._head, "".join(scripts).encode(), *self._body])
+        return HTMLResponse(whole, status_code=status, headers={**HEADERS, "content-language": language.code})

@@ -1,0 +1,194 @@
+"""The pages of a case as responses: what each one needs to know, gathered and rendered."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from placet.cases.case import Case, Offer
+from placet.desk import minting
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import BadRequest
+from placet.pages.language import Language
+from placet.pages.renderer import PageRenderer
+from placet.pages.view import (
+    ClosedView,
+    GivenGrant,
+    MessageView,
+    PassOnView,
+    ReviewView,
+    undo_of,
+    without_undo,
+)
+from placet.reviews import BaseKind
+from placet.reviews.turn import Turn
+from placet.server.earlier_rounds import earlier_rounds, recap_of
+from placet.server.page_replies import PageReplies
+from placet.server.sessions import CaseSession
+from placet.server.visits import Visit
+
+
+class Filled(Struct, frozen=True, kw_only=True):
+    """A form as it is shown: what stands in it, on which step, and what is wrong with it."""
+
+    values: Mapping[str, Any] = {}
+    step: int = 0
+    problems: Mapping[str, str] = {}
+    remarks: Mapping[str, str] = {}
+    notice: str | None = None
+    idempotency_key: str | None = None
+
+
+class PageViews:
+    """Makes every page of a case."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        renderer: PageRenderer,
+        kind: Callable[[Offer], BaseKind],
+        replies: PageReplies,
+    ) -> None:
+        self._desk = desk
+        self._renderer = renderer
+        self._kind = kind
+        self._replies = replies
+
+    async def open(
+        self,
+        case: Case,
+        offer: Offer,
+        session: CaseSession,
+        filled: Filled,
+        language: Language,
+        *,
+        status: int = 200,
+    ) -> Response:
+        """The question with the form that answers it."""
+        kind = self._kind(offer)
+        page = self._replies.address(case.id)
+        rounds = await earlier_rounds(self._desk, self._kind, case, offer)
+        await asyncio.sleep(0)  # a heavy question took a while to be read
+        view = ReviewView(
+            case=case,
+            offer=offer,
+            template=kind.template,
+            substance=kind.substance(replace(offer, context=without_undo(offer.context)), filled.values),
+            now=self._desk.now(),
+            csrf=session.csrf,
+            idempotency_key=filled.idempotency_key or minting.token(),
+            static_url=self._replies.static_url,
+            respond_url=f"{page}/respond",
+            decline_url=f"{page}/decline",
+            pass_on_url=f"{page}/pass-on",
+            opened_url=f"{page}/opened",
+            draft_url=f"{page}/draft",
+            language_url=f"{page}/language",
+            step=filled.step,
+            values=dict(filled.values),
+            problems=dict(filled.problems),
+            remarks=dict(filled.remarks),
+            notice=filled.notice,
+            rounds=rounds,
+            language=language,
+            page_url=page,
+            events_url=f"{page}/events",
+            undo=undo_of(offer.context),
+            inbox_url=self._replies.inbox_address if session.key_name else None,
+        )
+        return await self._replies.drawn(self._renderer.review_parts(view), status=status, language=language)
+
+    async def again(
+        self, visit: Visit, turn: Turn, language: Language, *, status: int, error: BadRequest | None = None
+    ) -> Response:
+        """The page once more, with what was typed and what is wrong with it."""
+        problems = dict(turn.problems)
+        if error is not None:
+            problems |= error.details.get("fields") or {"": error.message}
+        filled = Filled(
+            values=turn.values,
+            step=turn.step,
+            problems=problems,
+            remarks=visit.remarks,
+            notice="more_asked" if turn.more_asked else None,
+            idempotency_key=visit.value("idempotency_key"),
+        )
+        return await self.open(visit.case, visit.offer, visit.session, filled, language, status=status)
+
+    async def closed(
+        self,
+        case: Case,
+        offer: Offer | None,
+        language: Language,
+        *,
+        session: CaseSession | None = None,
+        status: int = 200,
+    ) -> Response:
+        """What became of the question; its content may have been erased since."""
+        page = self._replies.address(case.id)
+        view = ClosedView(
+            case=case,
+            offer=offer,
+            now=self._desk.now(),
+            static_url=self._replies.static_url,
+            recap=await recap_of(self._kind, case, offer) if offer else (),
+            outcome=self._outcome(case, offer),
+            grants=await self._grants(case),
+            revoke_url=f"{page}/revoke" if session else None,
+            csrf=session.csrf if session else "",
+            rounds=await earlier_rounds(self._desk, self._kind, case, offer) if offer else (),
+            language=language,
+            page_url=page,
+            inbox_url=self._replies.inbox_address if session and session.key_name else None,
+        )
+        return await self._replies.drawn(self._renderer.closed_parts(view), status=status, language=language)
+
+    async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
+        if case.decision is None or not case.decision.result.data.get("grants"):
+            return ()
+        now, found = self._desk.now(), await self._desk.store.grants(case_id=case.id)
+        return tuple(
+            GivenGrant(
+                id=grant.id,
+                tool=grant.tool,
+                uses=grant.uses,
+                uses_left=grant.uses_left,
+                expires_at=grant.expires_at,
+                state=grant.state(now),
+            )
+            for grant in reversed(found)
+        )
+
+    def _outcome(self, case: Case, offer: Offer | None) -> str | None:
+        action = case.decision.result.action if case.decision else None
+        return self._kind(offer).outcome(offer, action) if offer and action else action
+
+    def pass_on(self, case: Case, link: str, language: Language) -> Response:
+        """The link for a colleague."""
+        view = PassOnView(
+            link=link,
+            review_url=self._replies.address(case.id),
+            expires_at=case.expires_at,
+            now=self._desk.now(),
+            static_url=self._replies.static_url,
+            language=language,
+        )
+        return self._replies.page(self._renderer.pass_on(view), language=language)
+
+    def message(
+        self, name: str, status: int, case_id: str, language: Language, *, from_inbox: bool = False
+    ) -> Response:
+        """One thing to say, and where to go next."""
+        view = MessageView(
+            name=name,
+            static_url=self._replies.static_url,
+            review_url=self._replies.address(case_id),
+            language=language,
+            page_url=self._replies.address(case_id),
+            inbox_url=self._replies.inbox_address if from_inbox else None,
+        )
+        return self._replies.page(self._renderer.message(view), status=status, language=language)

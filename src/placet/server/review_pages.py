@@ -1,0 +1,390 @@
+"""The person's side over HTTP: the link, the page, the answer. GET changes nothing (ruling 4)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from placet.cases.case import Case, Offer
+from placet.cases.wire import poll_response
+from placet.desk import replays
+from placet.desk.answer import Answer
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import (
+    AlreadyClosed,
+    BadRequest,
+    BodyTooLarge,
+    CaseConflict,
+    CaseExpired,
+    CaseNotFound,
+    ContentChanged,
+    InvalidInput,
+    InvalidSubmission,
+    InvalidToken,
+    PlacetError,
+    RateLimited,
+    SessionEnded,
+    Unavailable,
+    ValidationFailed,
+    VerificationFailed,
+    VerificationRequired,
+)
+from placet.pages.renderer import PageRenderer
+from placet.pages.words import DECLINED
+from placet.protocol.characters import is_storable, plain_lines
+from placet.protocol.inline_submit import ActionName
+from placet.protocol.poll import RespondedBy, Status
+from placet.protocol.verification import Evidence
+from placet.reviews import BaseKind
+from placet.reviews.turn import Turn
+from placet.server.drafts import Drafts
+from placet.server.inbox_door import InboxDoor
+from placet.server.page_replies import PageReplies
+from placet.server.page_views import Filled, PageViews
+from placet.server.prefill import Prefill
+from placet.server.public import json_response
+from placet.server.sessions import CaseSession, CaseSessions
+from placet.server.streams import EventStreams, StreamResponse
+from placet.server.visits import Visit, Visits, came_from_inbox
+from placet.server.wire import Disconnected, bearer_token, decode, describe_error, read_body
+
+LONGEST_NOTE = 2000
+FORM = "application/x-www-form-urlencoded"
+POSTED = ("respond", "decline", "pass-on", "language", "revoke")
+Identify = Callable[[Request], Awaitable[RespondedBy | None]]
+
+
+class PageSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An answer that a service's own page sends as JSON, under the review token."""
+
+    action: ActionName
+    data: dict[str, Any] = field(default_factory=dict)
+    shown: str | None = None
+    verification_evidence: tuple[Evidence, ...] = ()
+
+
+_submission_decoder = msgspec.json.Decoder(PageSubmission)
+
+
+class ReviewPages:
+    """Serves review pages and takes what people do there."""
+
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        renderer: PageRenderer,
+        sessions: CaseSessions,
+        kind: Callable[[Offer], BaseKind],
+        prefill: Prefill,
+        replies: PageReplies,
+        streams: EventStreams,
+        identify: Identify | None = None,
+        inbox: InboxDoor | None = None,
+    ) -> None:
+        self._desk = desk
+        self._streams = streams
+        self._identify = identify
+        self._visits = Visits(desk, sessions, inbox)
+        self._kind = kind
+        self._prefill = prefill
+        self._replies = replies
+        self._language = replies.languages.of
+        self._views = PageViews(desk=desk, renderer=renderer, kind=kind, replies=replies)
+        self._drafts = Drafts(
+            desk=desk, visits=self._visits, kind=kind, saved=self._saved, language=self._language
+        )
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [
+            Route("/review/{case_id}", self._guarded(self.show)),
+            Route("/review/{case_id}/events", self._guarded(self.events)),
+            Route("/review/{case_id}/respond", self._guarded(self.respond), methods=["POST"]),
+            Route("/review/{case_id}/opened", self._guarded(self.opened), methods=["POST"]),
+            Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
+            Route("/review/{case_id}/pass-on", self._guarded(self.pass_on), methods=["POST"]),
+            Route("/review/{case_id}/revoke", self._guarded(self.revoke), methods=["POST"]),
+            Route("/review/{case_id}/language", self._guarded(self.change_language), methods=["POST"]),
+            *self._drafts.routes,
+            Route("/review", self._guarded(self.astray)),
+            Route("/review/{rest:path}", self._guarded(self.astray)),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """The page; a link with a token is exchanged for a session first (ruling 11)."""
+        token = request.query_params.get("token")
+        try:
+            return await self._shown(request, token)
+        except CaseNotFound as error:
+            erased = await self._visits.erased(request, token)
+            if erased is None:
+                raise
+            return await self._views.closed(erased, None, self._language(request), status=error.status)
+
+    async def _shown(self, request: Request, token: str | None) -> Response:
+        case_id = request.path_params["case_id"]
+        language = self._language(request)
+        if token is not None:
+            case, link = await self._desk.admit(case_id, token)
+            return self._replies.enter(case.id, self._visits.begin(case, link), await self._resumed(case))
+        case, offer = await self._desk.shown(case_id)
+        session = await self._visits.session(request, case)
+        if not case.live or self._desk.now() >= case.expires_at:
+            return await self._views.closed(case, offer, language, session=session)
+        saved, step = await self._saved(case, offer)
+        asked = request.query_params.get("step", "")
+        wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else step
+        place = self._kind(offer).place(offer, saved, wanted)
+        return await self._views.open(case, offer, session, Filled(values=saved, step=place or 0), language)
+
+    async def _resumed(self, case: Case) -> int | None:
+        """The step to go on with, where a page has steps."""
+        _, offer = await self._desk.shown(case.id)
+        draft = await self._desk.store.draft(case.id)
+        values, step = (draft.values, draft.step) if draft else ({}, 0)
+        return self._kind(offer).place(offer, values, step) if case.live else None
+
+    async def events(self, request: Request) -> Response:
+        """What becomes of the question, for the page that has it open: that it closed and how, no more."""
+        case, _ = await self._desk.shown(request.path_params["case_id"])
+        await self._visits.session(request, case)
+        return StreamResponse(self._streams, case)
+
+    async def opened(self, request: Request) -> Response:
+        """The page's own script says that a person has it before them."""
+        visit = await self._visits.visit(request)
+        await self._desk.view(visit.case.id, actor=visit.session.actor)
+        return self._replies.done()
+
+    async def respond(self, request: Request) -> Response:
+        """An answer, a step of a wizard, or an answer in JSON from a service's own page."""
+        if not is_form(request):
+            return await self._respond_json(request)
+        visit = await self._visits.visit(request)
+        async with self._drafts.alone(visit.case.id):
+            return await self._respond(request, visit)
+
+    async def _respond(self, request: Request, visit: Visit) -> Response:
+        move = visit.value("action") or ""
+        saved, _ = await self._saved(visit.case, visit.offer)
+        turn = self._kind(visit.offer).turn(visit.offer, move, visit.typed, saved)
+        if turn.ready:
+            return await self._answer(request, visit, move, turn)
+        await self._desk.work(
+            visit.case.id,
+            actor=visit.session.actor,
+            values=turn.values,
+            step=turn.step,
+            progress=turn.progress,
+        )
+        if not turn.problems and not turn.more_asked:
+            return self._replies.go(visit.case.id, turn.step)
+        status = 400 if turn.problems else 200
+        return await self._views.again(visit, turn, self._language(request), status=status)
+
+    async def astray(self, request: Request) -> Response:
+        """A link that was cut off says so; whoever reloads the address of a form wants its page."""
+        case_id, _, part = request.path_params.get("rest", "").partition("/")
+        if part in POSTED:
+            return self._replies.go(case_id)
+        raise InvalidToken()
+
+    async def decline(self, request: Request) -> Response:
+        """The person will not decide this."""
+        visit = await self._visits.visit(request)
+        declined = visit.value("decline_reason")
+        if declined is None:  # a service's own page may have a form of its own for this
+            declined = visit.value("reason")
+        picked = DECLINED.get(visit.value("why") or "")
+        parts = [self._language(request).t(picked) if picked else "", remark(declined)]
+        reason = "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
+        await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
+        return self._replies.go(visit.case.id)
+
+    async def change_language(self, request: Request) -> Response:
+        """The same page in another language, with what was typed so far; a closed one has nothing to keep."""
+        visit = await self._visits.visit(request)
+        try:
+            turn = await self._drafts.save(visit)
+        except (AlreadyClosed, CaseExpired):
+            return self._replies.go(visit.case.id)
+        place = self._kind(visit.offer).place(visit.offer, turn.values, turn.step)
+        return self._replies.go(visit.case.id, place)
+
+    async def pass_on(self, request: Request) -> Response:
+        """A new link for a colleague, shown once; what was typed for the answer is kept meanwhile."""
+        visit = await self._visits.visit(request)
+        language = self._language(request)
+        if visit.value("shown") is not None:  # else the form was for passing on alone
+            await self._drafts.save(visit)
+        note = remark(visit.value("pass_on_note"))[:LONGEST_NOTE]
+        try:
+            link = await self._desk.pass_on(visit.case.id, actor=visit.session.actor, note=note or None)
+        except ValidationFailed as error:
+            values, step = await self._saved(visit.case, visit.offer)
+            turn = Turn(values=values, ready=False, step=step, problems={"pass_on_note": error.message})
+            return await self._views.again(visit, turn, language, status=error.status)
+        return self._views.pass_on(visit.case, link, language)
+
+    async def revoke(self, request: Request) -> Response:
+        """The person ends what was allowed here; who has the link could have answered, so may end it too."""
+        visit = await self._visits.visit(request)
+        grant = await self._desk.store.grant(visit.value("grant") or "")
+        if grant is None or grant.case_id != visit.case.id:
+            raise CaseNotFound()
+        await self._desk.grants.revoke_as(grant.id, visit.session.actor)
+        return self._replies.go(visit.case.id)
+
+    # Answers
+
+    async def _answer(self, request: Request, visit: Visit, action: str, turn: Turn) -> Response:
+        key = visit.value("idempotency_key")
+        answer = Answer(
+            action=turn.action or action,
+            data=turn.values if turn.data is None else turn.data,
+            path="browser_submit",
+            actor=visit.session.actor,
+            submitted_via="inbox" if visit.session.key_name else None,
+            responded_by=await self._person(request, visit.session),
+            replay_digest=replays.digest(visit.case.id, key) if key else None,
+        )
+        try:
+            await self._desk.answer(visit.case.id, answer, shown=visit.value("shown") or "")
+        except (InvalidInput, BadRequest) as error:
+            return await self._views.again(
+                visit, turn, self._language(request), status=error.status, error=error
+            )
+        return self._replies.go(visit.case.id)
+
+    async def _respond_json(self, request: Request) -> Response:
+        """Spec 16: `submitReview` posts JSON; the review token is its credential, so no cookie is read."""
+        try:
+            case_id = request.path_params["case_id"]
+            token = request.query_params.get("token") or bearer_token(request.scope)
+            _, link = await self._desk.admit(case_id, token or "")
+            body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
+            submission = decode(_submission_decoder, body, misfit=InvalidSubmission)
+            key = request.headers.get("idempotency-key")
+            answer = Answer(
+                action=submission.action,
+                data=submission.data,
+                path="browser_submit",
+                actor=f"link:{link[:8]}",
+                responded_by=await self._person(request) if is_json(request) else None,
+                evidence=submission.verification_evidence,
+                replay_digest=replays.digest(case_id, replays.check_key(key), body) if key else None,
+            )
+            case = await self._desk.answer(case_id, answer, shown=submission.shown)
+        except PlacetError as error:
+            status, flat, extra = describe_error(error)
+            headers = {name.decode(): value.decode() for name, value in extra}
+            return Response(flat, status, {"cache-control": "no-store", **headers}, "application/json")
+        return json_response(poll_response(case))
+
+    async def _person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
+        """Who answers, where the service knows its people, or the inbox does; a link tells nobody's name."""
+        known = await self._identify(request) if self._identify else None
+        if known is None and session is not None and session.key_name is not None:
+            return RespondedBy(name=session.key_name)
+        return known
+
+    async def _saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
+        """What the form starts from: fetched defaults under what the person saved."""
+        draft = await self._desk.store.draft(case.id)
+        values = await self._prefill.values(case, offer)
+        return ({**values, **draft.values}, draft.step) if draft else (values, 0)
+
+    # Refusals
+
+    def _guarded(
+        self, serve: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Errors on these routes are pages with one next step."""
+
+        async def guarded(request: Request) -> Response:
+            return self._replies.finished(request, await answered(request))
+
+        async def answered(request: Request) -> Response:
+            try:
+                return await serve(request)
+            except AlreadyClosed as error:
+                return await self._beaten(request, error)
+            except PlacetError as error:
+                return self._refused(request, error)
+            except Disconnected:
+                raise
+            except Exception as error:
+                return self._broken(request, error)
+
+        return guarded
+
+    def _refused(self, request: Request, error: PlacetError) -> Response:
+        name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)
+        if name is None:
+            return self._broken(request, error)
+        if isinstance(error, SessionEnded) and came_from_inbox(request):
+            name = "signed_out"
+        # Where nothing was sent, nothing is said about what was recorded.
+        unsent = isinstance(error, Unavailable) and request.method != "POST"
+        return self._message(request, "broken" if unsent else name, error.status)
+
+    def _broken(self, request: Request, error: Exception) -> Response:
+        """What nobody foresaw: in words to a person, flat to a program; logged in either case."""
+        if request.method == "POST" and not is_form(request):
+            raise error
+        describe_error(error)
+        return self._message(request, "broken", 500)
+
+    async def _beaten(self, request: Request, error: AlreadyClosed) -> Response:
+        """The question was closed under the person's hands: by another answer, or withdrawn."""
+        case, offer = await self._desk.shown(request.path_params["case_id"])
+        if case.status is Status.CANCELLED:
+            return await self._views.closed(case, offer, self._language(request), status=error.status)
+        name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"
+        return self._message(request, name, error.status)
+
+    def _message(self, request: Request, name: str, status: int) -> Response:
+        case_id = request.path_params.get("case_id", "")
+        from_inbox = came_from_inbox(request)
+        return self._views.message(name, status, case_id, self._language(request), from_inbox=from_inbox)
+
+
+# The first match names the page; what is not here is ours to answer for and is logged.
+MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
+    (SessionEnded, "session_ended"),
+    (InvalidToken, "wrong_link"),
+    (CaseNotFound, "not_found"),
+    (CaseExpired, "too_late"),
+    (CaseConflict, "answered_elsewhere"),
+    (VerificationRequired, "unproven"),
+    (VerificationFailed, "unproven"),
+    (BodyTooLarge, "unreadable"),
+    (InvalidSubmission, "unreadable"),
+    (RateLimited, "too_busy"),
+    (Unavailable, "not_recorded"),
+)
+
+
+def remark(text: str | None) -> str:
+    """What a person said beside the answer, without what no page shows and no store keeps."""
+    return "".join(each for each in plain_lines(text or "") if is_storable(each)).strip()
+
+
+def is_form(request: Request) -> bool:
+    """Whether this is the post of a page's form."""
+    return _media_type(request) == FORM
+
+
+def is_json(request: Request) -> bool:
+    """Whether this says it is JSON, as no form on another site can, which would bring a person's cookies."""
+    return _media_type(request) == "application/json"
+
+
+def _media_type(request: Request) -> str:
+    return (request.headers.get("content-type") or "").partition(";")[0].strip().lower()

@@ -1,0 +1,68 @@
+"""The few files that pages link to, served from memory; their addresses change when they do."""
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from placet.errors import CaseNotFound
+from placet.pages.assets import fingerprint
+
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
+FOR_EVER = "public, max-age=31536000, immutable"
+FOR_A_WHILE = "public, max-age=300"
+# A picture opened by itself is a document of this origin: it may draw, and nothing else.
+ALONE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+class StaticFiles:
+    """Files by their names, as they are and compressed once for all."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+        self._packed = {name: gzip.compress(body, mtime=0) for name, body in files.items()}
+        self._etags = {name: f'"{hashlib.sha256(body).hexdigest()[:16]}"' for name, body in files.items()}
+        self._version = fingerprint(files)
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [Route("/static/{version}/{name}", self.serve), Route("/static/{name}", self.serve)]
+
+    async def serve(self, request: Request) -> Response:
+        """One file; at the address of its version it may be kept for ever."""
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise CaseNotFound("There is nothing at this address.")
+        kept = request.path_params.get("version") == self._version
+        headers = {
+            "etag": self._etags[name],
+            "cache-control": FOR_EVER if kept else FOR_A_WHILE,
+            "content-security-policy": ALONE,
+            "vary": "Accept-Encoding",
+            "x-content-type-options": "nosniff",
+        }
+        if request.headers.get("if-none-match") == self._etags[name]:
+            return Response(status_code=304, headers=headers)
+        body = self._files[name]
+        if _takes_gzip(request) and len(self._packed[name]) < len(body):
+            body = self._packed[name]
+            headers["content-encoding"] = "gzip"
+        return Response(body, headers=headers, media_type=TYPES[Path(name).suffix])
+
+
+def _takes_gzip(request: Request) -> bool:
+    offers = request.headers.get("accept-encoding", "").lower().split(",")
+    codings = {
+        name.strip(): rest.replace(" ", "") for name, _, rest in (one.partition(";") for one in offers)
+    }
+    return codings.get("gzip", "q=0") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")

@@ -1,0 +1,122 @@
+"""Who is at a page: the session behind a request, and the form it posted."""
+
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from placet.cases.case import Case, Offer
+from placet.desk.access import require_review_token
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import InvalidSubmission, InvalidToken, SessionEnded
+from placet.server import inbox_door
+from placet.server.inbox_door import FROM_INBOX, InboxDoor
+from placet.server.sessions import COOKIE, CaseSession, CaseSessions
+from placet.server.wire import read_body
+
+MAX_FIELDS = 2000
+OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})
+REMARKS = ("pass_on_note", "why", "decline_reason")
+Pairs = list[tuple[str, str]]
+
+
+class Visit(Struct, frozen=True, kw_only=True):
+    """A person's post from a page of ours: whose case, what it shows, and what was typed."""
+
+    case: Case
+    offer: Offer
+    session: CaseSession
+    pairs: Pairs
+
+    def value(self, name: str) -> str | None:
+        """The last value posted under this name."""
+        return next((value for key, value in reversed(self.pairs) if key == name), None)
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """What stands in the boxes for passing the question on, or for not deciding it."""
+        return {name: self.value(name) or "" for name in REMARKS}
+
+    @property
+    def typed(self) -> Pairs:
+        """What the person filled in, without the form's own fields."""
+        return [(name, value) for name, value in self.pairs if name not in OWN_FIELDS]
+
+
+class Visits:
+    """Lets in whoever came by a link, or from the inbox."""
+
+    def __init__(self, desk: ReviewDesk, sessions: CaseSessions, inbox: InboxDoor | None = None) -> None:
+        self._desk = desk
+        self._sessions = sessions
+        self._inbox = inbox
+
+    def begin(self, case: Case, link: str) -> str:
+        """The cookie that stands for this link from now on."""
+        return self._sessions.begin(case.id, link, self._desk.now())
+
+    async def session(self, request: Request, case: Case) -> CaseSession:
+        """The session at this case; raises SessionEnded when there is none."""
+        cookie = request.cookies.get(COOKIE)
+        if came_from_inbox(request) and self._inbox is not None:
+            signed_in = request.cookies.get(inbox_door.COOKIE)
+            session = await self._inbox.case_session(case, cookie or "", signed_in)
+        else:
+            session = self._sessions.read(case, cookie, self._desk.now())
+        if session is None:
+            raise SessionEnded()
+        return session
+
+    async def erased(self, request: Request, token: str | None) -> Case | None:
+        """The case of this address if its content was erased, for whoever came by its link."""
+        case = await self._desk.store.case(request.path_params["case_id"])
+        if case is None or case.erased_at is None:
+            return None
+        try:
+            if token is not None:
+                require_review_token(case, token)
+            else:
+                await self.session(request, case)
+        except InvalidToken:
+            return None
+        return case
+
+    async def visit(self, request: Request) -> Visit:
+        """What a page of ours posted; raises SessionEnded for any other sender.
+
+        Whoever holds the link can tell the token in its forms, too, so that the browser's word counts first.
+        """
+        require_own_page(request)
+        case, offer = await self._desk.shown(request.path_params["case_id"])
+        session = await self.session(request, case)
+        body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
+        if session.key_name is not None:  # sending may take long, and the key counts when all is there
+            session = await self.session(request, case)
+        visit = Visit(case=case, offer=offer, session=session, pairs=read_form(body))
+        if not self._sessions.csrf_holds(session, visit.value("csrf") or ""):
+            raise SessionEnded()
+        return visit
+
+
+def came_from_inbox(request: Request) -> bool:
+    """Whether this page was opened from the inbox, as its cookie claims."""
+    return (request.cookies.get(COOKIE) or "").startswith(FROM_INBOX)
+
+
+def require_own_page(request: Request) -> None:
+    """Raises SessionEnded for a form on another site, where the browser tells so."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise SessionEnded()
+
+
+def read_form(body: bytes) -> Pairs:
+    """The name and value pairs of a posted form; raises InvalidSubmission."""
+    try:
+        return parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=MAX_FIELDS,
+            errors="replace",
+        )
+    except ValueError as error:
+        raise InvalidSubmission("The form could not be read.") from error

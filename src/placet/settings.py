@@ -1,0 +1,207 @@
+"""One frozen settings object from defaults, a TOML file, the environment and flags, each with its origin."""
+
+import os.path
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from placet.desk.limits import Limits
+from placet.errors import SettingsError, ValidationFailed
+from placet.pages.look import read_look
+from placet.protocol.addresses import is_secure_or_loopback, normal_url
+from placet.protocol.duration import parse_duration
+from placet.relay.settings import RelaySettings, check_relay
+
+PREFIX = "PLACET_"
+DEFAULT_FILE = "placet.toml"
+OPTIONAL = frozenset({"base_url", "look", "relay"})
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Count = Annotated[int, Meta(ge=0)]
+Size = Annotated[int, Meta(ge=1024)]
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one server behaves. Every field is a TOML key, `PLACET_…` in the environment, and where it
+    makes sense a flag."""
+
+    db: str = "placet.db"
+    """Where cases are kept: a SQLite file."""
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    port: Port = 8400
+    """The port to listen on; 0 takes a free one."""
+    base_url: str | None = None
+    """The public address of this server; HTTPS except on loopback. Default: http://HOST:PORT."""
+    service_name: str = "Placet"
+    """Who asks, as people see it on the pages."""
+    service_description: str = "Human decisions for autonomous agents"
+    """One sentence for the discovery document."""
+    default_timeout: str = "24h"
+    """How long a case stays open if its draft does not say."""
+    max_timeout: str = "7d"
+    """The longest a case may stay open."""
+    retention: str = "30d"
+    """How long a closed case's content is kept."""
+    polls_per_minute: Count = 60
+    """How often one principal may poll one open case; 0 for no limit."""
+    max_body_bytes: Size = 1024 * 1024
+    """The largest request body."""
+    max_context_bytes: Size = 256 * 1024
+    """The largest context of a case."""
+    signing: Literal["ES256", "RS256", "EdDSA", "none"] = "ES256"
+    """How results are signed."""
+    allow_loopback: bool = False
+    """Whether callbacks, default_ref and the relay may go to loopback addresses; for development only."""
+    look: str | None = None
+    """A folder with the pages' own look: name, logo, colours, styles, templates, languages."""
+    relay: RelaySettings | None = None
+    """The agents behind the relay and who may call them; a table, in the file only."""
+    log_style: Literal["auto", "json", "text"] = "auto"
+    """How log lines look; auto is text at a terminal and JSON elsewhere."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least level that is logged."""
+    log_requests: bool = False
+    """Whether each request is logged, without its query."""
+    tracing: bool = False
+    """Whether requests are traced with OpenTelemetry (needs the `otel` extra)."""
+
+    @property
+    def limits(self) -> Limits:
+        """The desk's bounds."""
+        return Limits(
+            max_body_bytes=self.max_body_bytes,
+            max_context_bytes=self.max_context_bytes,
+            default_timeout_for=_duration("default_timeout", self.default_timeout),
+            max_timeout_for=_duration("max_timeout", self.max_timeout),
+            keep_for=_duration("retention", self.retention),
+        )
+
+    @property
+    def public_url(self) -> str:
+        """The base of every address that is handed out."""
+        return (self.base_url or f"http://{_url_host(self.host)}:{self.port}").rstrip("/")
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """Settings with where each came from: default, file, environment or flag."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def load(
+    *, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None, file: Path | None = None
+) -> Loaded:
+    """Settings from all sources, later ones winning: defaults, file, environment, flags."""
+    layers = [
+        *_from_file(file or _named_file(environ)),
+        *_from_environment(environ),
+        *((name, value, "flag") for name, value in (flags or {}).items() if value is not None),
+    ]
+    origins = dict.fromkeys(Settings.__struct_fields__, "default")
+    values: dict[str, Any] = {}
+    for name, value, origin in layers:
+        if name not in origins:
+            near = get_close_matches(name, origins, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(f"{origin}: there is no setting {name!r}.{meant}")
+        values[name], origins[name] = value, origin
+    return Loaded(settings=settings_from(values, origins), origins=origins)
+
+
+def settings_from(values: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> Settings:
+    """Settings from values by name, defaults for the rest; raises SettingsError for what does not fit."""
+    # An empty text is how TOML and the environment say that an address or a folder is not set.
+    given = {name: value for name, value in values.items() if value != "" or name not in OPTIONAL}
+    try:
+        settings = msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise _misfit(str(error), origins or {}) from error
+    check(settings)
+    if settings.base_url is None:
+        return settings
+    return replace(settings, base_url=normal_url(settings.base_url).rstrip("/"))
+
+
+def check(settings: Settings) -> None:
+    """Raises SettingsError for settings that do not fit together."""
+    limits = settings.limits
+    if limits.default_timeout_for > limits.max_timeout_for:
+        raise SettingsError("default_timeout is longer than max_timeout.")
+    # os.path.isdir, since Path.is_dir raises for names that no folder could have.
+    if settings.look is not None and not os.path.isdir(settings.look):
+        raise SettingsError(f"look {settings.look!r} is no folder.")
+    if settings.look is not None:
+        read_look(Path(settings.look))
+    if settings.relay is not None:
+        check_relay(settings.relay, allow_loopback=settings.allow_loopback)
+    base_url = settings.base_url
+    if base_url is not None and not is_secure_or_loopback(base_url):
+        raise SettingsError(
+            f"base_url {base_url!r} must be https://…; http is for localhost, 127.0.0.1 and [::1]."
+        )
+    if base_url is not None and "?" in base_url:
+        raise SettingsError(f"base_url {base_url!r} must not carry a query: paths are added to it.")
+    if base_url is None and not is_secure_or_loopback(f"http://{_url_host(settings.host)}"):
+        raise SettingsError(
+            f"Listening on {settings.host} needs base_url: the https:// address people reach this server at."
+        )
+
+
+def _misfit(complaint: str, origins: Mapping[str, str]) -> SettingsError:
+    """A decoder's complaint in terms of the setting's name and where its value came from."""
+    what, _, place = complaint.partition(" - at `$.")
+    name = place.rstrip("`")
+    if not name:
+        return SettingsError(f"A setting does not fit: {complaint}.")
+    setting = re.split(r"[.\[]", name)[0]  # of what is wrong deep inside, the file names the table
+    choices = get_args(Settings.__annotations__.get(setting)) if what.startswith("Invalid enum") else ()
+    takes = f"; it is one of {', '.join(choices)}" if choices and setting == name else ""
+    return SettingsError(f"{name} does not fit: {what}{takes} (from {origins.get(setting, 'code')}).")
+
+
+def _named_file(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get(f"{PREFIX}CONFIG")
+    if named:
+        return Path(named)
+    return Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None
+
+
+def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
+    if file is None:
+        return []
+    try:
+        values = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"The settings file {file} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {file} is not valid TOML: {error}.") from error
+    return [(name, value, f"file {file}") for name, value in values.items()]
+
+
+def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    return [
+        (name, environ[PREFIX + name.upper()], f"environment {PREFIX}{name.upper()}")
+        for name in Settings.__struct_fields__
+        if PREFIX + name.upper() in environ
+    ]
+
+
+def _duration(name: str, text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValidationFailed as error:
+        raise SettingsError(f"{name}: {error.message}") from error
+
+
+def _url_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,112 @@
+"""Whether a result is what the person answered: checked offline with a poll response and a key set."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from joserfc import jws
+from joserfc.errors import JoseError, UnsupportedAlgorithmError
+from joserfc.registry import HeaderParameter
+from msgspec import Struct
+
+from placet.errors import SignatureInvalid, ValidationFailed
+from placet.protocol.signed_result import ResultSignature, parse_signature, signing_payload
+from placet.signing.algorithms import ALGORITHMS, Key, import_key
+
+
+class VerifiedResult(Struct, frozen=True, kw_only=True):
+    """What the signature proves, and by which key."""
+
+    case_id: str
+    action: str
+    kid: str
+    algorithm: str
+    shown: str
+    signed_at: str
+
+
+class _ResultRegistry(jws.JWSRegistry):
+    """The library's rules with our header and our three algorithms."""
+
+    def get_alg(self, name: str) -> Any:
+        # The library's own lookup warns at every use of EdDSA, which RFC 9864 renames.
+        if name not in ALGORITHMS:
+            raise UnsupportedAlgorithmError(name)
+        return self.algorithms[name]
+
+
+_SHOWN = HeaderParameter("Digest of what was shown", "str", required=True)
+_REGISTRY = _ResultRegistry(header_registry={"shown": _SHOWN})
+
+
+def verify_result(
+    poll: Mapping[str, Any], jwks: Mapping[str, Any], *, shown: str | None = None
+) -> VerifiedResult:
+    """What a completed poll response proves under the keys of `jwks`; raises SignatureInvalid with a reason.
+
+    Give `shown`, the digest of an offer, to prove that this is what the person saw. Only what is returned and
+    the result's data are proved; `signer` is a hint, so decide for yourself whose keys you pass in.
+    """
+    result = _completed_result(poll)
+    signature = parse_signature(result.get("signature"))
+    if signature.signed_at != poll.get("completed_at"):
+        raise SignatureInvalid("signed_at must be the moment of completed_at.")
+    if shown is not None and shown != signature.header.shown:
+        raise SignatureInvalid("The person was shown something else than this.")
+    _check(signature, _payload(poll, result, signature), _published_key(jwks, signature))
+    return VerifiedResult(
+        case_id=poll["case_id"],
+        action=result["action"],
+        kid=signature.header.kid,
+        algorithm=signature.header.alg,
+        shown=signature.header.shown,
+        signed_at=signature.signed_at,
+    )
+
+
+def _completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(poll, Mapping):
+        raise SignatureInvalid("A poll response is an object.")
+    if poll.get("status") != "completed":
+        raise SignatureInvalid("Only a completed case has a result to verify.")
+    result = poll.get("result")
+    if not isinstance(result, Mapping):
+        raise SignatureInvalid("This poll response carries no result.")
+    return result
+
+
+def _payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature: ResultSignature) -> bytes:
+    try:
+        return signing_payload(
+            case_id=poll.get("case_id"),  # type: ignore[arg-type]
+            shown=signature.header.shown,
+            action=result.get("action"),  # type: ignore[arg-type]
+            data=result.get("data"),
+            completed_at=signature.signed_at,
+        )
+    except ValidationFailed as error:
+        raise SignatureInvalid(f"This cannot be a signed result: {error.message}") from None
+
+
+def _published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> Key:
+    header = signature.header
+    keys = jwks.get("keys") if isinstance(jwks, Mapping) else None
+    if not isinstance(keys, list):
+        raise SignatureInvalid("The key set must be an object with a list of keys.")
+    found = [key for key in keys if isinstance(key, Mapping) and key.get("kid") == header.kid]
+    if len(found) != 1:
+        raise SignatureInvalid("The key set has no key of that kid, or more than one.")
+    if found[0].get("alg", header.alg) != header.alg or found[0].get("use", "sig") != "sig":
+        raise SignatureInvalid("The published key is not meant for this algorithm.")
+    try:
+        return import_key(ALGORITHMS[header.alg], found[0])
+    except ValueError as error:
+        raise SignatureInvalid(f"The published key does not fit {header.alg}: {error}.") from None
+
+
+def _check(signature: ResultSignature, payload: bytes, key: Key) -> None:
+    try:
+        jws.deserialize_compact(signature.value, key, registry=_REGISTRY, payload=payload)
+    except (JoseError, ValueError):
+        raise SignatureInvalid(
+            "The signature does not match: case, action, data, time or key is not the one that was signed."
+        ) from None

@@ -1,0 +1,126 @@
+"""Grants and their uses in SQLite."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from placet.cases.grant import Grant, GrantUse
+from placet.stores.sqlite.queries import QUERIES
+from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.rows import Params, Row, encode, micros, moment
+
+SELECT_GRANTS = QUERIES["select_grants"]
+SELECT_GRANT_NUMBER = QUERIES["select_grant_number"]
+SELECT_GRANT_USE = QUERIES["select_grant_use"]
+
+_OPEN = "WHERE grants.owner = ? AND tool = ? AND open_until > ?"
+_patterns_from = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
+
+
+class SqliteGrantStore:
+    """The GrantStore over one reader; grants are written with their cases."""
+
+    _reader: Reader
+
+    async def grant(self, grant_id: str) -> Grant | None:
+        """One grant, whatever became of it."""
+        found = self._grants("WHERE grants.id = ?", (grant_id,))
+        return found[0] if found else None
+
+    async def grants(
+        self,
+        owner: str | None = None,
+        *,
+        case_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[Grant]:
+        """Grants of an owner, a case or all, newest first; `before` is the id where the last page ended."""
+        asked = {"grants.owner = ?": owner, "case_number = (SELECT number FROM cases WHERE id = ?)": case_id}
+        conditions: dict[str, str | int] = {term: value for term, value in asked.items() if value is not None}
+        if before is not None:
+            row = self._reader.row(SELECT_GRANT_NUMBER, (before,))
+            conditions["grants.number < ?"] = row[0] if row else 0
+        where = " AND ".join(conditions) or "true"
+        return self._grants(
+            f"WHERE {where} ORDER BY grants.number DESC LIMIT ?", (*conditions.values(), limit)
+        )
+
+    async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
+        """The owner's grants for this tool that are neither over, revoked nor used up."""
+        return self._grants(_OPEN, (owner, tool, micros(now)))
+
+    async def grant_use(self, owner: str, key: str) -> GrantUse | None:
+        """The use that was counted under this key."""
+        row = self._reader.row(SELECT_GRANT_USE, (owner, key))
+        if row is None:
+            return None
+        grant_id, call_digest, used_at, expires_at = row
+        return GrantUse(
+            owner=owner,
+            key=key,
+            grant_id=grant_id,
+            call_digest=call_digest,
+            used_at=moment(used_at),
+            expires_at=moment(expires_at),
+        )
+
+    def _grants(self, terms: str, params: Params) -> list[Grant]:
+        return [grant_from(row) for row in self._reader.rows(f"{SELECT_GRANTS} {terms}", params)]
+
+
+def grant_row(grant: Grant) -> Params:
+    """A grant as `insert_grant` takes it."""
+    over = grant.revoked_at is not None or grant.uses_left == 0 or grant.patterns is None
+    return (
+        grant.id,
+        grant.case_id,
+        grant.owner,
+        grant.tool,
+        grant.agent,
+        None if grant.patterns is None else encode(grant.patterns),
+        grant.uses,
+        grant.used,
+        micros(grant.granted_at),
+        micros(grant.expires_at),
+        grant.granted_by,
+        grant.call_id,
+        micros(grant.revoked_at),
+        grant.revoked_by,
+        None if over else micros(grant.expires_at),
+    )
+
+
+def use_row(use: GrantUse) -> Params:
+    """A use as `insert_grant_use` takes it."""
+    return (
+        use.owner,
+        use.key,
+        use.grant_id,
+        use.call_digest,
+        micros(use.used_at),
+        micros(use.expires_at),
+    )
+
+
+def grant_from(row: Row) -> Grant:
+    """A grant as `select_grants` gives it."""
+    id, case_id, owner, tool, agent, patterns, uses, used, granted_at, expires_at, *rest = row
+    granted_by, call_id, revoked_at, revoked_by = rest
+    return Grant(
+        id=id,
+        case_id=case_id,
+        owner=owner,
+        tool=tool,
+        agent=agent,
+        patterns=None if patterns is None else _patterns_from(patterns),
+        uses=uses,
+        used=used,
+        granted_at=moment(granted_at),
+        expires_at=moment(expires_at),
+        granted_by=granted_by,
+        call_id=call_id,
+        revoked_at=moment(revoked_at),
+        revoked_by=revoked_by,
+    )

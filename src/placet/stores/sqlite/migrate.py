@@ -1,0 +1,154 @@
+"""Bringing a database file to the schema this version knows, one numbered migration after the other."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+from msgspec import Struct
+
+from placet.errors import MigrationError, SettingsError
+from placet.stores.sqlite.batch import BEGIN, COMMIT, roll_back
+from placet.stores.sqlite.connection import BUSY_FOR_MS, PAGE_SIZE
+from placet.stores.sqlite.queries import QUERIES
+
+SELECT_STATE = QUERIES["select_state"]
+SWITCH_ATTEMPTS = 20
+APPLICATION_ID = 0x41736E74  # "Asnt", so that `file` and we recognise our own
+
+
+class SchemaState(Struct, frozen=True, kw_only=True):
+    """Which migration a file has reached, and which is the newest this version knows."""
+
+    version: int
+    known: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been written yet."""
+        return self.version == 0
+
+    @property
+    def current(self) -> bool:
+        """Whether this version can work with the file as it is."""
+        return self.version == self.known
+
+
+def _scripts() -> Mapping[int, str]:
+    folder = files("placet.stores.sqlite").joinpath("migrations")
+    scripts = sorted((item.name, item) for item in folder.iterdir() if item.name.endswith(".sql"))
+    return {int(name.split("_")[0]): item.read_text("utf-8") for name, item in scripts}
+
+
+MIGRATIONS = _scripts()
+
+
+def schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
+    """Where the file stands; a missing one is empty. Raises MigrationError for a file that is not ours."""
+    path = Path(path)
+    if not path.exists():
+        return SchemaState(version=0, known=max(scripts))
+    with _opened(path) as connection:
+        return _state(connection, path, known=max(scripts))
+
+
+def migrate(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:
+    """Run every migration the file lacks; returns where it stood before.
+
+    Raises SettingsError when the place cannot be used, MigrationError when the file is not ours or too new.
+    """
+    path = Path(path)
+    _create_private(path)
+    with _opened(path) as connection:
+        before = _state(connection, path, known=max(scripts))
+        _keep_log(connection)
+        for number, sql in scripts.items():
+            _run(connection, number, sql)
+        return before
+
+
+def prepare(path: Path, *, scripts: Mapping[int, str] = MIGRATIONS) -> None:
+    """Make an empty file ready; raises MigrationError for one that is older or newer than this version."""
+    state = schema_state(path, scripts=scripts)
+    if state.empty:
+        migrate(path, scripts=scripts)
+    elif not state.current:
+        raise MigrationError(
+            f"{path} has schema {state.version} and this version of Placet works with {state.known}: "
+            "make a backup, then run `placet migrate`."
+        )
+
+
+def _state(connection: apsw.Connection, path: Path, *, known: int) -> SchemaState:
+    version: int
+    version, application_id, tables = connection.execute(SELECT_STATE).get
+    state = SchemaState(version=version, known=known)
+    if application_id != APPLICATION_ID and (version, tables) != (0, 0):
+        raise MigrationError(f"{path} is an SQLite database, but not one of Placet's.")
+    if version > known:
+        raise MigrationError(
+            f"{path} has schema {version}, written by a newer version of Placet; "
+            f"this one knows {known}. Upgrade Placet, or restore a backup."
+        )
+    return state
+
+
+def _keep_log(connection: apsw.Connection) -> None:
+    """Write ahead. Of two who switch at once one is told that the other is busy, however patient it is."""
+    connection.pragma("page_size", PAGE_SIZE)
+    for _ in range(SWITCH_ATTEMPTS):
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            connection.execute(BEGIN)
+            connection.execute(COMMIT)
+        else:
+            return
+    raise apsw.BusyError("the database is locked")
+
+
+def _run(connection: apsw.Connection, number: int, sql: str) -> None:
+    """One migration in one transaction; whoever comes second finds it done."""
+    connection.execute(BEGIN)
+    try:
+        if int(connection.pragma("user_version")) < number:
+            connection.execute(sql)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", number)
+        connection.execute(COMMIT)
+    except Exception:
+        roll_back(connection)
+        raise
+
+
+def _create_private(path: Path) -> None:
+    """The file appears readable by its owner alone; SQLite gives the files beside it the same rights."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return  # untouched: closing it here would drop the locks this process holds on it
+    except OSError as error:
+        raise SettingsError(f"The database {path} cannot be used: {error.strerror}.") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[apsw.Connection]:
+    try:
+        connection = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    except apsw.CantOpenError as error:
+        raise SettingsError(f"The database {path} cannot be opened: {error}.") from error
+    try:
+        if connection.readonly("main"):
+            raise SettingsError(f"The database {path} cannot be used: it is read-only for this user.")
+        connection.set_busy_timeout(BUSY_FOR_MS)
+        yield connection
+    except apsw.NotADBError as error:
+        raise MigrationError(f"{path} is not an SQLite database.") from error
+    except apsw.CorruptError as error:
+        raise MigrationError(f"{path} is damaged: {error}. Restore a backup.") from error
+    except (apsw.BusyError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError) as error:
+        raise SettingsError(f"The database {path} cannot be opened: {error}.") from error
+    finally:
+        connection.close()

@@ -1,0 +1,111 @@
+"""Deliveries and their endpoints in SQLite."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from placet.ports.store import Delivery, Endpoint
+from placet.stores.sqlite import rows
+from placet.stores.sqlite.operation import Operation, settlement_operation, single
+from placet.stores.sqlite.queries import QUERIES
+from placet.stores.sqlite.reader import Reader
+from placet.stores.sqlite.rows import Params, micros, moment
+from placet.stores.sqlite.writer import Writer
+
+INSERT_ENDPOINT = QUERIES["insert_endpoint"]
+INSERT_NOTICE = QUERIES["insert_notice"]
+LEASE_DELIVERIES = QUERIES["lease_deliveries"]
+REQUEUE_DELIVERY = QUERIES["requeue_delivery"]
+SELECT_DELIVERIES = QUERIES["select_deliveries"]
+SELECT_NEXT_DELIVERY_AT = QUERIES["select_next_delivery_at"]
+SELECT_ENDPOINT = QUERIES["select_endpoint"]
+SELECT_ENDPOINTS = QUERIES["select_endpoints"]
+UPDATE_ENDPOINT = QUERIES["update_endpoint"]
+
+# Only what is asked for enters the query, and states as literals, so that each combination finds its index.
+_OF_ID = "deliveries.id = ?"
+_OF_OWNER = "deliveries.owner = ?"
+_OF_CASE = "case_number = (SELECT number FROM cases WHERE id = ?)"
+_OF_STATE = {state: f"deliveries.state = '{state}'" for state in ("waiting", "delivered", "failed")}
+
+
+class SqliteOutboxStore:
+    """The OutboxStore over one reader and one writer."""
+
+    _reader: Reader
+    _writer: Writer
+
+    async def owe(self, deliveries: Sequence[Delivery]) -> None:
+        """Write deliveries that no case owes, all or none."""
+        statements = tuple((INSERT_NOTICE, rows.delivery_row(owed)) for owed in deliveries)
+        await self._writer.submit(Operation(statements=statements))
+
+    async def lease_deliveries(
+        self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
+    ) -> Sequence[Delivery]:
+        """Due deliveries to targets outside `except_to`, moved out of others' reach until the lease ends."""
+        next_at = await self.next_delivery_at()
+        if next_at is None or next_at > now:
+            return []
+        terms = (micros(now), micros(now + lease_for), limit, msgspec.json.encode(list(except_to)).decode())
+        return [rows.delivery_from(row) for row in await self._writer.submit(single(LEASE_DELIVERIES, terms))]
+
+    async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
+        """Write the outcome of one attempt; one that was delivered stays delivered."""
+        await self._writer.submit(settlement_operation(delivery, disable_endpoint=disable_endpoint))
+
+    async def requeue_delivery(self, delivery_id: str, *, now: datetime) -> Delivery | None:
+        """Owe a delivery anew, whatever became of it; None if it is unknown or its content was erased."""
+        found = await self._writer.submit(single(REQUEUE_DELIVERY, (delivery_id, micros(now))))
+        return rows.delivery_from(found[0]) if found else None
+
+    async def deliveries(
+        self,
+        *,
+        owner: str | None = None,
+        case_id: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[Delivery]:
+        """The delivery log, newest first."""
+        if state is not None and state not in _OF_STATE:
+            return []
+        asked = {_OF_OWNER: owner, _OF_CASE: case_id}
+        conditions = [_OF_STATE[state]] if state is not None else []
+        conditions += [condition for condition, value in asked.items() if value is not None]
+        values = [value for value in asked.values() if value is not None]
+        return self._deliveries(conditions, (*values, limit))
+
+    async def delivery(self, delivery_id: str) -> Delivery | None:
+        """One delivery."""
+        found = self._deliveries([_OF_ID], (delivery_id, 1))
+        return found[0] if found else None
+
+    def _deliveries(self, conditions: Sequence[str], params: Params) -> list[Delivery]:
+        where = " AND ".join(conditions) or "true"
+        sql = f"{SELECT_DELIVERIES} WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
+        return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]
+
+    async def next_delivery_at(self) -> datetime | None:
+        """When the next waiting delivery is due."""
+        next_at: int | None = self._reader.row(SELECT_NEXT_DELIVERY_AT)[0]
+        return moment(next_at)
+
+    async def endpoint(self, owner: str, url: str) -> Endpoint | None:
+        """The endpoint of this owner at this address."""
+        row = self._reader.row(SELECT_ENDPOINT, (owner, url))
+        return rows.endpoint_from(row) if row else None
+
+    async def endpoints(self, owner: str) -> Sequence[Endpoint]:
+        """All endpoints of an owner."""
+        return [rows.endpoint_from(row) for row in self._reader.rows(SELECT_ENDPOINTS, (owner,))]
+
+    async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
+        """Write an endpoint, new or changed `after` this one; raises CaseConflict if that is not there."""
+        row = rows.endpoint_row(endpoint)
+        if after is None:
+            await self._writer.submit(single(INSERT_ENDPOINT, row, guarded=True))
+        else:
+            known = (after.secret, micros(after.disabled_at))
+            await self._writer.submit(single(UPDATE_ENDPOINT, (*row[:-1], *known), guarded=True))

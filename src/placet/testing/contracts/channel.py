@@ -1,0 +1,305 @@
+"""What every Channel must do, whatever its platform.
+
+A channel's tests subclass a contract and provide a fixture `harness`, as `placet.testing.platforms` says.
+"""
+
+import logging
+import traceback
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from placet.errors import ChannelRefused, PlacetError, SettingsError, SignatureInvalid, Unreachable
+from placet.ports.channel import Button
+from placet.testing.platforms import (
+    ACTIONS,
+    ENDINGS,
+    HIDDEN,
+    HOSTILE,
+    MARKUP,
+    REVIEW_TOKEN,
+    REVIEW_URL,
+    ChannelHarness,
+    PressableHarness,
+    ended,
+    sample_card,
+)
+
+
+@pytest.mark.anyio
+class SendingContract:
+    """Questions reach people whole, harmless and within the platform's limits; endings follow them."""
+
+    @pytest.mark.parametrize("type", ACTIONS)
+    async def test_every_type_is_shown_with_its_link_and_no_limit_broken(
+        self, harness: ChannelHarness, type: str
+    ) -> None:
+        card = sample_card(type)
+        ticket = await harness.channel.send(card)
+        (shown,) = harness.shown()
+        assert shown.problems == ()
+        assert card.prompt in shown.text
+        assert "Acme" in shown.text
+        assert "Open until" in shown.text
+        assert "If nobody answers" in shown.text
+        assert card.review_url in shown.links
+        assert ticket.channel == harness.channel.name
+        assert ticket.message_id
+
+    @pytest.mark.parametrize("type", ["selection", "input"])
+    async def test_what_no_press_can_answer_has_the_link_alone(
+        self, harness: ChannelHarness, type: str
+    ) -> None:
+        await harness.channel.send(sample_card(type))
+        (shown,) = harness.shown()
+        assert shown.references == ()
+        assert REVIEW_URL in shown.links
+
+    @pytest.mark.parametrize("name", HOSTILE)
+    async def test_a_hostile_question_breaks_nothing(self, harness: ChannelHarness, name: str) -> None:
+        card = sample_card(**HOSTILE[name])
+        ticket = await harness.channel.send(card)
+        (shown,) = harness.shown()
+        assert shown.problems == ()
+        assert set(shown.links) == {REVIEW_URL}
+        assert not set(shown.text) & set("\u202e\u200b\x00\x1b")
+        assert all(label.strip() for label in shown.labels)
+        await harness.channel.settle(ticket, card, ended(by=MARKUP + HIDDEN * 99))
+        assert [one.problems for one in harness.shown()] == [()] * len(harness.shown())
+        assert harness.shown()[-1].references == ()
+
+    async def test_markup_is_read_as_it_was_written(self, harness: ChannelHarness) -> None:
+        await harness.channel.send(sample_card(prompt=MARKUP))
+        assert MARKUP in harness.shown()[0].text
+
+    @pytest.mark.parametrize(
+        "review_url",
+        [
+            f"http://localhost:8400/review/review_1?token={REVIEW_TOKEN}",
+            f"http://127.0.0.1:8400/review/review_1?token={REVIEW_TOKEN}",
+            f"http://[::1]:8400/review/review_1?token={REVIEW_TOKEN}",
+            f"https://acme.example/{'deep/' * 130}review?token={REVIEW_TOKEN}&a=1&b=_*2*_",
+        ],
+        ids=["localhost", "IPv4", "IPv6", "long"],
+    )
+    async def test_any_link_is_offered(self, harness: ChannelHarness, review_url: str) -> None:
+        await harness.channel.send(sample_card(review_url=review_url))
+        (shown,) = harness.shown()
+        assert shown.problems == ()
+        assert review_url in shown.links
+
+    async def test_an_endless_link_is_refused_or_shown_whole(self, harness: ChannelHarness) -> None:
+        review_url = f"https://acme.example/{'x' * 50_000}?token={REVIEW_TOKEN}"
+        try:
+            await harness.channel.send(sample_card(review_url=review_url))
+        except ChannelRefused as error:
+            refusal = error.message
+            assert harness.shown() == []
+        else:
+            refusal = ""
+            (shown,) = harness.shown()
+            assert shown.problems == ()
+            assert review_url in shown.links
+        assert REVIEW_TOKEN not in refusal
+
+    async def test_a_reminder_is_a_message_of_its_own_and_says_so(self, harness: ChannelHarness) -> None:
+        card = sample_card()
+        first = await harness.channel.send(card)
+        second = await harness.channel.send(replace(card, is_reminder=True))
+        assert first.message_id != second.message_id
+        shown = harness.shown()
+        assert len(shown) == 2
+        assert "Reminder" not in shown[0].text
+        assert "Reminder" in shown[1].text
+        assert REVIEW_URL in shown[1].links
+
+    @pytest.mark.parametrize("words", ENDINGS)
+    async def test_an_ended_question_has_no_buttons_and_says_how_it_ended(
+        self, harness: ChannelHarness, words: str
+    ) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        # Whoever settles may not have the references any more.
+        await harness.channel.settle(ticket, replace(card, buttons=()), ENDINGS[words])
+        last = harness.shown()[-1]
+        assert words in last.text
+        assert last.references == ()
+        assert last.problems == ()
+        assert len(harness.shown()) == (1 if harness.edits else 2)
+
+    async def test_every_copy_is_brought_up_to_date(self, harness: ChannelHarness) -> None:
+        card = sample_card()
+        tickets = [await harness.channel.send(card) for _ in range(3)]
+        for ticket in tickets:
+            await harness.channel.settle(ticket, card, ended())
+        told = [shown for shown in harness.shown() if "Approved by Ada" in shown.text]
+        assert len(told) == 3
+
+    async def test_settling_twice_does_no_harm(self, harness: ChannelHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        for _ in range(2):
+            await harness.channel.settle(ticket, card, ended())
+        assert "Approved by Ada" in harness.shown()[-1].text
+
+    async def test_a_refused_message_is_a_refusal(self, harness: ChannelHarness) -> None:
+        harness.refuse_next()
+        with pytest.raises(ChannelRefused):
+            await harness.channel.send(sample_card())
+        assert harness.shown() == []
+
+    async def test_a_platform_that_asks_for_time_gets_it(self, harness: ChannelHarness) -> None:
+        harness.slow_down_next()
+        await harness.channel.send(sample_card())
+        assert len(harness.shown()) == 1
+
+    async def test_no_proper_answer_is_unreachable(self, harness: ChannelHarness) -> None:
+        harness.fail_next()
+        with pytest.raises(Unreachable):
+            await harness.channel.send(sample_card())
+
+    async def test_nothing_secret_is_logged_or_told(
+        self, harness: ChannelHarness, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        errors: list[PlacetError] = []
+        troubles: list[Callable[[], None]] = [harness.refuse_next, harness.fail_next, lambda: None]
+        for trouble in troubles:
+            trouble()
+            try:
+                ticket = await harness.channel.send(sample_card())
+            except PlacetError as error:
+                errors.append(error)
+            else:
+                await harness.channel.settle(ticket, sample_card(), ended())
+        assert len(errors) == 2
+        written = caplog.text + "".join(
+            f"{error.body()}{''.join(traceback.format_exception(error))}" for error in errors
+        )
+        assert [secret for secret in (*harness.secrets, REVIEW_TOKEN) if secret in written] == []
+        assert [secret for secret in harness.secrets for one in harness.shown() if secret in one.text] == []
+
+
+@pytest.mark.anyio
+class NotListeningContract:
+    """For a channel that hears presses by its webhook alone, or none at all."""
+
+    async def test_listening_says_that_it_cannot(self, harness: ChannelHarness) -> None:
+        with pytest.raises(SettingsError):
+            async for _ in harness.channel.listen():
+                pass
+
+
+@pytest.mark.anyio
+class PressingContract:
+    """Presses come from the platform alone, say who pressed, and are the same however often they come."""
+
+    @pytest.mark.parametrize("type", ["approval", "confirmation", "escalation", "x-vote"])
+    async def test_every_button_is_shown_with_its_label_and_reference(
+        self, harness: PressableHarness, type: str
+    ) -> None:
+        card = sample_card(type)
+        await harness.channel.send(card)
+        (shown,) = harness.shown()
+        assert shown.references == tuple(button.reference for button in card.buttons)
+        assert shown.labels == tuple(button.label for button in card.buttons)
+
+    async def test_a_press_says_what_was_pressed_and_by_whom(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        for button in card.buttons:
+            call = harness.press(ticket, button.reference, user_id="4711", name="Ada")
+            (press,) = (await harness.channel.hear(call)).presses
+            assert press.reference == button.reference
+            assert press.presser.platform == harness.channel.name
+            assert press.presser.user_id == harness.vouched("4711")
+            assert press.presser.name is None or "Ada" in press.presser.name
+            assert press.via == harness.via
+
+    async def test_the_longest_reference_comes_back_whole(self, harness: PressableHarness) -> None:
+        longest = "aZ09_-.:" * 4
+        button = Button(action="approve", label="Approve", reference=longest)
+        ticket = await harness.channel.send(sample_card(buttons=(button,)))
+        (shown,) = harness.shown()
+        assert shown.references == (longest,)
+        heard = await harness.channel.hear(harness.press(ticket, longest, user_id="7", name="Ada"))
+        assert heard.presses[0].reference == longest
+
+    async def test_a_press_delivered_again_has_the_same_id(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        first, again = await harness.channel.hear(call), await harness.channel.hear(call)
+        assert first.presses == again.presses
+        other = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        assert (await harness.channel.hear(other)).presses[0].id != first.presses[0].id
+
+    async def test_the_platform_is_answered_at_once(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        heard = await harness.channel.hear(
+            harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        )
+        assert 200 <= heard.status < 300
+
+    async def test_a_call_by_anyone_else_is_refused(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        forgeries = harness.forgeries(call)
+        assert forgeries
+        for forgery in forgeries:
+            with pytest.raises(SignatureInvalid):
+                await harness.channel.hear(forgery)
+
+    async def test_a_call_that_is_no_press_is_answered_and_nothing_more(
+        self, harness: PressableHarness
+    ) -> None:
+        for call in harness.noise():
+            heard = await harness.channel.hear(call)
+            assert heard.presses == ()
+            assert heard.status < 500
+
+    async def test_whoever_pressed_is_told(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        heard = await harness.channel.hear(
+            harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        )
+        await harness.channel.answer(heard.presses[0], "Your answer was recorded.")
+        assert list(harness.told()) == ["Your answer was recorded."]
+
+    async def test_a_response_that_can_tell_what_came_of_a_press_does(
+        self, harness: PressableHarness
+    ) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        reply = (await harness.channel.hear(call)).reply
+        told = reply("Your answer was recorded.") if reply is not None else b"Your answer was recorded."
+        assert b"Your answer was recorded." in told
+
+    async def test_a_long_answer_is_cut(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        heard = await harness.channel.hear(
+            harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada")
+        )
+        await harness.channel.answer(heard.presses[0], "word " * 5_000)
+        (told,) = harness.told()
+        assert told.startswith("word word")
+        assert told.endswith("…")
+        assert [one.problems for one in harness.shown()] == [()] * len(harness.shown())
+
+    async def test_a_hostile_name_is_made_visible(self, harness: PressableHarness) -> None:
+        card = sample_card()
+        ticket = await harness.channel.send(card)
+        call = harness.press(ticket, card.buttons[0].reference, user_id="7", name="Ada\u202e\n" + "x" * 900)
+        name = (await harness.channel.hear(call)).presses[0].presser.name or ""
+        assert not set(name) & set("\u202e\n")
+        assert len(name) <= 200
+
+
+class ChannelContract(SendingContract, PressingContract):
+    """All of it, for a platform with native buttons."""

@@ -1,0 +1,88 @@
+"""What every store must do when content is erased: it goes, and the chain stays."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from placet.cases.case import Case
+from placet.cases.commands import Erase, Work
+from placet.cases.events import broken_link
+from placet.errors import CaseConflict
+from placet.ports.store import Commitment, Draft, Store
+from placet.testing.clock import DAYBREAK
+from placet.testing.contracts.case_store import opened
+from placet.testing.samples import approval, sample_commitment, sample_delivery
+
+
+async def answered(store: Store, **fields: Any) -> Case:
+    """A case that was worked on and answered."""
+    case = (await opened(store)).case
+    working = sample_commitment(case, Work(actor="person"))
+    await store.commit(working)
+    answer = sample_commitment(working.step.case, approval(), **fields)
+    await store.commit(answer)
+    return answer.step.case
+
+
+def erasure(case: Case) -> Commitment:
+    """The step that erases this case."""
+    return sample_commitment(case, Erase(actor="system"), due_at=None)
+
+
+@pytest.mark.anyio
+class ErasureContract:
+    """Retention: what is erased cannot be read again, and its trail still verifies."""
+
+    async def test_the_offer_goes_and_the_case_stays(self, store: Store) -> None:
+        case = await answered(store)
+        step = erasure(case)
+        await store.erase(step)
+        assert await store.case(case.id) == step.step.case
+        assert await store.case_and_offer(case.id) is None
+        assert await store.next_due_at() is None
+
+    async def test_earlier_events_lose_their_content_and_the_chain_still_verifies(self, store: Store) -> None:
+        case = await answered(store)
+        await store.erase(erasure(case))
+        kept = await store.events(case.id)
+        assert [(event.data, event.salt) for event in kept[:-1]] == [(None, None)] * 4
+        assert kept[-1].data is not None
+        assert broken_link(kept) is None
+
+    async def test_the_draft_goes(self, store: Store) -> None:
+        case = (await opened(store)).case
+        await store.save_draft(Draft(case_id=case.id, values={"a": 1}, step=1, saved_at=DAYBREAK))
+        answer = sample_commitment(case, approval())
+        await store.commit(answer)
+        await store.erase(erasure(answer.step.case))
+        assert await store.draft(case.id) is None
+
+    async def test_settled_deliveries_are_blanked_and_waiting_ones_once_they_settle(
+        self, store: Store
+    ) -> None:
+        case = (await opened(store)).case
+        settled = sample_delivery(case.id, state="delivered", next_at=None, settled_at=DAYBREAK)
+        waiting = sample_delivery(case.id)
+        answer = sample_commitment(case, approval(), deliveries=(settled, waiting))
+        await store.commit(answer)
+        await store.erase(erasure(answer.step.case))
+        assert await store.delivery(settled.id) == replace(settled, target="", body=b"")
+        assert await store.delivery(waiting.id) == waiting
+        failed = replace(waiting, state="failed", next_at=None, attempts=1, settled_at=DAYBREAK)
+        await store.settle_delivery(failed)
+        assert await store.delivery(waiting.id) == replace(failed, target="", body=b"")
+
+    async def test_other_cases_keep_their_content(self, store: Store) -> None:
+        erased, other = await answered(store), await answered(store)
+        await store.erase(erasure(erased))
+        assert await store.case_and_offer(other.id) is not None
+        assert all(event.data is not None for event in await store.events(other.id))
+
+    async def test_erasing_from_an_old_version_removes_nothing(self, store: Store) -> None:
+        case = await answered(store)
+        await store.erase(erasure(case))
+        before = await store.events(case.id)
+        with pytest.raises(CaseConflict):
+            await store.erase(erasure(case))
+        assert await store.events(case.id) == before

@@ -1,0 +1,131 @@
+"""What every InboxStore must do."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from placet.cases.case import Case
+from placet.cases.commands import Cancel, Expire, View
+from placet.errors import Unavailable
+from placet.ports.inbox_store import Place
+from placet.ports.store import Store
+from placet.testing.clock import DAYBREAK
+from placet.testing.contracts.case_store import opened
+from placet.testing.contracts.erasure import answered, erasure
+from placet.testing.samples import approval, sample_commitment, sample_offer
+
+HOUR = timedelta(hours=1)
+MIDDAY = DAYBREAK + 6 * HOUR
+
+
+async def lasting(store: Store, hours: float, **changes: Any) -> str:
+    """The id of a new case that waits for so long."""
+    return (await opened(store, expires_at=DAYBREAK + hours * HOUR, **changes)).case.id
+
+
+async def found(store: Store, *owners: str | None, **asked: Any) -> list[str]:
+    """The ids of what waits for these."""
+    cases = await store.waiting(owners, **{"now": DAYBREAK} | asked)
+    return [case.id for case, _ in cases]
+
+
+async def moved(store: Store, case_id: str, command: Any, after: timedelta = HOUR) -> Case:
+    """A case after this command."""
+    case = await store.case(case_id)
+    assert case is not None
+    commitment = sample_commitment(case, command, now=DAYBREAK + after)
+    await store.commit(commitment)
+    return commitment.step.case
+
+
+@pytest.mark.anyio
+class InboxStoreContract:
+    """What waits and what was closed, of several owners in one order."""
+
+    async def test_what_waits_is_sorted_by_its_deadline_whoever_opened_it(self, store: Store) -> None:
+        late = await lasting(store, 9)
+        soon = await lasting(store, 7, owner="umbrella")
+        first = await lasting(store, 6.5, owner=None)
+        theirs = await lasting(store, 6.1, owner="other")
+        assert await found(store, "acme", "umbrella", None) == [first, soon, late]
+        assert await found(store, "other") == [theirs]
+        assert await found(store, "") == []
+        assert await found(store) == []
+
+    async def test_a_case_comes_with_what_it_shows(self, store: Store) -> None:
+        filing = await opened(store, offer=sample_offer(prompt="Water the plants?"))
+        assert list(await store.waiting(["acme"], now=DAYBREAK)) == [(filing.case, filing.offer)]
+
+    async def test_what_is_open_or_begun_waits_as_what_is_new_does(self, store: Store) -> None:
+        case_id = await lasting(store, 9)
+        viewed = await moved(store, case_id, View(actor="person"))
+        [(case, _)] = await store.waiting(["acme"], now=DAYBREAK)
+        assert case == viewed
+
+    async def test_what_is_closed_or_overdue_waits_no_more(self, store: Store) -> None:
+        overdue, declined = await lasting(store, 6), await lasting(store, 9)
+        await answered(store)
+        await moved(store, declined, Cancel(actor="acme"))
+        waiting = await lasting(store, 8)
+        assert await found(store, "acme") == [overdue, waiting]
+        assert await found(store, "acme", now=MIDDAY) == [waiting]
+
+    async def test_pages_of_what_waits_follow_each_other_without_gaps(self, store: Store) -> None:
+        hours = [9, 7, 7, 7, 8, 7, 9]
+        ids = [await lasting(store, hour, owner=["acme", "umbrella"][hour % 2]) for hour in hours]
+        ends = dict(zip(ids, hours, strict=True))
+        seen: list[str] = []
+        place: Place | None = None
+        while page := await found(store, "acme", "umbrella", after=place, limit=2):
+            seen.extend(page)
+            place = Place(at=DAYBREAK + ends[page[-1]] * HOUR, case_id=page[-1])
+        assert sorted(seen) == sorted(ids)
+        assert [ends[id] for id in seen] == sorted(hours)
+
+    async def test_a_page_goes_on_where_the_last_ended_also_when_that_case_is_closed(
+        self, store: Store
+    ) -> None:
+        first, second, third = [await lasting(store, 7) for _ in range(3)]
+        place = Place(at=DAYBREAK + 7 * HOUR, case_id=second)
+        await moved(store, second, approval())
+        assert await found(store, "acme", after=place) == [third]
+        assert await found(store, "acme") == [first, third]
+
+    async def test_what_was_closed_last_comes_first(self, store: Store) -> None:
+        ids = [await lasting(store, 9) for _ in range(4)]
+        last = await moved(store, ids[0], approval(), 4 * HOUR)
+        early = await moved(store, ids[1], Cancel(actor="acme"), HOUR)
+        over = await moved(store, ids[2], Expire(actor="system"), 10 * HOUR)
+        listed = await store.closed(["acme"])
+        assert [case for case, _ in listed] == [over, last, early]
+        assert not await store.closed(["umbrella", None])
+        assert last.closed_at is not None
+        rest = await store.closed(["acme"], after=Place(at=last.closed_at, case_id=last.id), limit=1)
+        assert [case for case, _ in rest] == [early]
+
+    async def test_what_was_erased_is_not_listed(self, store: Store) -> None:
+        case = await answered(store)
+        assert [found for found, _ in await store.closed(["acme"])] == [case]
+        await store.erase(erasure(case))
+        assert not await store.closed(["acme"])
+        assert not await found(store, "acme")
+
+    async def test_everyone_who_has_a_case_is_named_once(self, store: Store) -> None:
+        assert not await store.owners()
+        for owner in ("umbrella", "acme", None, "acme", "relay:default", "Ünï ✅"):
+            await opened(store, owner=owner)
+        await answered(store)
+        assert sorted(await store.owners(), key=str) == sorted(
+            ["acme", "umbrella", None, "relay:default", "Ünï ✅"], key=str
+        )
+
+    async def test_a_closed_store_lists_nothing(self, store: Store) -> None:
+        await opened(store)
+        await store.aclose()
+        with pytest.raises(Unavailable):
+            await store.owners()
+        with pytest.raises(Unavailable):
+            await store.waiting(["acme"], now=DAYBREAK)
+        with pytest.raises(Unavailable):
+            await store.closed(["acme"])

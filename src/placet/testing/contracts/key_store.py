@@ -1,0 +1,63 @@
+"""What every KeyStore must do."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from placet.errors import CaseConflict
+from placet.ports.store import Store
+from placet.testing.clock import DAYBREAK
+from placet.testing.samples import sample_api_key
+
+
+@pytest.mark.anyio
+class KeyStoreContract:
+    """API keys, signing keys and secrets."""
+
+    async def test_an_api_key_is_found_by_its_digest(self, store: Store) -> None:
+        key = sample_api_key(scopes=("admin",), expires_at=DAYBREAK + timedelta(days=90))
+        await store.save_api_key(key)
+        assert await store.api_key(key.digest) == key
+        assert await store.api_key("unknown") is None
+
+    async def test_a_revoked_key_is_still_found(self, store: Store) -> None:
+        key = sample_api_key()
+        await store.save_api_key(key)
+        revoked = replace(key, revoked_at=DAYBREAK)
+        await store.save_api_key(revoked)
+        assert await store.api_key(key.digest) == revoked
+        assert list(await store.api_keys()) == [revoked]
+
+    async def test_keys_are_listed_oldest_first(self, store: Store) -> None:
+        new, old = (
+            sample_api_key(created_at=DAYBREAK + timedelta(days=1)),
+            sample_api_key(created_at=DAYBREAK),
+        )
+        for key in (new, old):
+            await store.save_api_key(key)
+        assert list(await store.api_keys()) == [old, new]
+
+    async def test_two_keys_cannot_share_a_digest(self, store: Store) -> None:
+        key = sample_api_key()
+        await store.save_api_key(key)
+        with pytest.raises(CaseConflict):
+            await store.save_api_key(sample_api_key("intruder", digest=key.digest))
+        assert list(await store.api_keys()) == [key]
+
+    async def test_signing_keys_are_kept_oldest_first(self, store: Store) -> None:
+        assert not await store.signing_keys()
+        await store.save_signing_keys([("old", "{old}")])
+        await store.save_signing_keys([("old", "{old, retired}"), ("new", "{new}")])
+        assert list(await store.signing_keys()) == ["{old, retired}", "{new}"]
+
+    async def test_the_first_secret_of_a_name_stands(self, store: Store) -> None:
+        assert await store.secret("cookies", "first") == "first"
+        assert await store.secret("cookies", "second") == "first"
+        assert await store.secret("replays", "third") == "third"
+
+    async def test_everyone_who_asks_at_once_gets_the_same_secret(self, store: Store) -> None:
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(store.secret("cookies", f"fresh {n}") for n in range(16)))
+        assert len(set(found)) == 1

@@ -1,0 +1,335 @@
+"""What every RelayStore must do; what becomes of events is in `relay_audit.py`."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from placet.errors import RelayConflict, Unavailable, ValidationFailed
+from placet.ports.relay_store import AuditFilter, HoldFilter, HoldRow, RelayStore
+from placet.ports.storable import LONGEST_TEXT, MOST_BYTES
+from placet.ports.store import Store
+from placet.testing.clock import DAYBREAK
+from placet.testing.contracts.relay_audit import AuditContract
+from placet.testing.relay_samples import sample_audit, sample_hold, sample_record, sample_task
+
+SECOND = timedelta(seconds=1)
+ODD = "'; DROP TABLE holds; --\x00 ü ⚙ %_\\ \N{RIGHT-TO-LEFT OVERRIDE}"
+UNSTORABLE: dict[str, dict[str, Any]] = {
+    "a lone surrogate": {"id": "a\ud800b"},
+    "a name too long": {"id": "n" * (LONGEST_TEXT + 1)},
+    "a body too large": {"body": bytes(MOST_BYTES + 1)},
+    "a moment without a zone": {"saved_at": DAYBREAK.replace(tzinfo=None)},
+}
+
+
+async def found(store: RelayStore, **asked: Any) -> list[str]:
+    """Ids of the holds that fit, oldest first."""
+    holds, total = await store.holds("acme", HoldFilter(**asked), page=0, size=100, order="oldest")
+    assert total == len(holds)
+    return [hold.id for hold in holds]
+
+
+@pytest.mark.anyio
+class RecordContract:
+    """What operators set up."""
+
+    async def test_a_record_is_kept_as_it_was_saved(self, store: Store) -> None:
+        record = sample_record(id=ODD, body=bytes(range(256)))
+        await store.save_record(record)
+        assert await store.record("acme", "policy", ODD) == record
+        changed = replace(record, rev=2, body=b"", saved_at=DAYBREAK + SECOND)
+        await store.save_record(changed)
+        assert await store.record("acme", "policy", ODD) == changed
+        assert await store.record("acme", "policy", "unknown") is None
+
+    @pytest.mark.parametrize("rev", [0, 1, 3, 2**62])
+    async def test_only_the_next_revision_is_taken(self, store: Store, rev: int) -> None:
+        record = sample_record()
+        await store.save_record(record)
+        with pytest.raises(RelayConflict):
+            await store.save_record(replace(record, rev=rev, body=b"other"))
+        assert await store.record("acme", "policy", record.id) == record
+
+    async def test_the_first_revision_is_one(self, store: Store) -> None:
+        with pytest.raises(RelayConflict):
+            await store.save_record(sample_record(id="late", rev=2))
+        assert await store.record("acme", "policy", "late") is None
+
+    async def test_only_the_stored_revision_is_deleted(self, store: Store) -> None:
+        record = sample_record()
+        await store.save_record(record)
+        for rev in (0, 2):
+            with pytest.raises(RelayConflict):
+                await store.delete_record("acme", "policy", record.id, rev=rev)
+        await store.delete_record("acme", "policy", record.id, rev=1)
+        assert await store.record("acme", "policy", record.id) is None
+        with pytest.raises(RelayConflict):
+            await store.delete_record("acme", "policy", record.id, rev=1)
+        await store.save_record(record)
+
+    async def test_records_are_listed_in_the_order_they_were_first_saved(self, store: Store) -> None:
+        records = [sample_record(id=name) for name in ("b", "a", "c")]
+        other = sample_record(tenant="other", id="a")
+        for record in (*records, other, sample_record(kind="agent", id="a")):
+            await store.save_record(record)
+        changed = replace(records[0], rev=2)
+        await store.save_record(changed)
+        assert list(await store.records("policy", "acme")) == [changed, *records[1:]]
+        assert list(await store.records("policy")) == [changed, *records[1:], other]
+        assert list(await store.records("binding")) == []
+        assert list(await store.records("policy", "unknown")) == []
+
+    async def test_several_records_change_with_their_events_or_not_at_all(self, store: Store) -> None:
+        old, kept = sample_record(), sample_record()
+        await store.change_records(save=[old, kept])
+        new, event = replace(old, body=b"again"), sample_audit()
+        with pytest.raises(RelayConflict):
+            await store.change_records(save=[new, replace(kept, rev=3)], delete=[old], events=[event])
+        assert await store.record("acme", "policy", old.id) == old
+        assert await store.event("acme", event.id) is None
+        await store.change_records(save=[new, replace(kept, rev=2)], delete=[old], events=[event])
+        assert list(await store.records("policy")) == [replace(kept, rev=2), new]
+        assert await store.event("acme", event.id) == event
+
+    async def test_records_do_not_change_when_their_event_is_known_already(self, store: Store) -> None:
+        event, record = sample_audit(), sample_record()
+        await store.add_events([event])
+        with pytest.raises(RelayConflict):
+            await store.change_records(save=[record], events=[event])
+        assert await store.record("acme", "policy", record.id) is None
+
+    async def test_of_many_who_change_one_revision_one_wins(self, store: Store) -> None:
+        record = sample_record()
+        await store.save_record(record)
+        changes = [replace(record, rev=2, body=b"%d" % number) for number in range(16)]
+        async with asyncio.timeout(30):
+            ended = await asyncio.gather(*map(store.save_record, changes), return_exceptions=True)
+        assert sorted(type(one).__name__ for one in ended) == ["NoneType", *["RelayConflict"] * 15]
+        assert await store.record("acme", "policy", record.id) == changes[ended.index(None)]
+
+    async def test_listeners_hear_of_records_once_they_can_be_read(self, store: Store) -> None:
+        heard: list[str | None] = []
+        store.on_records(heard.append)
+        first, second = sample_record(), sample_record(tenant="other")
+        await store.change_records(save=[first, second, sample_record()])
+        assert heard == ["acme", "other"]
+        await store.delete_record("acme", "policy", first.id, rev=1)
+        assert heard == ["acme", "other", "acme"]
+        with pytest.raises(RelayConflict):
+            await store.save_record(second)
+        await store.save_tasks([sample_task()])
+        assert heard == ["acme", "other", "acme"]
+
+
+@pytest.mark.anyio
+class TaskContract:
+    """Tasks as their callers name them."""
+
+    async def test_the_last_entry_of_a_name_stands(self, store: Store) -> None:
+        task, other = sample_task(id=ODD), sample_task()
+        await store.save_tasks([task, other])
+        assert await store.task("acme", "clerk", "task", ODD) == task
+        changed = replace(task, body=b"{}", saved_at=DAYBREAK + SECOND)
+        await store.save_tasks([changed, replace(other, body=b"1"), other])
+        assert await store.task("acme", "clerk", "task", ODD) == changed
+        assert await store.task("acme", "clerk", "task", other.id) == other
+        await store.save_tasks([])
+
+    async def test_a_name_is_one_of_its_tenant_agent_and_kind(self, store: Store) -> None:
+        await store.save_tasks([sample_task(id="one")])
+        assert await store.task("other", "clerk", "task", "one") is None
+        assert await store.task("acme", "other", "task", "one") is None
+        assert await store.task("acme", "clerk", "context", "one") is None
+        assert await store.task("acme", "clerk", "task", "ONE") is None
+
+
+@pytest.mark.anyio
+class HoldContract:
+    """Messages that wait."""
+
+    async def test_a_hold_is_kept_with_what_belongs_to_it(self, store: Store) -> None:
+        hold, task, event = sample_hold(), sample_task(), sample_audit()
+        await store.add_hold(hold, tasks=[task], events=[event])
+        assert await store.hold(hold.id) == hold
+        assert await store.hold_of_case(hold.case_id) == hold
+        assert await store.task("acme", "clerk", "task", task.id) == task
+        assert await store.event("acme", event.id) == event
+        assert (await store.hold("unknown"), await store.hold_of_case("unknown")) == (None, None)
+
+    async def test_an_id_and_a_case_are_taken_once(self, store: Store) -> None:
+        hold, task, event = sample_hold(), sample_task(), sample_audit()
+        await store.add_hold(hold)
+        for rival in (sample_hold(id=hold.id), sample_hold(case_id=hold.case_id)):
+            with pytest.raises(RelayConflict):
+                await store.add_hold(rival, tasks=[task], events=[event])
+        assert await found(store) == [hold.id]
+        assert await store.task("acme", "clerk", "task", task.id) is None
+        assert await store.event("acme", event.id) is None
+
+    async def test_a_changed_hold_is_written_with_what_belongs_to_it(self, store: Store) -> None:
+        hold, task, event = sample_hold(policy_name=None), sample_task(), sample_audit()
+        await store.add_hold(hold, tasks=[task])
+        changed = replace(
+            hold, rev=2, status="APPROVED", resolved_at=DAYBREAK + SECOND, body=b"{}", envelope=b""
+        )
+        moved = replace(task, body=b"moved")
+        await store.change_hold(changed, tasks=[moved], events=[event])
+        assert await store.hold(hold.id) == changed
+        assert await store.task("acme", "clerk", "task", task.id) == moved
+        assert await store.event("acme", event.id) == event
+
+    async def test_only_the_next_revision_of_a_hold_is_taken(self, store: Store) -> None:
+        hold, task, event = sample_hold(), sample_task(), sample_audit()
+        await store.add_hold(hold)
+        wrong = [
+            replace(hold, rev=1, status="APPROVED"),
+            replace(hold, rev=3, status="APPROVED"),
+            replace(hold, rev=2, tenant="other"),
+            replace(hold, rev=2, case_id="another"),
+            sample_hold(rev=2),
+        ]
+        for change in wrong:
+            with pytest.raises(RelayConflict):
+                await store.change_hold(change, tasks=[task], events=[event])
+        assert await store.hold(hold.id) == hold
+        assert await store.task("acme", "clerk", "task", task.id) is None
+        assert await store.event("acme", event.id) is None
+
+    async def test_of_many_who_resolve_a_hold_one_wins(self, store: Store) -> None:
+        hold = sample_hold()
+        await store.add_hold(hold)
+        changes = [replace(hold, rev=2, status="APPROVED", body=b"%d" % number) for number in range(16)]
+        events = [sample_audit() for _ in changes]
+        writes = (
+            store.change_hold(change, events=[event]) for change, event in zip(changes, events, strict=True)
+        )
+        async with asyncio.timeout(30):
+            ended = await asyncio.gather(*writes, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in ended) == ["NoneType", *["RelayConflict"] * 15]
+        winner = ended.index(None)
+        assert await store.hold(hold.id) == changes[winner]
+        told, _ = await store.audit("acme", AuditFilter(), page=0, size=16)
+        assert [event.id for event in told] == [events[winner].id]
+
+    async def test_holds_come_page_by_page_with_their_number(self, store: Store) -> None:
+        holds = [sample_hold(created_at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
+        for hold in (*holds, sample_hold(tenant="other")):
+            await store.add_hold(hold)
+        pages = [await store.holds("acme", HoldFilter(), page=number, size=3) for number in range(4)]
+        assert [total for _, total in pages] == [7] * 4
+        assert [hold for page, _ in pages for hold in page] == holds[::-1]
+        assert [len(page) for page, _ in pages] == [3, 3, 1, 0]
+        oldest, _ = await store.holds("acme", HoldFilter(), page=1, size=3, order="oldest")
+        assert list(oldest) == holds[3:6]
+        assert await store.holds("acme", HoldFilter(), page=2**70, size=3) == ([], 7)
+        assert await store.holds("unknown", HoldFilter(), page=0, size=3) == ([], 0)
+
+    @pytest.mark.parametrize(("page", "size"), [(-1, 10), (0, 0), (0, -1)])
+    async def test_what_is_no_page_is_refused(self, store: Store, page: int, size: int) -> None:
+        with pytest.raises(ValidationFailed):
+            await store.holds("acme", HoldFilter(), page=page, size=size)
+        with pytest.raises(ValidationFailed):
+            await store.audit("acme", AuditFilter(), page=page, size=size)
+        with pytest.raises(ValidationFailed):
+            await store.traces("acme", AuditFilter(), page=page, size=size)
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("status", "REJECTED"),
+            ("source", "other"),
+            ("sink", "other"),
+            ("task_id", ODD),
+            ("policy_name", "other"),
+            ("detection_source", "AGENT_INPUT_REQUIRED"),
+            ("correlation_id", "other"),
+        ],
+    )
+    async def test_holds_are_found_by_what_is_asked_for(self, store: Store, field: str, value: str) -> None:
+        one, other = sample_hold(), sample_hold(**{field: value})
+        elsewhere = sample_hold(tenant="other", **{field: value})
+        for hold in (one, other, elsewhere):
+            await store.add_hold(hold)
+        assert await found(store, **{field: value}) == [other.id]
+        assert await found(store, **{field: getattr(one, field)}) == [one.id]
+        assert await found(store, **{field: value}, since=DAYBREAK + SECOND) == []
+
+    async def test_holds_are_found_by_all_that_is_asked_for(self, store: Store) -> None:
+        holds: dict[str, HoldRow] = {}
+        for status in ("PENDING", "APPROVED"):
+            for sink in ("clerk", "cook"):
+                holds[status + sink] = sample_hold(status=status, sink=sink, correlation_id="trace")
+                await store.add_hold(holds[status + sink])
+        assert await found(store, status="PENDING", sink="cook") == [holds["PENDINGcook"].id]
+        asked = {"correlation_id": "trace", "status": "APPROVED", "until": DAYBREAK + SECOND}
+        assert await found(store, **asked) == [holds["APPROVEDclerk"].id, holds["APPROVEDcook"].id]
+
+    async def test_holds_are_found_by_when_they_were_made(self, store: Store) -> None:
+        holds = [sample_hold(created_at=DAYBREAK + SECOND * number) for number in range(4)]
+        for hold in holds:
+            await store.add_hold(hold)
+        ids = [hold.id for hold in holds]
+        assert await found(store, since=DAYBREAK + SECOND) == ids[1:]
+        assert await found(store, until=DAYBREAK + SECOND * 3) == ids[:3]
+        assert await found(store, since=DAYBREAK + SECOND, until=DAYBREAK + SECOND * 3) == ids[1:3]
+
+    async def test_a_large_message_is_kept_byte_by_byte(self, store: Store) -> None:
+        hold = sample_hold(envelope=bytes(range(256)) * 2**15)
+        await store.add_hold(hold)
+        assert await store.hold(hold.id) == hold
+
+
+@pytest.mark.anyio
+class HostileValuesContract:
+    """Whatever comes over the wire: kept exactly, or refused with nothing written."""
+
+    @pytest.mark.parametrize("changes", UNSTORABLE.values(), ids=UNSTORABLE)
+    async def test_what_cannot_be_kept_is_refused_whole(self, store: Store, changes: dict[str, Any]) -> None:
+        task, hold, event, record = sample_task(), sample_hold(), sample_audit(), sample_record()
+        bad, bad_record = replace(task, **changes), replace(record, **changes)
+        await store.ready()
+        with pytest.raises(ValidationFailed):
+            await store.save_tasks([task, bad])
+        with pytest.raises(ValidationFailed):
+            await store.add_hold(hold, tasks=[task, bad], events=[event])
+        with pytest.raises(ValidationFailed):
+            await store.change_records(save=[record, bad_record], events=[event])
+        assert await store.task("acme", "clerk", "task", task.id) is None
+        assert await found(store) == []
+        assert await store.event("acme", event.id) is None
+        assert list(await store.records("policy")) == []
+
+    async def test_what_cannot_be_kept_is_not_there(self, store: Store) -> None:
+        odd = "a\ud800b"
+        assert await store.record("acme", "policy", odd) is None
+        assert await store.task("acme", "clerk", "task", odd) is None
+        assert await store.hold(odd) is None
+        assert await store.hold_of_case(odd) is None
+        assert await store.event("acme", odd) is None
+        with pytest.raises(RelayConflict):
+            await store.delete_record("acme", "policy", odd, rev=1)
+        with pytest.raises(ValidationFailed):
+            await store.holds("acme", HoldFilter(task_id=odd), page=0, size=10)
+        with pytest.raises(ValidationFailed):
+            await store.audit("acme", AuditFilter(types=(odd,)), page=0, size=10)
+
+    async def test_a_closed_store_says_so(self, store: Store) -> None:
+        await store.aclose()
+        for asking in (
+            store.save_record(sample_record()),
+            store.record("acme", "policy", "one"),
+            store.save_tasks([sample_task()]),
+            store.add_hold(sample_hold()),
+            store.holds("acme", HoldFilter(), page=0, size=1),
+            store.add_events([sample_audit()]),
+            store.audit("acme", AuditFilter(), page=0, size=1),
+        ):
+            with pytest.raises(Unavailable):
+                await asking
+
+
+class RelayStoreContract(RecordContract, TaskContract, HoldContract, AuditContract, HostileValuesContract):
+    """The whole contract, over an empty and open `store` that the fixture closes."""

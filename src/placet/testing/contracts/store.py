@@ -1,0 +1,99 @@
+"""What every Store must do: subclass StoreContract, bring a fixture `store`, run it with pytest and anyio."""
+
+import asyncio
+
+import pytest
+
+from placet.cases.commands import View
+from placet.errors import CaseConflict, Unavailable
+from placet.ports.store import Store
+from placet.testing.contracts.case_store import CaseStoreContract, opened
+from placet.testing.contracts.erasure import ErasureContract, answered, erasure
+from placet.testing.contracts.grant_store import GrantStoreContract
+from placet.testing.contracts.inbox_store import InboxStoreContract
+from placet.testing.contracts.key_store import KeyStoreContract
+from placet.testing.contracts.outbox_store import OutboxStoreContract
+from placet.testing.contracts.relay_store import RelayStoreContract
+from placet.testing.samples import approval, linking, sample_commitment, sample_filing
+
+
+@pytest.mark.anyio
+class StoreContract(
+    CaseStoreContract,
+    InboxStoreContract,
+    ErasureContract,
+    OutboxStoreContract,
+    KeyStoreContract,
+    GrantStoreContract,
+    RelayStoreContract,
+):
+    """The whole contract, over an empty and open `store` that the fixture closes."""
+
+    async def test_listeners_hear_of_every_change_once_it_can_be_read(self, store: Store) -> None:
+        heard: list[str | None] = []
+        store.on_change(heard.append)
+        case = (await opened(store)).case
+        assert heard == [case.id]
+        viewed = sample_commitment(case, View(actor="person"))
+        await store.commit(viewed)
+        link = linking(viewed.step.case, "review_next")
+        await opened(store, id="review_next", link=link)
+        assert heard == [case.id, case.id, "review_next", case.id]
+
+    async def test_listeners_hear_of_erasure(self, store: Store) -> None:
+        case = await answered(store)
+        heard: list[str | None] = []
+        store.on_change(heard.append)
+        await store.erase(erasure(case))
+        assert heard == [case.id]
+
+    async def test_listeners_hear_nothing_of_a_refused_write(self, store: Store) -> None:
+        case = (await opened(store)).case
+        heard: list[str | None] = []
+        store.on_change(heard.append)
+        with pytest.raises(CaseConflict):
+            await opened(store, id=case.id)
+        assert heard == []
+
+    async def test_every_listener_hears(self, store: Store) -> None:
+        first: list[str | None] = []
+        second: list[str | None] = []
+        store.on_change(first.append)
+        store.on_change(second.append)
+        case = (await opened(store)).case
+        assert first == second == [case.id]
+
+    async def test_a_listener_that_fails_is_reported_and_harms_nobody(self, store: Store) -> None:
+        reported: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        heard: list[str | None] = []
+        store.on_change(_stumble)
+        store.on_change(heard.append)
+        case = (await opened(store)).case
+        loop.set_exception_handler(None)
+        assert heard == [case.id]
+        assert [type(error) for error in reported] == [ZeroDivisionError]
+
+    async def test_an_open_store_is_ready(self, store: Store) -> None:
+        await store.ready()
+
+    async def test_closing_finishes_what_was_accepted_and_takes_no_more(self, store: Store) -> None:
+        accepted = [asyncio.ensure_future(store.create(sample_filing())) for _ in range(16)]
+        await asyncio.sleep(0)
+        await store.aclose()
+        assert await asyncio.gather(*accepted) == [None] * 16
+        with pytest.raises(Unavailable):
+            await store.create(sample_filing())
+        with pytest.raises(Unavailable):
+            await store.commit(sample_commitment(sample_filing().case, approval()))
+        with pytest.raises(Unavailable):
+            await store.ready()
+
+    async def test_closing_twice_is_the_same_as_once(self, store: Store) -> None:
+        await store.aclose()
+        await store.aclose()
+
+
+def _stumble(case_id: str | None) -> None:
+    raise ZeroDivisionError(case_id)

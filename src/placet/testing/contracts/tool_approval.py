@@ -1,0 +1,379 @@
+"""What every framework's adapter must do, whatever its framework does on its own."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier
+from typing import Any, ClassVar
+
+import pytest
+
+from placet.errors import HookError, InvalidFeedback
+from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
+from placet.hook.answers import Feedback
+from placet.testing.approvals import (
+    FLIPPED,
+    HOLD,
+    Harness,
+    Scene,
+    outcome_of,
+    resume_elsewhere,
+    runs_in,
+    wait_until,
+)
+from placet.testing.clock import FakeClock
+
+WRITE = ToolCall(id="c0", name="write_file", arguments={"path": "a.txt", "text": "hello"})
+SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "DELETE FROM records"})
+MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all@example.com"})
+READ = ToolCall(id="c3", name="read_data", arguments={})
+LATER = ToolCall(id="c4", name="execute_sql", arguments={"query": "VACUUM"})
+ONE = Scene(turns=((SQL,),))
+BATCH = Scene(turns=((WRITE, SQL, MAIL, READ),))
+TWICE = Scene(turns=((SQL,), (LATER,)))
+HOSTILE = (
+    "'; DROP TABLE x; -- </script><img onerror=1> {{7*7}} \u202e\u0000\x1b[31m \U0001f468\u200d\U0001f469"
+)
+RAN_SQL = ("execute_sql", SQL.arguments)
+WROTE = ("write_file", WRITE.arguments)
+
+Make = Callable[..., Harness]
+
+
+def waiting(stopped: InterruptionMetadata | None) -> InterruptionMetadata:
+    """The interruption, which must be there."""
+    assert stopped is not None, "nobody was asked"
+    return stopped
+
+
+def names(stopped: InterruptionMetadata | None) -> list[str]:
+    """The tools whose calls still wait for a person."""
+    return [feedback.name for feedback in waiting(stopped).undecided]
+
+
+class InOneProcessContract:
+    """What shows without leaving this process: for a second way to call the same adapter."""
+
+    harness: ClassVar[type[Harness]]
+
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Iterator[Make]:
+        """Makes a harness on this test's folder; a second one is the agent after a restart."""
+        made: list[Harness] = []
+
+        def make(scene: Scene, **named: Any) -> Harness:
+            made.append(self.harness(tmp_path, scene, **named))
+            return made[-1]
+
+        yield make
+        for each in made:
+            each.close()
+
+    def test_a_call_that_needs_nobody_just_runs(self, make: Make, tmp_path: Path) -> None:
+        mine = make(Scene(turns=((READ,),)))
+        assert mine.start("t") is None
+        assert runs_in(tmp_path) == [("read_data", {})]
+        assert mine.told("t") == [("c3", "the data")]
+
+    def test_the_person_sees_the_call_before_it_runs(self, make: Make, tmp_path: Path) -> None:
+        stopped = waiting(make(ONE).start("t"))
+        shown = stopped.tool_feedbacks[0]
+        assert (shown.id, shown.name, shown.arguments) == ("c1", "execute_sql", SQL.arguments)
+        assert shown.description == "SQL needs approval"
+        assert shown.allowed_decisions == ("approve", "edit", "reject")
+        assert shown.schema is not None
+        assert shown.schema["properties"]["query"]["type"] == "string"
+        assert runs_in(tmp_path) == []
+
+    def test_an_approved_call_runs_and_the_model_reads_its_result(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        stopped = waiting(mine.start("t"))
+        assert mine.resume("t", stopped.approve_all()) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+        assert mine.told("t") == [("c1", "rows of DELETE FROM records")]
+
+    def test_an_edited_call_runs_as_edited_and_the_model_is_told(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        stopped = waiting(mine.start("t"))
+        assert mine.resume("t", stopped.edit_tool("execute_sql", {"query": "SELECT 1"})) is None
+        assert runs_in(tmp_path) == [("execute_sql", {"query": "SELECT 1"})]
+        [(call_id, text)] = mine.told("t")
+        assert call_id == "c1"
+        assert "A person changed this call" in text
+        assert text.endswith("rows of SELECT 1")
+
+    def test_a_rejected_call_does_not_run_and_the_model_reads_why(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        stopped = waiting(mine.start("t"))
+        assert mine.resume("t", stopped.reject_all("back it up first")) is None
+        assert runs_in(tmp_path) == []
+        [(call_id, text)] = mine.told("t")
+        assert call_id == "c1"
+        assert "rejected" in text
+        assert "back it up first" in text
+
+    def test_a_person_may_answer_in_the_tools_place(self, make: Make, tmp_path: Path) -> None:
+        mine = make(Scene(turns=((MAIL,),)))
+        feedback = waiting(mine.start("t")).respond("c2", "I have told them myself.")
+        if mine.responds:
+            assert mine.resume("t", feedback) is None
+            assert mine.told("t") == [("c2", "I have told them myself.")]
+        else:
+            with pytest.raises(InvalidFeedback):
+                mine.resume("t", feedback)
+        assert runs_in(tmp_path) == []
+
+    def test_a_mixed_batch_is_done_call_by_call_and_told_in_call_order(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        mine = make(BATCH)
+        stopped = waiting(mine.start("t"))
+        assert names(stopped) == ["write_file", "execute_sql", "send_email"]
+        assert [call.name for call in stopped.tools_automatically_approved] == ["read_data"]
+        assert [name for name, _ in runs_in(tmp_path) if name != "read_data"] == []
+        feedback = stopped.reject("c0", "no").edit("c1", {"query": "SELECT 1"}).approve("c2")
+        assert mine.resume("t", feedback) is None
+        assert sorted(runs_in(tmp_path), key=str) == [
+            ("execute_sql", {"query": "SELECT 1"}),
+            ("read_data", {}),
+            ("send_email", MAIL.arguments),
+        ]
+        told = mine.told("t")
+        assert [call_id for call_id, _ in told] == ["c0", "c1", "c2", "c3"]
+        assert "no" in told[0][1]
+        assert told[2:] == [("c2", "sent to all@example.com"), ("c3", "the data")]
+
+    def test_when_all_calls_are_rejected_the_model_goes_on(self, make: Make, tmp_path: Path) -> None:
+        mine = make(Scene(turns=((WRITE, SQL), (READ,))))
+        assert mine.resume("t", waiting(mine.start("t")).reject_all("neither")) is None
+        assert runs_in(tmp_path) == [("read_data", {})]
+        assert [call_id for call_id, _ in mine.told("t")] == ["c0", "c1", "c3"]
+
+    def test_each_turn_that_needs_a_person_asks_again(self, make: Make, tmp_path: Path) -> None:
+        mine = make(TWICE)
+        first = waiting(mine.start("t"))
+        second = waiting(mine.resume("t", first.approve_all()))
+        assert second.id != first.id
+        assert [feedback.id for feedback in second.undecided] == ["c4"]
+        assert mine.resume("t", second.reject_all()) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+
+    def test_half_an_answer_is_kept_until_the_other_half_comes(self, make: Make, tmp_path: Path) -> None:
+        mine = make(BATCH)
+        mine.start("t")
+        half = waiting(mine.resume("t", {"c1": "approve"}))
+        assert names(half) == ["write_file", "send_email"]
+        assert next(kept.result for kept in half.tool_feedbacks if kept.id == "c1") is FeedbackResult.APPROVED
+        assert [name for name, _ in runs_in(tmp_path) if name != "read_data"] == []
+        restarted = make(BATCH)
+        assert restarted.resume("t", {"c0": "reject", "c2": "reject"}) is None
+        assert sorted(name for name, _ in runs_in(tmp_path)) == ["execute_sql", "read_data"]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"c9": "approve"},
+            {"c1": "yes"},
+            {"c1": None},
+            {"c1": "respond"},
+            {"c1": {"decision": "edit", "arguments": {"query": 5}}},
+            {"c1": {"decision": "edit", "arguments": "not json"}},
+            {"c1": {"decision": "approve", "arguments": {"query": "DROP"}}},
+            {"c1": {"decision": "edit", "name": "no_such_tool", "arguments": {}}},
+            {"c1": "approve", "c9": "approve"},
+            "yes",
+            7,
+        ],
+        ids=str,
+    )
+    def test_a_wrong_answer_is_refused_and_the_right_one_still_works(
+        self, make: Make, tmp_path: Path, wrong: Any
+    ) -> None:
+        mine = make(ONE)
+        mine.start("t")
+        with pytest.raises(InvalidFeedback):
+            mine.resume("t", wrong)
+        assert runs_in(tmp_path) == []
+        assert mine.resume("t", {"c1": "approve"}) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+
+    def test_an_answer_to_another_thread_is_refused(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        other = waiting(mine.start("other"))
+        mine.start("t")
+        with pytest.raises(InvalidFeedback):
+            mine.resume("t", other.approve_all())
+        assert runs_in(tmp_path) == []
+        assert mine.resume("other", other.approve_all()) is None
+        assert mine.resume("t", {"c1": "reject"}) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+
+    def test_a_thread_that_waits_for_nobody_cannot_be_resumed(self, make: Make, tmp_path: Path) -> None:
+        with pytest.raises(HookError):
+            make(ONE).resume("never started", {"c1": "approve"})
+        assert runs_in(tmp_path) == []
+
+    def test_a_message_to_a_thread_that_waits_is_refused_and_loses_nothing(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        mine = make(ONE)
+        mine.start("t")
+        with pytest.raises(HookError):
+            mine.start("t")
+        assert runs_in(tmp_path) == []
+        assert mine.resume("t", {"c1": "approve"}) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+        assert mine.told("t") == [("c1", "rows of DELETE FROM records")]
+
+    def test_the_same_answer_delivered_twice_runs_nothing_twice(self, make: Make, tmp_path: Path) -> None:
+        mine = make(BATCH)
+        feedback = waiting(mine.start("t")).approve_all()
+        assert mine.resume("t", feedback) is None
+        before = sorted(runs_in(tmp_path), key=str)
+        assert len(before) == 4
+        assert mine.resume("t", feedback) is None
+        assert make(BATCH).resume("t", feedback) is None
+        assert sorted(runs_in(tmp_path), key=str) == before
+
+    def test_an_old_answer_delivered_again_decides_nothing_new(self, make: Make, tmp_path: Path) -> None:
+        mine = make(TWICE)
+        first = waiting(mine.start("t")).approve_all()
+        mine.resume("t", first)
+        again: list[Feedback] = [first, {"c1": "approve"}]
+        for feedback in again:
+            with suppress(HookError):
+                assert names(mine.resume("t", feedback)) == ["execute_sql"]
+        assert runs_in(tmp_path) == [RAN_SQL]
+        assert mine.resume("t", {"c4": "approve"}) is None
+        assert runs_in(tmp_path) == [RAN_SQL, ("execute_sql", LATER.arguments)]
+
+    def test_a_second_delivery_while_the_call_runs_does_not_run_it(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        feedback = waiting(mine.start("t")).approve_all()
+        (tmp_path / HOLD).touch()
+        with ThreadPoolExecutor() as pool:
+            slow = pool.submit(mine.resume, "t", feedback)
+            try:
+                wait_until(lambda: slow.done() or runs_in(tmp_path) != [])
+                with suppress(HookError):
+                    make(ONE).resume("t", feedback)
+            finally:
+                (tmp_path / HOLD).unlink()
+            assert slow.result() is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+
+    def test_two_deliveries_at_once_run_the_call_once(self, make: Make, tmp_path: Path) -> None:
+        mine, other = make(ONE), make(ONE)
+        feedback = waiting(mine.start("t")).approve_all()
+        start_line = Barrier(2)
+
+        def deliver(to: Harness) -> str:
+            start_line.wait(10)
+            try:
+                return "waiting" if to.resume("t", feedback) else "finished"
+            except HookError as error:
+                return error.code
+
+        with ThreadPoolExecutor() as pool:
+            ended = sorted(pool.map(deliver, (mine, other)))
+        assert "finished" in ended
+        assert set(ended) <= {"finished", "thread_busy", "checkpoint_conflict"}
+        assert runs_in(tmp_path) == [RAN_SQL]
+
+    def test_an_edit_into_another_reviewed_tool_is_reviewed_again(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        edit = {"c1": {"decision": "edit", "name": "send_email", "arguments": {"to": "x@example.com"}}}
+        first = waiting(mine.start("t"))
+        if not mine.renames:
+            with pytest.raises(InvalidFeedback):
+                mine.resume("t", edit)
+            return
+        again = waiting(mine.resume("t", edit))
+        assert names(again) == ["send_email"]
+        assert again.id != first.id
+        with suppress(HookError):
+            assert names(mine.resume("t", edit)) == ["send_email"], "the same edit again is no approval"
+        assert runs_in(tmp_path) == []
+        assert mine.resume("t", again.approve_all()) is None
+        assert runs_in(tmp_path) == [("send_email", {"to": "x@example.com"})]
+        assert mine.told("t")[0][1].endswith("sent to x@example.com")
+
+    def test_an_edit_into_another_tool_is_known_after_a_restart(self, make: Make, tmp_path: Path) -> None:
+        make(ONE).start("t")
+        mine = make(ONE)
+        misfit = {"c1": {"decision": "edit", "name": "write_file", "arguments": {"path": 5}}}
+        with pytest.raises(InvalidFeedback):
+            mine.resume("t", misfit)
+        if mine.renames:
+            edit = {"c1": {"decision": "edit", "name": "read_data", "arguments": {}}}
+            assert mine.resume("t", edit) is None
+            assert runs_in(tmp_path) == [("read_data", {})]
+
+    def test_a_condition_that_changes_its_mind_cannot_undo_a_rejection(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        scene = Scene(turns=((MAIL,),), policy="flips")
+        stopped = waiting(make(scene).start("t"))
+        (tmp_path / FLIPPED).touch()
+        assert make(scene).resume("t", stopped.reject_all("no")) is None
+        assert runs_in(tmp_path) == []
+
+    def test_when_nobody_answers_in_time_the_call_is_rejected(self, make: Make, tmp_path: Path) -> None:
+        clock = FakeClock()
+        mine = make(Scene(turns=((SQL,),), policy="minute"), clock=clock)
+        mine.start("t")
+        assert names(mine.resume("t", None)) == ["execute_sql"], "there is still time"
+        clock.advance(timedelta(minutes=1))
+        with pytest.raises(InvalidFeedback):
+            mine.resume("t", {"c1": "approve"})
+        assert mine.resume("t", None) is None
+        assert runs_in(tmp_path) == []
+        assert "Nobody decided in time" in mine.told("t")[0][1]
+
+    def test_a_stream_shows_who_is_asked(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        [stopped] = mine.stream("t")
+        assert names(stopped) == ["execute_sql"]
+        assert mine.resume("t", stopped.approve_all()) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+
+    def test_hostile_arguments_stay_text(self, make: Make, tmp_path: Path) -> None:
+        call = ToolCall(id="../c'1\u202e", name="execute_sql", arguments={"query": HOSTILE})
+        scene = Scene(turns=((call,),))
+        mine = make(scene)
+        stopped = waiting(mine.start("../t'--"))
+        assert stopped.tool_feedbacks[0].arguments == {"query": HOSTILE}
+        assert make(scene).resume("../t'--", {call.id: "approve"}) is None
+        assert runs_in(tmp_path) == [("execute_sql", {"query": HOSTILE})]
+
+    def test_threads_whose_calls_share_their_ids_do_not_mix(self, make: Make, tmp_path: Path) -> None:
+        mine = make(ONE)
+        mine.start("a")
+        mine.start("b")
+        assert mine.resume("a", {"c1": "reject"}) is None
+        assert mine.resume("b", {"c1": "approve"}) is None
+        assert runs_in(tmp_path) == [RAN_SQL]
+        assert mine.told("b") == [("c1", "rows of DELETE FROM records")]
+
+
+class ToolApprovalContract(InOneProcessContract):
+    """Set `harness` to the class that drives your framework; a new process must be able to import it."""
+
+    def test_of_two_new_processes_one_goes_on_where_the_old_one_stopped(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        make(BATCH).start("t")
+        edit = {"decision": "edit", "arguments": {"query": "SELECT 1"}}
+        said = {"c0": "approve", "c1": edit, "c2": {"decision": "reject", "reason": "no"}}
+        (tmp_path / HOLD).touch()
+        both = [resume_elsewhere(self.harness, tmp_path, BATCH, "t", said) for _ in range(2)]
+        try:
+            wait_until(lambda: WROTE in runs_in(tmp_path) or all(each.poll() is not None for each in both))
+        finally:
+            (tmp_path / HOLD).unlink()
+        assert "finished" in [outcome_of(each) for each in both]
+        ran = sorted(runs_in(tmp_path), key=str)
+        assert ran == [("execute_sql", edit["arguments"]), ("read_data", {}), WROTE]
+        assert [call_id for call_id, _ in make(BATCH).told("t")] == ["c0", "c1", "c2", "c3"]

@@ -1,0 +1,112 @@
+"""A desk ready to work at: its own store, a clock that stands still, a courier that goes nowhere."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from placet.cases.kind import ReviewKind
+from placet.cases.wire import poll_response
+from placet.desk.addresses import Addresses
+from placet.desk.draft import draft_from
+from placet.desk.limits import Limits
+from placet.desk.outbox import Outbox
+from placet.desk.review_desk import ReviewDesk
+from placet.desk.sweep import Sweep
+from placet.ports.identity import Principal
+from placet.ports.signer import Signer
+from placet.ports.store import Store
+from placet.ports.verifier import EvidenceVerifier
+from placet.protocol.addresses import check_url
+from placet.reviews import BUILT_IN, CUSTOM
+from placet.stores.memory import MemoryStore
+from placet.testing.clock import FakeClock
+from placet.testing.courier import RecordingCourier
+from placet.testing.human import ScriptedHuman
+
+ACME = Principal(name="acme")
+OTHER = Principal(name="other")
+ANONYMOUS = Principal(name=None)
+BASE_URL = "https://placet.example"
+
+
+class OpenedCase(Struct, frozen=True, kw_only=True):
+    """A case as its agent knows it: the 202 body, as bytes and as an object."""
+
+    body: bytes
+    hitl: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The case's id."""
+        return str(self.hitl["case_id"])
+
+
+class DeskForTests:
+    """Everything around one desk. A second desk on the same store is another process."""
+
+    def __init__(self, desk: ReviewDesk, clock: FakeClock, courier: RecordingCourier) -> None:
+        self.desk = desk
+        self.store = desk.store
+        self.clock = clock
+        self.courier = courier
+        self.sweep = Sweep(desk)
+        self.outbox = Outbox(store=desk.store, couriers={"webhook": courier}, clock=clock)
+
+    async def open(
+        self,
+        type: str = "approval",
+        *,
+        principal: Principal = ACME,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> OpenedCase:
+        """Open the type's own example, with `fields` of the draft changed."""
+        example = BUILT_IN[type].example() if type in BUILT_IN else {**CUSTOM.example(), "type": type}
+        draft = draft_from(example | fields)
+        opened = await self.desk.open(draft, principal, idempotency_key=idempotency_key)
+        return OpenedCase(body=opened.body, hitl=msgspec.json.decode(opened.body)["hitl"])
+
+    def human(self, opened: OpenedCase) -> ScriptedHuman:
+        """The person the agent shows this case to."""
+        return ScriptedHuman(
+            self.desk, opened.hitl["review_url"], submit_token=opened.hitl.get("submit_token")
+        )
+
+    async def poll(self, case_id: str, principal: Principal = ACME) -> dict[str, Any]:
+        """What the agent reads at the poll address, as JSON."""
+        case = await self.desk.owned(case_id, principal)
+        read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(poll_response(case)))
+        return read
+
+
+def desk_for_tests(
+    *,
+    store: Store | None = None,
+    clock: FakeClock | None = None,
+    courier: RecordingCourier | None = None,
+    signer: Signer | None = None,
+    verifier: EvidenceVerifier | None = None,
+    limits: Limits | None = None,
+    kinds: Mapping[str, ReviewKind] = BUILT_IN,
+    sends_callbacks: bool = True,
+) -> DeskForTests:
+    """A desk for all types; its callbacks go to any public address, through its courier."""
+    clock = clock or FakeClock()
+    desk = ReviewDesk(
+        store=store or MemoryStore(),
+        kinds=kinds,
+        custom_kind=CUSTOM,
+        addresses=Addresses(BASE_URL),
+        clock=clock,
+        limits=limits,
+        signer=signer,
+        verifier=verifier,
+        check_callback=_check_callback if sends_callbacks else None,
+    )
+    return DeskForTests(desk, clock, courier or RecordingCourier())
+
+
+async def _check_callback(url: str) -> None:
+    check_url(url)

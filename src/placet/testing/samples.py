@@ -1,0 +1,155 @@
+"""Cases and all that goes with them, plain enough to fill any store."""
+
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from placet.cases.case import Case, Decision, Offer, offer_digest
+from placet.cases.commands import Command, Link, Respond
+from placet.cases.grant import Grant
+from placet.cases.machine import Step, apply, begin
+from placet.ports.store import ApiKey, Commitment, Delivery, Endpoint, Filing, Replay
+from placet.protocol.poll import Result, SubmissionContext
+from placet.testing.clock import DAYBREAK
+
+DAY = timedelta(days=1)
+_numbers = count(1)
+
+
+def new_id(prefix: str) -> str:
+    """An id that no other sample has."""
+    return f"{prefix}_{next(_numbers):032x}"
+
+
+def sample_offer(**changes: Any) -> Offer:
+    """A small approval."""
+    fields: dict[str, Any] = {
+        "type": "approval",
+        "prompt": "Send the newsletter to 1,200 readers?",
+        "message": "A person must approve this first.",
+        "context": {"subject": "Spring", "recipients": 1200},
+        "actions": ("approve", "reject"),
+    }
+    return Offer(**fields | changes)
+
+
+def sample_filing(
+    *,
+    owner: str | None = "acme",
+    offer: Offer | None = None,
+    now: datetime = DAYBREAK,
+    replay: Replay | None = None,
+    link: Step | None = None,
+    endpoint: Endpoint | None = None,
+    **changes: Any,
+) -> Filing:
+    """A case about to be opened; `changes` are fields of the case."""
+    offer = offer or sample_offer()
+    case_id = changes.pop("id", None) or new_id("review")
+    fields: dict[str, Any] = {
+        "type": offer.type,
+        "spec_version": "0.9",
+        "created_at": now,
+        "expires_at": now + DAY,
+        "default_action": "skip",
+        "offer_digest": offer_digest(case_id, offer),
+        "review_digests": ("0" * 64,),
+    }
+    fresh = Case(id=case_id, owner=owner, **fields | changes)
+    case, created = begin(fresh, {"type": offer.type}, actor=owner or "anonymous", salt="grain")
+    return Filing(
+        case=case,
+        offer=offer,
+        events=(created,),
+        due_at=case.expires_at,
+        replay=replay,
+        link=link,
+        endpoint=endpoint,
+    )
+
+
+def sample_step(case: Case, command: Command, *, now: datetime | None = None) -> Step:
+    """What the machine makes of the command, a minute after the case was opened unless told otherwise."""
+    return apply(case, command, now=now or case.created_at + timedelta(minutes=1), salt="grain")
+
+
+def sample_commitment(
+    case: Case, command: Command, *, now: datetime | None = None, **fields: Any
+) -> Commitment:
+    """A step about to be written; `fields` are fields of the commitment."""
+    step = sample_step(case, command, now=now)
+    return Commitment(step=step, **{"due_at": step.case.expires_at} | fields)
+
+
+def approval(actor: str = "person", *grants: Grant) -> Respond:
+    """The command that approves, and allows more of the same."""
+    decision = Decision(
+        result=Result(action="approve", data={"note": "gladly"}),
+        submission=SubmissionContext(mode="browser_submit"),
+    )
+    return Respond(actor=actor, decision=decision, grants=grants)
+
+
+def sample_grant(case_id: str, **changes: Any) -> Grant:
+    """Five mails to one company, within a day."""
+    fields: dict[str, Any] = {
+        "id": new_id("grant"),
+        "owner": "acme",
+        "tool": "send_email",
+        "agent": "mailer",
+        "patterns": {"to": {"glob": "*@acme.example"}, "copies": {"exact": 1}},
+        "uses": 5,
+        "granted_at": DAYBREAK,
+        "expires_at": DAYBREAK + DAY,
+        "granted_by": "ada@acme.example",
+        "call_id": "call_1",
+    }
+    return Grant(case_id=case_id, **fields | changes)
+
+
+def linking(earlier: Case, next_case_id: str) -> Step:
+    """The step by which an earlier case learns of its follow-up."""
+    return sample_step(earlier, Link(actor="acme", next_case_id=next_case_id))
+
+
+def sample_replay(key: str, *, owner: str = "acme", expires_at: datetime = DAYBREAK + DAY) -> Replay:
+    """The first answer to an Idempotency-Key."""
+    return Replay(
+        owner=owner,
+        key_digest=key,
+        request_digest=f"request of {key}",
+        sealed_answer=b"\x00\xff sealed",
+        expires_at=expires_at,
+    )
+
+
+def sample_delivery(case_id: str, *, now: datetime = DAYBREAK, **changes: Any) -> Delivery:
+    """A callback owed at once."""
+    fields: dict[str, Any] = {
+        "id": new_id("msg"),
+        "event": "review.completed",
+        "owner": "acme",
+        "courier": "webhook",
+        "target": "https://acme.example/callback",
+        "body": b'{"event":"review.completed"}',
+        "created_at": now,
+        "next_at": now,
+    }
+    return Delivery(case_id=case_id, **fields | changes)
+
+
+def sample_endpoint(url: str = "https://acme.example/callback", **changes: Any) -> Endpoint:
+    """Where callbacks of the sample owner go."""
+    fields: dict[str, Any] = {"owner": "acme", "secret": "whsec_first", "created_at": DAYBREAK}
+    return Endpoint(url=url, **fields | changes)
+
+
+def sample_api_key(name: str = "acme", **changes: Any) -> ApiKey:
+    """A key that may open and read cases."""
+    fields: dict[str, Any] = {
+        "id": new_id("key"),
+        "digest": new_id("digest"),
+        "scopes": ("cases:write", "cases:read"),
+        "created_at": DAYBREAK,
+    }
+    return ApiKey(name=name, **fields | changes)
