@@ -1,7 +1,7 @@
 """The trail in the store: events are made at once and written behind, many at a time.
 
 What belongs to a hold is not written here but with its hold
-(docs/decisions/0021-messages-are-audited-behind-holds-with-them.md).
+(docs/decisions/0021-write-audit-events-in-batches.md).
 """
 
 import asyncio

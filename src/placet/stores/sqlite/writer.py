@@ -1,7 +1,7 @@
 """The one writer: what is asked for while a commit is under way is gathered and committed together.
 
 Statements run on the event loop's own thread, where nothing contends for the interpreter; what waits for the
-disk or for another process runs in a thread beside it (docs/decisions/0001-sqlite-through-apsw.md).
+disk or for another process runs in a worker thread (see docs/decisions, number 0001).
 """
 
 import asyncio
