@@ -6,7 +6,7 @@ Escaping for a platform's own markup is that platform's business, and comes afte
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -130,7 +130,7 @@ def _continues(character: str) -> bool:
     return bool(character) and (bool(unicodedata.combining(character)) or bool(_TRAILING.match(character)))
 
 
-def fits_link_button(url: str, longest: int) -> bool:
+def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("http", "https")) -> bool:
     """Whether platforms take a link for a button: not too long, and no host without a dot (localhost)."""
     try:
         parts = urlsplit(url)
@@ -138,7 +138,7 @@ def fits_link_button(url: str, longest: int) -> bool:
     except ValueError:
         return False
     fits = len(url) <= longest and url.isascii() and url.isprintable() and " " not in url
-    return fits and parts.scheme in ("http", "https") and "." in host.strip(".")
+    return fits and parts.scheme in schemes and "." in host.strip(".")
 
 
 # Making readable

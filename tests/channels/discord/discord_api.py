@@ -1,4 +1,4 @@
-"""Discord's HTTP API on the loopback address, its requests checked with our table of limits."""
+"""Discord's HTTP API on the loopback address, its requests checked against the documented limits."""
 
 import re
 from collections.abc import Sequence
@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from placet.channels.discord import DiscordChannel, limits
+from placet.channels.discord import DiscordChannel
 from placet.ports.channel import Call, Ticket
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import PressableHarness, Shown
+from tests.channels.discord import documented_limits
 from tests.channels.loopback import HANG_UP, Answer, Loopback, Request
 
 TOKEN = "MTA1.secret.of-the-bot"
@@ -79,7 +80,7 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     left = [
         f"markup was left in: {found[0]}" for found in LOOSE.finditer(OURS.sub("", unquoted(body["content"])))
     ]
-    return [*unknown, *limits.misfits(body), *left]
+    return [*unknown, *documented_limits.find_violations(body), *left]
 
 
 def unquoted(content: str) -> str:

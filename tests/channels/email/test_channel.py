@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from placet.channels.email import EmailChannel, from_environment, render
-from placet.channels.email.limits import is_linkable, misfits
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Call, Press, Presser
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import MARKUP, REVIEW_TOKEN, REVIEW_URL, ended, sample_card
 from tests.certificates import certified
 from tests.channels.email.conftest import channel_at
+from tests.channels.email.documented_limits import find_violations
 from tests.channels.email.mail_server import (
     PASSWORD,
     RECIPIENT,
@@ -46,7 +46,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     ("source", "subject"),
     [
         ("Placet (127.0.0.1)", "Placet (127.0.0.1): Send the newsletter to 1,200 readers?"),
-        ("Placet (placet-of-a-very-large-company.example)", "…nt-of-a-very-large-company.example: Send"),
+        ("Placet (placet-of-a-very-large-company.example)", "…et-of-a-very-large-company.example: Send"),
     ],
 )
 def test_a_subject_that_would_be_too_long_says_where_from_rather_than_what_for(source: str, subject: str):
@@ -142,7 +142,7 @@ def test_nothing_in_a_question_reaches_the_headers(prompt: str, source: str):
     message = render.question(card, ENVELOPE, DAYBREAK)
     mail = Mail("", "", message.as_bytes(), encrypted=False, user=None)
     assert problems_of(mail) == []
-    assert misfits(mail.raw) == []
+    assert find_violations(mail.raw) == []
     assert mail.message["Bcc"] is None
     assert mail.message["Subject"] == render.subject(card)
 
@@ -161,7 +161,7 @@ def test_nothing_in_a_question_reaches_the_headers(prompt: str, source: str):
     ],
 )
 def test_an_odd_link_is_refused(url: str):
-    assert not is_linkable(url)
+    assert not render.is_linkable(url)
     with pytest.raises(ChannelRefused):
         render.question(sample_card(review_url=url), ENVELOPE, DAYBREAK)
 

@@ -10,11 +10,12 @@ from slack_sdk.errors import SlackObjectFormationError
 from slack_sdk.models.blocks import Block
 from slack_sdk.signature import SignatureVerifier
 
-from placet.channels.slack import SlackChannel, limits
+from placet.channels.slack import SlackChannel
 from placet.ports.channel import Call, Ticket
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
+from tests.channels.slack import documented_limits
 
 TOKEN = "xoxb-1234-secret-of-the-bot"
 APP_TOKEN = "xapp-1-A1-2-secret-of-the-app"
@@ -120,7 +121,7 @@ def problems_of(method: str, body: dict[str, Any]) -> list[str]:
     ]
     if method == "chat.postMessage" and (body["unfurl_links"] or body["unfurl_media"]):
         found.append("a preview is fetched")
-    return [*found, *limits.misfits(body)]
+    return [*found, *documented_limits.find_violations(body)]
 
 
 def signed(body: bytes, *, at: int = NOW, secret: str = SECRET) -> Call:

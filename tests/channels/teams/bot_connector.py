@@ -14,11 +14,12 @@ from adaptive_cards.validation import MicrosoftTeams
 from joserfc import jwk, jwt
 from jsonschema import Draft6Validator
 
-from placet.channels.teams import TeamsChannel, limits
+from placet.channels.teams import TeamsChannel
 from placet.ports.channel import Call, Ticket
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
+from tests.channels.teams import documented_limits
 
 APP_ID = "11111111-2222-3333-4444-555555555555"
 APP_SECRET = "s3cret~of.the-bot"
@@ -128,7 +129,7 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     found += [
         f"a message has no {name}" for name in body if name not in ("type", "summary", "attachments", "id")
     ]
-    return [*found, *limits.misfits(card)]
+    return [*found, *documented_limits.find_violations(card)]
 
 
 def shown_text(card: dict[str, Any]) -> str:

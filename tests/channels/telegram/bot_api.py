@@ -11,10 +11,11 @@ import msgspec
 import pydantic
 from aiogram import methods, types
 
-from placet.channels.telegram import TelegramChannel, limits
+from placet.channels.telegram import TelegramChannel
 from placet.ports.channel import Call, Ticket
 from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
+from tests.channels.telegram import documented_limits
 
 TOKEN = "123456:AAb-secret_of-the_bot"
 SECRET = "webhook-secret_1"
@@ -106,7 +107,7 @@ def refusal(status: int, description: str, **parameters: Any) -> Answer:
 
 def message(number: int, body: dict[str, Any]) -> dict[str, Any]:
     chat = {"id": CHAT, "type": "private"}
-    return {"message_id": number, "date": 1, "chat": chat, "text": limits.shown_text(body["text"])}
+    return {"message_id": number, "date": 1, "chat": chat, "text": documented_limits.read_text(body["text"])}
 
 
 def problems_of(method: str, body: dict[str, Any]) -> list[str]:
@@ -120,7 +121,7 @@ def problems_of(method: str, body: dict[str, Any]) -> list[str]:
     buttons = [button for row in body.get("reply_markup", {}).get("inline_keyboard", []) for button in row]
     found += [f"no button has {name}" for button in buttons for name in button if name not in known]
     if method in ("sendMessage", "editMessageText"):
-        found += limits.misfits(body)
+        found += documented_limits.find_violations(body)
         if body["link_preview_options"] != {"is_disabled": True}:
             found.append("a preview is fetched")
     return found
@@ -141,7 +142,7 @@ class TelegramHarness(PressableHarness):
     def _shown(self, body: dict[str, Any]) -> Shown:
         rows = body["reply_markup"]["inline_keyboard"]
         buttons = [button for row in rows for button in row]
-        text = limits.shown_text(body["text"])
+        text = documented_limits.read_text(body["text"])
         written = [line.partition(": ")[2] for line in text.splitlines() if line.startswith("Open ")]
         return Shown(
             text=text,

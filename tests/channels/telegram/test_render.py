@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 
-from placet.channels.telegram import limits, render
+from placet.channels.telegram import render
 from placet.errors import ChannelRefused
 from placet.testing.platforms import ENDINGS, ended, sample_card
 from tests.channels.cards import TEXT, cards
 from tests.channels.telegram.bot_api import problems_of
+from tests.channels.telegram.documented_limits import read_text
 
 
 @pytest.mark.spec("7.5-channel-limits")
@@ -31,11 +32,11 @@ def test_any_card_offers_its_link(card):
     message = render.message(card)
     buttons = [button for row in message["reply_markup"]["inline_keyboard"] for button in row]
     linked = [button["url"] for button in buttons if "url" in button]
-    assert linked == [card.review_url] or card.review_url in limits.shown_text(message["text"])
+    assert linked == [card.review_url] or card.review_url in read_text(message["text"])
 
 
 def test_a_question_reads_from_who_asks_to_what_silence_means():
-    text = limits.shown_text(render.message(sample_card())["text"])
+    text = read_text(render.message(sample_card())["text"])
     assert text.splitlines() == [
         "Acme asks for your approval",
         "",

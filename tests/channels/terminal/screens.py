@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from placet.channels.terminal import TerminalChannel
-from placet.channels.terminal.limits import BOLD, DIM, RESET
 from placet.testing.platforms import ChannelHarness, Shown
-
-STYLES = re.compile("|".join(map(re.escape, (BOLD, DIM, RESET))))
+from tests.channels.terminal.control_characters import STYLES, find_control_characters
 
 
 class Screen(io.StringIO):
@@ -57,8 +55,8 @@ class TerminalHarness(ChannelHarness):
     def _shown(self, written: str) -> Shown:
         text = STYLES.sub("", written)
         links = re.findall(r"^  Open [a-z ]+:\n  (https?://\S+)$", text, flags=re.MULTILINE)
-        obeyed = [repr(one) for one in text if one < " " and one != "\n"]
-        return Shown(text=text, links=tuple(links), problems=tuple(obeyed))
+        problems = tuple(find_control_characters(written))
+        return Shown(text=text, links=tuple(links), problems=problems)
 
     def refuse_next(self) -> None:
         self.screen.watched.append(False)

@@ -13,13 +13,13 @@ import pytest
 
 from placet.channels.terminal import TerminalChannel, from_environment
 from placet.channels.terminal.channel import login_name
-from placet.channels.terminal.limits import columns, is_linkable, misfits
 from placet.channels.terminal.presses import whole_lines
-from placet.channels.terminal.render import Paper, question, wrapped
+from placet.channels.terminal.render import Paper, columns, is_linkable, question, wrapped
 from placet.errors import ChannelRefused, SettingsError
 from placet.ports.channel import Button, Call, Press
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import HIDDEN, REVIEW_URL, ended, sample_card
+from tests.channels.terminal.control_characters import find_control_characters
 from tests.channels.terminal.screens import Screen, TerminalHarness, Window, window
 
 
@@ -246,9 +246,9 @@ async def test_hidden_characters_of_a_label_are_shown_and_not_obeyed(typed: Term
 
 
 def test_everything_that_a_terminal_obeys_is_found():
-    assert misfits("plain ünïcode 👩‍💻\n\x1b[1mbold\x1b[0m") == []
+    assert find_control_characters("plain ünïcode 👩‍💻\n\x1b[1mbold\x1b[0m") == []
     for sign in "\x07\x08\t\r\x1b\x7f\x9b\u202e\u2066":
-        assert misfits(f"a{sign}[31mb") == [f"U+{ord(sign):04X}"]
+        assert find_control_characters(f"a{sign}[31mb") == [f"U+{ord(sign):04X}"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from placet.channels.whatsapp import WhatsAppChannel
 from placet.ports.channel import Call, Ticket
 from placet.testing.platforms import PressableHarness, Shown
 from tests.channels.loopback import Answer, Loopback, Request
+from tests.channels.whatsapp.documented_limits import find_violations
 
 ACCESS_TOKEN = "EAAsecretAccessToken"
 APP_SECRET = "app-secret-0123456789"
@@ -99,6 +100,7 @@ def problems_of(body: dict[str, Any]) -> list[str]:
     replies = [one["reply"] for one in body.get("interactive", {}).get("action", {}).get("buttons", [])]
     if len({reply["title"] for reply in replies}) != len(replies):
         found.append("button titles repeat")
+    found += find_violations(body)
     return found + [f"formatted: {one}" for part in parts_of(body) for one in formatted(part)]
 
 

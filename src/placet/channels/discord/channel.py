@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
 from placet.channels.discord import render
-from placet.channels.discord.limits import misfits
 from placet.channels.discord.presses import MESSAGE, press_of, read_interaction, response_to, verify
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
@@ -110,8 +109,6 @@ class DiscordChannel:
         return self._channel_id
 
     async def _send(self, place: str, body: dict[str, Any]) -> Ticket:
-        if found := misfits(body):
-            raise ChannelRefused(f"This does not fit into a message in Discord: {found[0]}.")
         message_id = _id_in(await self._api.call("POST", f"/channels/{quote(place, safe='')}/messages", body))
         return Ticket(channel=self.name, place=place, message_id=message_id, sent_at=self._now())
 

@@ -8,7 +8,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import Struct
 
-from placet.channels.discord.limits import BUTTON, CUSTOM_ID, EPHEMERAL
+from placet.channels.discord.render import BUTTON, EPHEMERAL
 from placet.channels.texts import cut, one_line
 from placet.errors import SignatureInvalid
 from placet.ports.channel import Call, Press, Presser
@@ -19,6 +19,7 @@ SIGNATURE_HEADER = "x-signature-ed25519"
 TIMESTAMP_HEADER = "x-signature-timestamp"
 FRESH_FOR_S = 5 * 60
 LONGEST_NAME = 100
+MAX_CUSTOM_ID = 100
 
 PING, COMMAND, COMPONENT, AUTOCOMPLETE, MODAL = 1, 2, 3, 4, 5
 MESSAGE = 4
@@ -107,7 +108,12 @@ def press_of(interaction: Interaction | None) -> Press | None:
         return None
     member, data = interaction.member, interaction.data
     user = member.user if member is not None else interaction.user
-    if user is None or user.bot or data.component_type != BUTTON or not 0 < len(data.custom_id) <= CUSTOM_ID:
+    if (
+        user is None
+        or user.bot
+        or data.component_type != BUTTON
+        or not 0 < len(data.custom_id) <= MAX_CUSTOM_ID
+    ):
         return None
     name = (member.nick if member is not None else None) or user.global_name or user.username
     place = {"channel_id": interaction.channel_id} if interaction.channel_id else {}

@@ -4,24 +4,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.discord.limits import (
-    ACTION_ROW,
-    BUTTON,
-    BUTTON_LABEL,
-    BUTTONS_PER_ROW,
-    CONTENT,
-    DANGER,
-    EPHEMERAL,
-    LINK,
-    SECONDARY,
-    SUCCESS,
-    SUPPRESS_EMBEDS,
-    is_linkable,
+from placet.channels.texts import (
+    Lines,
+    Room,
+    buttons_of,
+    cut,
+    ending,
+    fits_link_button,
+    lines_of,
+    utf16_units,
 )
-from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, utf16_units
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
 
+# Numbers of Discord's API.
+ACTION_ROW, BUTTON = 1, 2
+SECONDARY, SUCCESS, DANGER, LINK = 2, 3, 4, 5
+SUPPRESS_EMBEDS, EPHEMERAL = 1 << 2, 1 << 6
+
+MAX_CONTENT = 2000
+"""Discord counts the text as it is sent, with the backslashes that escape markup."""
+MAX_BUTTON_LABEL = 80
+MAX_BUTTON_LINK = 512
+BUTTONS_PER_ROW = 5
 ROOM = Room(heading=150, prompt=480, message=480, facts=4, fact_name=30, fact_value=90)
 # A link that no button takes stands in the text, and the rest makes room for it.
 ROOM_BESIDE_LINK = Room(heading=150, prompt=300, message=0, facts=0)
@@ -35,7 +40,7 @@ _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 
 def message(card: Card) -> dict[str, Any]:
     """The text and the buttons of a question; raises ChannelRefused for a link too long to show."""
-    in_button = is_linkable(card.review_url)
+    in_button = fits_link_button(card.review_url, MAX_BUTTON_LINK)
     lines = _lines(card, in_button=in_button)
     parts = [*_question(lines), f"{_deadline(card)}\n{escaped(lines.silence)}"]
     if not in_button:
@@ -59,7 +64,7 @@ def follow_up(card: Card, ended: Ended, message_id: str) -> dict[str, Any]:
 
 def answer(text: str) -> dict[str, Any]:
     """What whoever pressed is told, for their eyes only."""
-    told = _body([escaped(cut(text, CONTENT - 100, size=_size))], [])
+    told = _body([escaped(cut(text, MAX_CONTENT - 100, size=_size))], [])
     return {**told, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
 
 
@@ -114,7 +119,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             "label": button.label,
             "custom_id": button.reference,
         }
-        for button in buttons_of(card, MOST_BUTTONS, label=BUTTON_LABEL, size=utf16_units)
+        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_LABEL, size=utf16_units)
     ]
 
 

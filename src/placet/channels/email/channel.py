@@ -12,10 +12,9 @@ from typing import Any, cast
 
 from placet.channels.calling import Sleep
 from placet.channels.email import render
-from placet.channels.email.limits import misfits
 from placet.channels.email.smtp import SECURITIES, SMTPS_PORT, MailServer, Security
 from placet.channels.environment import require
-from placet.errors import ChannelRefused, SettingsError, Unreachable
+from placet.errors import SettingsError, Unreachable
 from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
 from placet.protocol.addresses import LOOPBACK_HOSTS
 
@@ -111,8 +110,6 @@ class EmailChannel:
 
     async def _deliver(self, message: EmailMessage) -> None:
         mail = message.as_bytes()
-        if found := misfits(mail):
-            raise ChannelRefused(f"This does not fit into an e-mail: {found[0]}.")
         for break_s in BREAKS_S:
             try:
                 return await self._hand_over(mail)

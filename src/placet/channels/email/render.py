@@ -12,16 +12,19 @@ from email.policy import EmailPolicy
 from email.utils import format_datetime
 from hashlib import sha256
 from html import escape
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.email.limits import SUBJECT, is_linkable
 from placet.channels.texts import Lines, Room, cut, lines_of, one_line
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
 
+MAX_SUBJECT = 78 - len("Subject: ")
+"""Keeps the header on one line where it is plain ASCII."""
+MAX_LINK = 2048
 ROOM = Room(heading=150, prompt=2000, message=6000, facts=12, fact_name=60, fact_value=240)
 NO_REPLY = "Answer on the page behind the link. Replying to this e-mail decides nothing."
 RE = "Re: "
@@ -102,11 +105,22 @@ def thread_of(card: Card, envelope: Envelope) -> str:
 
 def subject(card: Card) -> str:
     """Who asks for what, and the beginning of the question, in one short line."""
-    heading, room = texts.heading(card), SUBJECT - 30 - len(RE)
+    heading, room = texts.heading(card), MAX_SUBJECT - 30 - len(RE)
     if len(heading) > room:
         heading = texts.asker(card, room)
     prompt = one_line(card.prompt)
-    return cut(f"{heading}: {prompt}" if prompt else heading, SUBJECT - len(RE))
+    return cut(f"{heading}: {prompt}" if prompt else heading, MAX_SUBJECT - len(RE))
+
+
+def is_linkable(url: str) -> bool:
+    """Return whether a mail can link to this URL: HTTP, printable ASCII, without quotes or brackets."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    fits = len(url) <= MAX_LINK and url.isascii() and url.isprintable() and not set(url) & set(" <>\"'`")
+    return fits and parts.scheme in ("http", "https") and bool(host)
 
 
 # The parts of a mail

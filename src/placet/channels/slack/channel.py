@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
 from placet.channels.environment import require
 from placet.channels.slack import render
-from placet.channels.slack.limits import misfits
 from placet.channels.slack.presses import check_signature, presses_of, read_form
 from placet.channels.slack.sockets import SILENT_FOR_S, SocketMode
 from placet.errors import ChannelRefused, SettingsError, Unreachable
@@ -130,8 +129,6 @@ class SlackChannel:
             await self._app_api.aclose()
 
     async def _post(self, place: str, body: dict[str, Any]) -> Ticket:
-        if found := misfits(body):
-            raise ChannelRefused(f"This does not fit into a message in Slack: {found[0]}.")
         reply = await self._api.call("POST", "/chat.postMessage", {"channel": place, **body, **NO_PREVIEW})
         error = _error(reply)
         if error is not None:

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 import msgspec
 from msgspec import Struct
 
-from placet.channels.slack.limits import SIGNED_FOR_S
 from placet.channels.slack.render import PRESS_PREFIX
 from placet.channels.texts import cut, one_line
 from placet.errors import SignatureInvalid
@@ -16,6 +15,8 @@ from placet.ports.channel import Call, Press, Presser
 
 PLATFORM = "slack"
 VIA = "slack_block_action"
+SIGNED_FOR_S = 300
+"""How far the moment in a signature may be from now."""
 LONGEST_NAME = 100
 LONGEST_REFERENCE = 64
 

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.slack.limits import ACTION_ELEMENTS, BUTTON_TEXT, BUTTON_URL, SECTION_FIELDS
 from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, one_line, utf16_units
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
 
-ROOM = Room(heading=150, prompt=1500, message=2500, facts=SECTION_FIELDS, fact_name=40, fact_value=160)
+MAX_SECTION_FIELDS = 10
+MAX_ACTION_ELEMENTS = 25
+MAX_BUTTON_TEXT = 75
+MAX_BUTTON_URL = 3000
+ROOM = Room(heading=150, prompt=1500, message=2500, facts=MAX_SECTION_FIELDS, fact_name=40, fact_value=160)
 NOTICE = 300
 """So much of a question is read out in a notification."""
 ANSWER = 1000
@@ -24,7 +27,7 @@ STYLES: Mapping[str, str] = {
 
 def message(card: Card) -> dict[str, Any]:
     """The blocks of a question; raises ChannelRefused for a link too long for a button."""
-    if utf16_units(card.review_url) > BUTTON_URL:
+    if utf16_units(card.review_url) > MAX_BUTTON_URL:
         raise ChannelRefused("The review link is too long for a button in Slack.")
     lines = _lines(card)
     until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.silence)]}
@@ -94,7 +97,7 @@ def _presses(card: Card) -> list[dict[str, Any]]:
             **({"style": STYLES[button.action]} if button.action in STYLES else {}),
         }
         for number, button in enumerate(
-            buttons_of(card, ACTION_ELEMENTS - 1, label=BUTTON_TEXT, size=utf16_units)
+            buttons_of(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=utf16_units)
         )
     ]
 

@@ -13,7 +13,6 @@ from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
 from placet.channels.environment import require
 from placet.channels.teams import render
 from placet.channels.teams.credentials import BotCredential
-from placet.channels.teams.limits import CARD_TYPE, MESSAGE_TYPE, misfits
 from placet.channels.teams.presses import press_of, read_activity
 from placet.channels.teams.proofs import PublishedKeys, check_proof
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid, Unreachable
@@ -28,6 +27,8 @@ REQUIRED = (
     "PLACET_TEAMS_TENANT_ID",
     "PLACET_TEAMS_TO",
 )
+CARD_TYPE = "application/vnd.microsoft.card.adaptive"
+MESSAGE_TYPE = "application/vnd.microsoft.activity.message"
 ANSWER_PATIENCE_S = 2.0
 ON_ITS_WAY = "Your answer is on its way."
 
@@ -150,8 +151,6 @@ class TeamsChannel:
         return _id_of(await self._api.call("POST", "/v3/conversations", body))
 
     async def _send(self, place: str, body: dict[str, Any]) -> Ticket:
-        if found := misfits(body["attachments"][0]["content"]):
-            raise ChannelRefused(f"This does not fit into a message in Teams: {found[0]}.")
         message_id = _id_of(await self._api.call("POST", _activities(place), body))
         return Ticket(channel=self.name, place=place, message_id=message_id, sent_at=self._now())
 

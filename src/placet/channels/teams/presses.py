@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from placet.channels.teams.limits import REFERENCE
 from placet.channels.teams.render import VERB
 from placet.channels.texts import cut, one_line, utf8_bytes
 from placet.ports.channel import Press, Presser
@@ -14,6 +13,7 @@ PLATFORM = "teams"
 VIA = "teams_adaptive_card"
 CHANNEL_ID = "msteams"
 LONGEST_NAME = 100
+MAX_REFERENCE_BYTES = 64
 
 
 class Account(Struct, frozen=True, rename="camel"):
@@ -115,7 +115,7 @@ def _reference(activity: Activity) -> str | None:
     if action is None or action.verb != VERB or not isinstance(action.data, dict):
         return None
     reference = action.data.get("reference")
-    fits = isinstance(reference, str) and 0 < utf8_bytes(reference) <= REFERENCE
+    fits = isinstance(reference, str) and 0 < utf8_bytes(reference) <= MAX_REFERENCE_BYTES
     return reference if fits else None
 
 

@@ -8,7 +8,6 @@ from joserfc import jwk, jws, jwt
 from joserfc.errors import JoseError
 
 from placet.channels.calling import PlatformApi
-from placet.channels.teams.limits import SKEW_S
 from placet.channels.teams.presses import Activity
 from placet.errors import SignatureInvalid, Unreachable
 
@@ -19,6 +18,8 @@ KEYS_FOR = timedelta(hours=24)
 ASK_AGAIN_AFTER = timedelta(minutes=5)
 """A token under a key that is not known makes us look for new keys, but no more often than this."""
 LONGEST_TOKEN = 16_384
+SKEW_S = 300
+"""How far Microsoft's clock may be from ours."""
 
 Keys = Mapping[str, Mapping[str, Any]]
 

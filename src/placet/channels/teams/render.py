@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.teams.limits import ACTIONS_IN_A_SET, TITLE
 from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, utf16_units
+from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
 
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
@@ -15,6 +15,11 @@ ROOM = Room(heading=150, prompt=1200, message=2000, facts=10, fact_name=40, fact
 PROMPT_LINES = 12
 MESSAGE_LINES = 24
 MOST_BUTTONS = 17
+ACTIONS_PER_ROW = 6
+"""Teams hides the actions of a row that come after these."""
+MAX_BUTTON_TITLE = 40
+"""Teams documents no limit: this is how much of a title a phone shows."""
+MAX_LINK = 4096
 ROW_WIDTH = 50
 """In characters, at the width that a chat window gives to a card."""
 BUTTON_MARGIN = 4
@@ -32,7 +37,9 @@ _FUNCTION = re.compile(r"(?<=\{)(?=\{\s*(?:DATE|TIME)\b)", re.IGNORECASE)
 
 
 def message(card: Card) -> Element:
-    """The Adaptive Card of a question."""
+    """Return the Adaptive Card of a question; raise ChannelRefused if the review link is too long."""
+    if utf16_units(card.review_url) > MAX_LINK:
+        raise ChannelRefused("The review link is too long for a card in Teams.")
     lines = lines_of(card, ROOM, size=utf16_units)
     link = {"type": "Action.OpenUrl", "title": lines.link_label, "url": card.review_url}
     until = [
@@ -127,7 +134,7 @@ def _presses(card: Card) -> list[Element]:
             "fallback": "drop",
             **({"style": STYLES[button.action]} if button.action in STYLES else {}),
         }
-        for button in buttons_of(card, MOST_BUTTONS, label=TITLE, size=utf16_units)
+        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TITLE, size=utf16_units)
     ]
 
 
@@ -135,7 +142,7 @@ def _rows(actions: list[Element]) -> list[Element]:
     """Buttons side by side as far as they go: what does not fit into a row is cut off, even the link."""
     rows: list[list[Element]] = []
     for action in actions:
-        if rows and len(rows[-1]) < ACTIONS_IN_A_SET and _width([*rows[-1], action]) <= ROW_WIDTH:
+        if rows and len(rows[-1]) < ACTIONS_PER_ROW and _width([*rows[-1], action]) <= ROW_WIDTH:
             rows[-1].append(action)
         else:
             rows.append([action])

@@ -3,13 +3,13 @@
 import msgspec
 from msgspec import Struct, field
 
-from placet.channels.telegram.limits import CALLBACK_DATA_BYTES
 from placet.channels.texts import cut, one_line, utf8_bytes
 from placet.ports.channel import Press, Presser
 
 PLATFORM = "telegram"
 VIA = "telegram_inline_button"
 LONGEST_NAME = 100
+MAX_CALLBACK_DATA_BYTES = 64
 
 
 class User(Struct, frozen=True):
@@ -79,7 +79,7 @@ def press_of(update: Update | None) -> Press | None:
     query = update.callback_query if update is not None else None
     if query is None or query.sender.is_bot or not query.data:
         return None
-    if utf8_bytes(query.data) > CALLBACK_DATA_BYTES:
+    if utf8_bytes(query.data) > MAX_CALLBACK_DATA_BYTES:
         return None
     place = {"chat_id": str(query.message.chat.id)} if query.message is not None else {}
     return Press(

@@ -4,11 +4,22 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from placet.channels.telegram.limits import BUTTON_TEXT, LONGEST_LINK, is_linkable
-from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, utf16_units
+from placet.channels.texts import (
+    Lines,
+    Room,
+    buttons_of,
+    cut,
+    ending,
+    fits_link_button,
+    lines_of,
+    utf16_units,
+)
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
 
+MAX_BUTTON_TEXT = 64
+MAX_ANSWER = 200
+MAX_LINK = 2048
 ROOM = Room(heading=150, prompt=900, message=1400, facts=8, fact_name=40, fact_value=120)
 # A link that no button takes stands in the text, and the rest makes room for it.
 ROOM_BESIDE_LINK = Room(heading=150, prompt=600, message=300, facts=4, fact_name=40, fact_value=120)
@@ -25,7 +36,7 @@ STYLES: Mapping[str, str] = {
 
 def message(card: Card) -> dict[str, Any]:
     """The text and the keyboard of a question; raises ChannelRefused for a link too long to show."""
-    in_button = is_linkable(card.review_url)
+    in_button = fits_link_button(card.review_url, MAX_LINK)
     lines = _lines(card, in_button=in_button)
     parts = [*_question(lines), f"<i>{_e(lines.deadline)}\n{_e(lines.silence)}</i>"]
     if not in_button:
@@ -51,7 +62,7 @@ def follow_up(card: Card, ended: Ended, message_id: int) -> dict[str, Any]:
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
     url = card.review_url
-    if not in_button and (utf16_units(url) > LONGEST_LINK or not url.isprintable()):
+    if not in_button and (utf16_units(url) > MAX_LINK or not url.isprintable()):
         raise ChannelRefused("The review link is too long for Telegram, or none that can be shown.")
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=utf16_units)
 
@@ -66,7 +77,7 @@ def _question(lines: Lines) -> list[str]:
 def _rows(card: Card) -> list[list[dict[str, str]]]:
     buttons = [
         {"text": button.label, "callback_data": button.reference, **_style(button.action)}
-        for button in buttons_of(card, MOST_BUTTONS, label=BUTTON_TEXT, size=utf16_units)
+        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TEXT, size=utf16_units)
     ]
     return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
 
@@ -88,6 +99,6 @@ def _e(text: str) -> str:
     return escape(text, quote=False)
 
 
-def answer(text: str, longest: int) -> str:
+def answer(text: str) -> str:
     """What whoever pressed is told, as a notice at the top of the screen."""
-    return cut(text, longest, size=utf16_units)
+    return cut(text, MAX_ANSWER, size=utf16_units)

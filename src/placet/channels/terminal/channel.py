@@ -16,9 +16,8 @@ from itertools import count
 from typing import TextIO
 
 from placet.channels.terminal import render
-from placet.channels.terminal.limits import NARROWEST, WIDEST, misfits
 from placet.channels.terminal.presses import chosen, press_of, whole_lines
-from placet.channels.terminal.render import LABEL, MOST_BUTTONS, Numbered, Paper
+from placet.channels.terminal.render import LABEL, MAX_WIDTH, MIN_WIDTH, MOST_BUTTONS, Numbered, Paper
 from placet.channels.texts import buttons_of
 from placet.errors import ChannelRefused, SettingsError, Unreachable
 from placet.ports.channel import Call, Card, Ended, Heard, Press, Ticket
@@ -45,7 +44,7 @@ class TerminalChannel:
         keyboard: int | None = None,
         user: str | None = None,
         styled: bool = True,
-        widest: int = WIDEST,
+        widest: int = MAX_WIDTH,
         columns: Callable[[], int] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -123,7 +122,7 @@ class TerminalChannel:
         return tuple(answer for answers in self._open.values() for answer in answers)
 
     def _paper(self) -> Paper:
-        return Paper(width=max(NARROWEST, min(self._widest, self._columns() - 1)), styled=self._styled)
+        return Paper(width=max(MIN_WIDTH, min(self._widest, self._columns() - 1)), styled=self._styled)
 
     def _screen_columns(self) -> int:
         try:
@@ -133,8 +132,6 @@ class TerminalChannel:
         return known or shutil.get_terminal_size().columns
 
     def _write(self, text: str) -> None:
-        if found := misfits(text):
-            raise ChannelRefused(f"A terminal would obey this instead of showing it: {found[0]}.")
         try:
             self._screen.write(text)
             self._screen.flush()

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 
-from placet.channels.terminal.limits import LONGEST_TYPED
 from placet.channels.terminal.render import Numbered
 from placet.ports.channel import Press, Presser
 
 PLATFORM = "x-terminal"
 VIA = "x-terminal_prompt"
+MAX_LINE = 256
+"""A line that chooses a number is shorter; the rest of a longer one is dropped."""
 
 
 def whole_lines(typed: bytes) -> tuple[list[str], bytes]:
     """The lines that are whole, and the beginning of the next one."""
     *lines, rest = typed.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    return [line[:LONGEST_TYPED].decode("utf-8", "replace").strip() for line in lines], rest[:LONGEST_TYPED]
+    return [line[:MAX_LINE].decode("utf-8", "replace").strip() for line in lines], rest[:MAX_LINE]
 
 
 def chosen(line: str, answers: Sequence[Numbered]) -> Numbered | None:

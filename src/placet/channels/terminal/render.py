@@ -1,19 +1,31 @@
 """A card as lines of a terminal: no wider than the window, a number for every answer, and the link whole."""
 
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from placet.channels import texts
-from placet.channels.terminal.limits import BOLD, DIM, RESET, columns, is_linkable
 from placet.channels.texts import Room, cut, lines_of, one_line
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, Ended
 
+MIN_WIDTH = 20
+MAX_WIDTH = 100
+"""Longer lines are hard to read in a window of any width."""
+MAX_LINK = 2048
+BOLD = "\x1b[1m"
+DIM = "\x1b[2m"
+RESET = "\x1b[0m"
 ROOM = Room(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact_value=200)
 MOST_BUTTONS = 20
 LABEL = 60
 INDENT = "  "
+
+# Characters that add no column: joiners, style selectors, skin tones.
+_ZERO_WIDTH = re.compile("[\u200c\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
 
 
 class Numbered(Struct, frozen=True, kw_only=True):
@@ -93,6 +105,27 @@ def wrapped(text: str, width: int) -> Iterator[str]:
         *full, line = _pieces(word, width)
         yield from full
     yield line
+
+
+def columns(text: str) -> int:
+    """Return how many columns the text takes; East Asian characters and emoji take two each."""
+    return sum(_width(character) for character in text)
+
+
+def is_linkable(url: str) -> bool:
+    """Return whether the URL can be printed whole: HTTP, and printable ASCII without spaces."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    fits = len(url) <= MAX_LINK and url.isascii() and url.isprintable() and " " not in url
+    return fits and parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character) or _ZERO_WIDTH.match(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _pieces(word: str, width: int) -> list[str]:

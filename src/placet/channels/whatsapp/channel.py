@@ -16,7 +16,6 @@ from typing import Any
 from placet.channels.calling import PlatformApi, Reply, Sleep, told_by
 from placet.channels.environment import require
 from placet.channels.whatsapp import render
-from placet.channels.whatsapp.limits import BUSY, WINDOW_CLOSED, misfits
 from placet.channels.whatsapp.presses import Status, presses_of, read_values, statuses_of
 from placet.channels.whatsapp.render import Message
 from placet.errors import ChannelRefused, PlacetError, SettingsError, SignatureInvalid, Unreachable
@@ -36,6 +35,10 @@ NO_TEMPLATE = (
     "WhatsApp takes free messages within 24 hours after a person wrote only; "
     "set PLACET_WHATSAPP_TEMPLATE to a template for all other times."
 )
+WINDOW_CLOSED = frozenset({131047, 470})
+"""More than 24 hours since the person last wrote: only a template is delivered."""
+BUSY = frozenset({4, 80007, 130429, 131048, 131056})
+"""Too many calls, messages, or messages to one person."""
 # What WhatsApp refuses most often, and what helps.
 REASONS: Mapping[int, str] = {
     190: "WhatsApp does not know this access token, or it has expired; look at PLACET_WHATSAPP_ACCESS_TOKEN.",
@@ -171,8 +174,6 @@ class WhatsAppChannel:
         return message_id
 
     async def _post(self, message: Message) -> str:
-        if found := misfits(message):
-            raise ChannelRefused(f"This does not fit into a message in WhatsApp: {found[0]}.")
         reply = await self._api.call("POST", self._path, _addressed(message))
         if not reply.is_ok:
             raise _refusal(reply)

@@ -7,12 +7,12 @@ import msgspec
 from msgspec import Struct, field
 
 from placet.channels.texts import cut, one_line, utf16_units
-from placet.channels.whatsapp.limits import BUTTON_ID
 from placet.ports.channel import Press, Presser
 
 PLATFORM = "whatsapp"
 VIA = "whatsapp_reply_button"
 LONGEST_NAME = 100
+MAX_BUTTON_ID = 256
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ def _press_of(message: Message, contacts: tuple[Contact, ...]) -> Press | None:
     person = message.sender or message.from_user_id
     if message.type != "interactive" or reply is None or not person or not message.id:
         return None
-    if not 0 < utf16_units(reply.id) <= BUTTON_ID:
+    if not 0 < utf16_units(reply.id) <= MAX_BUTTON_ID:
         return None
     return Press(
         id=message.id,

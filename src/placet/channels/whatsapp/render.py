@@ -11,21 +11,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import Room, buttons_of, cut, lines_of, one_line, utf16_units
-from placet.channels.whatsapp.limits import (
-    BUTTON_TITLE,
-    BUTTONS,
-    FOOTER,
-    HEADER,
-    INTERACTIVE_BODY,
-    LONGEST_LINK,
-    TEXT_BODY,
-    is_linkable,
-)
+from placet.channels.texts import Room, buttons_of, cut, fits_link_button, lines_of, one_line, utf16_units
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, Ended
 
-ROOM = Room(heading=HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
+MAX_BUTTONS = 3
+MAX_BUTTON_TITLE = 20
+MAX_HEADER = 60
+MAX_FOOTER = 60
+MAX_INTERACTIVE_BODY = 1024
+MAX_TEXT_BODY = 4096
+MAX_LINK = 2048
+ROOM = Room(heading=MAX_HEADER, prompt=500, message=400, facts=6, fact_name=40, fact_value=120)
 LEAST_QUESTION = 120
 """A question needs so much room beside the link; a longer link goes without buttons."""
 TEMPLATE_ROOM = {"heading": 90, "prompt": 250, "rest": 540}
@@ -44,15 +41,17 @@ Message = dict[str, Any]
 
 def question(card: Card) -> Message:
     """The message for a question; raises ChannelRefused for a link too long to show."""
-    if utf16_units(card.review_url) > LONGEST_LINK:
+    if utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a message in WhatsApp.")
-    buttons = _titled(buttons_of(card, BUTTONS, label=BUTTON_TITLE, size=utf16_units))
+    buttons = _titled(buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=utf16_units))
     silence, link = texts.silence(card), _link_line(card)
     if buttons and _room_beside(silence, link) >= LEAST_QUESTION:
         return _interactive(card, [silence, link], _reply_action(buttons))
-    if is_linkable(card.review_url):
+    if fits_link_button(card.review_url, MAX_LINK, schemes=("https",)):
         return _interactive(card, [silence], _link_action(card))
-    return _text([_heading(card), _asked(card, TEXT_BODY // 4), f"{texts.deadline(card)}.\n{silence}", link])
+    return _text(
+        [_heading(card), _asked(card, MAX_TEXT_BODY // 4), f"{texts.deadline(card)}.\n{silence}", link]
+    )
 
 
 def follow_up(card: Card, ended: Ended) -> Message:
@@ -63,7 +62,7 @@ def follow_up(card: Card, ended: Ended) -> Message:
 
 def answer(text: str) -> Message:
     """What whoever pressed is told."""
-    return _text([plain(cut(text, TEXT_BODY, size=utf16_units))])
+    return _text([plain(cut(text, MAX_TEXT_BODY, size=utf16_units))])
 
 
 def template_question(card: Card, *, name: str, language: str) -> Message:
@@ -91,7 +90,7 @@ def plain(text: str) -> str:
 
 
 def _heading(card: Card) -> str:
-    return plain(cut(texts.heading(card, HEADER, size=utf16_units), HEADER, size=utf16_units))
+    return plain(cut(texts.heading(card, MAX_HEADER, size=utf16_units), MAX_HEADER, size=utf16_units))
 
 
 def _asked(card: Card, most: int) -> str:
@@ -106,7 +105,7 @@ def _link_line(card: Card) -> str:
 
 
 def _room_beside(*parts: str) -> int:
-    return INTERACTIVE_BODY - sum(utf16_units(part) + 2 for part in parts)
+    return MAX_INTERACTIVE_BODY - sum(utf16_units(part) + 2 for part in parts)
 
 
 def _titled(buttons: Sequence[Button]) -> list[Button]:
@@ -114,8 +113,8 @@ def _titled(buttons: Sequence[Button]) -> list[Button]:
     named: list[Button] = []
     for button in buttons:
         taken = {other.label for other in named}
-        shorter = cut(button.label, BUTTON_TITLE - 2, size=utf16_units)
-        titles = [button.label, *(f"{shorter} {number}" for number in range(2, BUTTONS + 1))]
+        shorter = cut(button.label, MAX_BUTTON_TITLE - 2, size=utf16_units)
+        titles = [button.label, *(f"{shorter} {number}" for number in range(2, MAX_BUTTONS + 1))]
         named.append(replace(button, label=next(title for title in titles if title not in taken)))
     return named
 
@@ -126,7 +125,7 @@ def _reply_action(buttons: Sequence[Button]) -> tuple[str, Message]:
 
 
 def _link_action(card: Card) -> tuple[str, Message]:
-    label = cut(texts.link_label(card), BUTTON_TITLE, size=utf16_units)
+    label = cut(texts.link_label(card), MAX_BUTTON_TITLE, size=utf16_units)
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 
 
@@ -138,7 +137,7 @@ def _interactive(card: Card, closing: list[str], action: tuple[str, Message]) ->
             "type": action[0],
             "header": {"type": "text", "text": _heading(card)},
             "body": {"text": "\n\n".join(part for part in (asked, *closing) if part)},
-            "footer": {"text": cut(texts.deadline(card), FOOTER, size=utf16_units)},
+            "footer": {"text": cut(texts.deadline(card), MAX_FOOTER, size=utf16_units)},
             "action": action[1],
         },
     }

@@ -1,4 +1,4 @@
-"""Our table of Slack's limits agrees with slack_sdk's models, and refuses what they refuse."""
+"""The table of Slack's documented limits agrees with slack_sdk's models, and refuses what they refuse."""
 
 from typing import Any
 
@@ -13,7 +13,8 @@ from slack_sdk.models.blocks import (
     SectionBlock,
 )
 
-from placet.channels.slack import limits
+from placet.channels.slack import render
+from tests.channels.slack import documented_limits
 
 
 def plain(text: str) -> dict[str, Any]:
@@ -92,38 +93,52 @@ def theirs(block: dict[str, Any]) -> dict[str, Any] | None:
 @pytest.mark.parametrize("name", FITS)
 def test_what_fits_fits_for_slacks_models_too(name: str):
     block = FITS[name]
-    assert limits.misfits({"text": "x", "blocks": [block]}) == []
+    assert documented_limits.find_violations({"text": "x", "blocks": [block]}) == []
     assert theirs(block) == block
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_BOTH)
 def test_what_slacks_models_refuse_does_not_fit(name: str):
     block = REFUSED_BY_BOTH[name]
-    assert limits.misfits({"text": "x", "blocks": [block]})
+    assert documented_limits.find_violations({"text": "x", "blocks": [block]})
     assert theirs(block) is None
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_US)
 def test_what_only_slack_itself_refuses_does_not_fit_either(name: str):
-    assert limits.misfits({"text": "x", "blocks": [REFUSED_BY_US[name]]})
+    assert documented_limits.find_violations({"text": "x", "blocks": [REFUSED_BY_US[name]]})
 
 
 def test_a_message_needs_a_text_and_few_enough_blocks():
-    assert limits.misfits({"blocks": []})
-    assert limits.misfits({"text": "x" * 4001, "blocks": []})
-    assert limits.misfits({"text": "x", "blocks": [header("x")] * 51})
-    assert limits.misfits({"text": "x", "blocks": [header("x")] * 50}) == []
+    assert documented_limits.find_violations({"blocks": []})
+    assert documented_limits.find_violations({"text": "x" * 4001, "blocks": []})
+    assert documented_limits.find_violations({"text": "x", "blocks": [header("x")] * 51})
+    assert documented_limits.find_violations({"text": "x", "blocks": [header("x")] * 50}) == []
 
 
 def test_the_numbers_are_slacks():
-    assert HeaderBlock.text_max_length == limits.HEADER_TEXT
+    assert HeaderBlock.text_max_length == documented_limits.HEADER_TEXT
     assert (
         SectionBlock.text_max_length,
         SectionBlock.fields_max_length,
-    ) == (limits.SECTION_TEXT, limits.SECTION_FIELDS)
-    assert ContextBlock.elements_max_length == limits.CONTEXT_ELEMENTS
-    assert ActionsBlock.elements_max_length == limits.ACTION_ELEMENTS
-    assert ButtonElement.text_max_length == limits.BUTTON_TEXT
-    assert ButtonElement.value_max_length == limits.BUTTON_VALUE
-    assert ButtonElement.url_max_length == limits.BUTTON_URL
-    assert ButtonElement.action_id_max_length == limits.ACTION_ID
+    ) == (documented_limits.SECTION_TEXT, documented_limits.SECTION_FIELDS)
+    assert ContextBlock.elements_max_length == documented_limits.CONTEXT_ELEMENTS
+    assert ActionsBlock.elements_max_length == documented_limits.ACTION_ELEMENTS
+    assert ButtonElement.text_max_length == documented_limits.BUTTON_TEXT
+    assert ButtonElement.value_max_length == documented_limits.BUTTON_VALUE
+    assert ButtonElement.url_max_length == documented_limits.BUTTON_URL
+    assert ButtonElement.action_id_max_length == documented_limits.ACTION_ID
+
+
+def test_the_renderer_knows_the_same_numbers():
+    assert (
+        render.MAX_SECTION_FIELDS,
+        render.MAX_ACTION_ELEMENTS,
+        render.MAX_BUTTON_TEXT,
+        render.MAX_BUTTON_URL,
+    ) == (
+        documented_limits.SECTION_FIELDS,
+        documented_limits.ACTION_ELEMENTS,
+        documented_limits.BUTTON_TEXT,
+        documented_limits.BUTTON_URL,
+    )

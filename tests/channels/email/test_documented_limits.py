@@ -1,11 +1,11 @@
-"""Our own table of what e-mail takes finds what a server or a mailbox would refuse."""
+"""The check against the limits of e-mail finds what a server or a mailbox would refuse."""
 
 import pytest
 
-from placet.channels.email.limits import misfits
 from placet.channels.email.render import Envelope, ending, question, thread_of
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import ended, sample_card
+from tests.channels.email.documented_limits import find_violations
 
 ENVELOPE = Envelope(sender="Placet <a@acme.example>", recipient="ada@people.example", domain="acme.example")
 
@@ -17,8 +17,8 @@ def mail() -> bytes:
 def test_what_we_send_fits():
     root = thread_of(sample_card(), ENVELOPE)
     closing = ending(sample_card(), ended(), ENVELOPE, DAYBREAK, answers=root, root=root)
-    assert misfits(mail()) == []
-    assert misfits(closing.as_bytes()) == []
+    assert find_violations(mail()) == []
+    assert find_violations(closing.as_bytes()) == []
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_what_we_send_fits():
 def test_what_breaks_a_rule_is_found(before: bytes, after: bytes, words: str):
     raw = mail()
     assert before in raw
-    assert any(words in found for found in misfits(raw.replace(before, after)))
+    assert any(words in found for found in find_violations(raw.replace(before, after)))

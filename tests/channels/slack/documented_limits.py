@@ -1,4 +1,4 @@
-"""What Slack's messages take, as its Block Kit reference says, and a check of messages against it."""
+"""What Slack accepts in a message according to its Block Kit reference, and a check against it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,25 +18,23 @@ BUTTON_URL = 3000
 ACTION_ID = 255
 TEXT = 4000
 """Slack cuts the text that stands in for the blocks only beyond 40,000; it asks for no more than this."""
-SIGNED_FOR_S = 300
-"""How far the moment in a signature may be from now."""
 
 
-def misfits(body: Mapping[str, Any]) -> list[str]:
-    """What Slack would refuse in a chat.postMessage or chat.update; nothing if all is well."""
+def find_violations(body: Mapping[str, Any]) -> list[str]:
+    """List what Slack would refuse in a chat.postMessage or chat.update."""
     blocks = body.get("blocks", [])
     found = [] if _fits(body.get("text", ""), TEXT) else ["the text is empty or too long"]
     if len(blocks) > BLOCKS:
         found.append("there are too many blocks")
-    return [*found, *(misfit for block in blocks for misfit in _CHECKS[block["type"]](block))]
+    return [*found, *(violation for block in blocks for violation in _CHECKS[block["type"]](block))]
 
 
-def _header_misfits(block: Mapping[str, Any]) -> Iterable[str]:
+def _header_violations(block: Mapping[str, Any]) -> Iterable[str]:
     if not _fits(block["text"]["text"], HEADER_TEXT):
         yield "the heading is empty or too long"
 
 
-def _section_misfits(block: Mapping[str, Any]) -> Iterable[str]:
+def _section_violations(block: Mapping[str, Any]) -> Iterable[str]:
     if "text" in block and not _fits(block["text"]["text"], SECTION_TEXT):
         yield "a section's text is empty or too long"
     fields = block.get("fields", [])
@@ -46,24 +44,24 @@ def _section_misfits(block: Mapping[str, Any]) -> Iterable[str]:
         yield "a field is empty or too long"
 
 
-def _context_misfits(block: Mapping[str, Any]) -> Iterable[str]:
+def _context_violations(block: Mapping[str, Any]) -> Iterable[str]:
     if not 0 < len(block["elements"]) <= CONTEXT_ELEMENTS:
         yield "a context has no elements, or too many"
     if not all(_fits(element["text"], SECTION_TEXT) for element in block["elements"]):
         yield "an element of a context is empty or too long"
 
 
-def _actions_misfits(block: Mapping[str, Any]) -> Iterable[str]:
+def _actions_violations(block: Mapping[str, Any]) -> Iterable[str]:
     buttons = block["elements"]
     if not 0 < len(buttons) <= ACTION_ELEMENTS:
         yield "there is no button, or too many"
     if len({button["action_id"] for button in buttons}) < len(buttons):
         yield "two buttons have the same action_id"
     for button in buttons:
-        yield from _button_misfits(button)
+        yield from _button_violations(button)
 
 
-def _button_misfits(button: Mapping[str, Any]) -> Iterable[str]:
+def _button_violations(button: Mapping[str, Any]) -> Iterable[str]:
     if not _fits(button["text"]["text"], BUTTON_TEXT):
         yield "a button's text is empty or too long"
     if not 0 < len(button["action_id"]) <= ACTION_ID:
@@ -79,8 +77,8 @@ def _fits(text: str, most: int) -> bool:
 
 
 _CHECKS = {
-    "header": _header_misfits,
-    "section": _section_misfits,
-    "context": _context_misfits,
-    "actions": _actions_misfits,
+    "header": _header_violations,
+    "section": _section_violations,
+    "context": _context_violations,
+    "actions": _actions_violations,
 }

@@ -1,12 +1,12 @@
-"""Our table of Teams' limits, and that the official schema refuses what is no card."""
+"""The table of Teams' documented limits, and that the official schema refuses what is no card."""
 
 from typing import Any
 
 import pytest
 
-from placet.channels.teams import limits
 from placet.channels.teams.render import message
 from placet.testing.platforms import sample_card
+from tests.channels.teams import documented_limits
 from tests.channels.teams.bot_connector import TEAMS, schema
 
 
@@ -41,17 +41,17 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_teams_refuses_or_leaves_out_does_not_fit(name: str):
-    assert limits.misfits(REFUSED[name])
+    assert documented_limits.find_violations(REFUSED[name])
 
 
 def test_as_much_as_fits_fits():
     fitting = card(text("x" * 20_000), row(*[press("x" * 40, "x" * 64)] * 6))
-    assert limits.misfits(fitting) == []
+    assert documented_limits.find_violations(fitting) == []
     assert [*schema().iter_errors(fitting)] == []
 
 
 def test_the_size_is_that_of_another_projects_table():
-    assert TEAMS.max_card_size() * 1024 == limits.CARD_BYTES
+    assert TEAMS.max_card_size() * 1024 == documented_limits.CARD_BYTES
 
 
 def test_a_question_is_an_adaptive_card():

@@ -1,4 +1,4 @@
-"""What Discord takes in a message, as its documentation says, and a check of messages against it."""
+"""What Discord accepts in a message according to its documentation, and a check of messages against it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,31 +6,24 @@ from typing import Any
 from placet.channels.texts import fits_link_button, utf16_units
 
 CONTENT = 2000
-"""As it is sent: what escapes markup counts too."""
+"""Counts the text as it is sent, with the backslashes that escape markup."""
 BUTTON_LABEL = 80
 CUSTOM_ID = 100
 BUTTONS_PER_ROW = 5
 ROWS = 5
 BUTTON_LINK = 512
-TOKEN_LIVES_FOR_S = 15 * 60
-"""How long an interaction may be followed up by its own token."""
 
 ACTION_ROW, BUTTON = 1, 2
 SECONDARY, SUCCESS, DANGER, LINK = 2, 3, 4, 5
-SUPPRESS_EMBEDS, EPHEMERAL = 1 << 2, 1 << 6
+SUPPRESS_EMBEDS = 1 << 2
 
 
-def is_linkable(url: str) -> bool:
-    """Whether a button may lead there."""
-    return fits_link_button(url, BUTTON_LINK)
+def find_violations(body: Mapping[str, Any]) -> list[str]:
+    """List what Discord would refuse in a message, and mentions and previews, which we never send."""
+    return [*_text_violations(body), *_row_violations(body.get("components", []))]
 
 
-def misfits(body: Mapping[str, Any]) -> list[str]:
-    """What Discord would refuse in a message, and what we never let a message do; nothing if all is well."""
-    return [*_text_misfits(body), *_row_misfits(body.get("components", []))]
-
-
-def _text_misfits(body: Mapping[str, Any]) -> Iterable[str]:
+def _text_violations(body: Mapping[str, Any]) -> Iterable[str]:
     content = body.get("content", "")
     if not content.strip():
         yield "there is no text"
@@ -42,7 +35,7 @@ def _text_misfits(body: Mapping[str, Any]) -> Iterable[str]:
         yield "a preview is fetched"
 
 
-def _row_misfits(rows: list[Mapping[str, Any]]) -> Iterable[str]:
+def _row_violations(rows: list[Mapping[str, Any]]) -> Iterable[str]:
     buttons = [button for row in rows for button in row["components"]]
     if len(rows) > ROWS:
         yield "too many rows"
@@ -52,17 +45,17 @@ def _row_misfits(rows: list[Mapping[str, Any]]) -> Iterable[str]:
     if len(set(ids)) < len(ids):
         yield "two buttons are the same"
     for button in buttons:
-        yield from _button_misfits(button)
+        yield from _button_violations(button)
 
 
-def _button_misfits(button: Mapping[str, Any]) -> Iterable[str]:
+def _button_violations(button: Mapping[str, Any]) -> Iterable[str]:
     if button["type"] != BUTTON or button["style"] not in (SECONDARY, SUCCESS, DANGER, LINK):
         yield "this is no button"
     if not 0 < utf16_units(button["label"]) <= BUTTON_LABEL:
         yield "a button's label is empty or too long"
     if (button["style"] == LINK) != ("url" in button) or ("url" in button) == ("custom_id" in button):
         yield "a button needs either a link or an id"
-    if "url" in button and not is_linkable(button["url"]):
+    if "url" in button and not fits_link_button(button["url"], BUTTON_LINK):
         yield "a button's link is none that Discord takes"
     if "custom_id" in button and not 0 < utf16_units(button["custom_id"]) <= CUSTOM_ID:
         yield "a button's id is empty or too long"

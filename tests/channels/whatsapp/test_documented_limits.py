@@ -1,4 +1,4 @@
-"""Our own table of WhatsApp's limits finds what WhatsApp would refuse."""
+"""The check against WhatsApp's documented limits finds what WhatsApp would refuse."""
 
 import re
 from collections.abc import Callable
@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from placet.channels.whatsapp import render
-from placet.channels.whatsapp.limits import TEMPLATE_BODY, TEMPLATE_WORDS, is_linkable, misfits
 from placet.testing.platforms import ended, sample_card
 from tests.channels.whatsapp.cloud_api import formatted
+from tests.channels.whatsapp.documented_limits import (
+    TEMPLATE_BODY,
+    TEMPLATE_WORDS,
+    find_violations,
+    is_linkable,
+)
 
 Message = dict[str, Any]
 ROOT = Path(__file__).parents[3]
@@ -44,7 +49,7 @@ def replies(message: Message) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("make", [buttons, link, text, template])
 def test_what_we_send_fits(make: Callable[[], Message]):
-    assert misfits(make()) == []
+    assert find_violations(make()) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_what_breaks_a_limit_is_found(
 ):
     message = make()
     spoil(message)
-    assert any(words in found for found in misfits(message))
+    assert any(words in found for found in find_violations(message))
 
 
 def test_the_template_of_the_docs_has_room_for_all_that_is_put_into_it():

@@ -1,37 +1,24 @@
-"""What e-mail takes, as RFC 5322 and everyday mailboxes have it, and a check of messages against it."""
+"""What RFC 5322 and common mailboxes accept in an e-mail, and a check of messages against it."""
 
 from collections import Counter
 from collections.abc import Iterable
 from email import message_from_bytes
 from email.policy import default
-from urllib.parse import urlsplit
 
 SUBJECT = 78 - len("Subject: ")
 """So that the header is one line wherever it is plain ASCII."""
 LINE = 998
 """Bytes in a line, without its end."""
-LONGEST_LINK = 2048
 ONCE = ("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version")
 AT_MOST_ONCE = ("In-Reply-To", "References", "X-Auto-Response-Suppress", "Content-Type")
 
 
-def is_linkable(url: str) -> bool:
-    """Whether a mail may link there: a web address, in signs that no mail program reads differently."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
-        return False
-    fits = len(url) <= LONGEST_LINK and url.isascii() and url.isprintable() and not set(url) & set(" <>\"'`")
-    return fits and parts.scheme in ("http", "https") and bool(host)
+def find_violations(mail: bytes) -> list[str]:
+    """List what a mail server or a mailbox would refuse or misread."""
+    return [*_header_violations(mail), *_line_violations(mail)]
 
 
-def misfits(mail: bytes) -> list[str]:
-    """What a mail server or a mailbox would refuse or misread; nothing if all is well."""
-    return [*_header_misfits(mail), *_line_misfits(mail)]
-
-
-def _header_misfits(mail: bytes) -> Iterable[str]:
+def _header_violations(mail: bytes) -> Iterable[str]:
     message = message_from_bytes(mail, policy=default)
     given = Counter(name.lower() for name in message)
     for name in ONCE:
@@ -46,7 +33,7 @@ def _header_misfits(mail: bytes) -> Iterable[str]:
         yield "the subject is too long"
 
 
-def _line_misfits(raw: bytes) -> Iterable[str]:
+def _line_violations(raw: bytes) -> Iterable[str]:
     if not raw.isascii():
         yield "there are signs that not every server passes on"
     if b"\r" in raw.replace(b"\r\n", b"") or b"\n" in raw.replace(b"\r\n", b""):

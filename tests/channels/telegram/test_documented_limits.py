@@ -1,8 +1,8 @@
-"""Our table of Telegram's limits finds what breaks them."""
+"""The check against Telegram's documented limits finds what breaks them."""
 
 import pytest
 
-from placet.channels.telegram import limits
+from tests.channels.telegram import documented_limits
 
 LINK = {"text": "Open", "url": "https://acme.example/"}
 
@@ -38,9 +38,9 @@ def body(text: str = "hello", *buttons: dict[str, str], rows: int = 1) -> dict:
     ],
 )
 def test_what_telegram_would_refuse_is_found(broken: dict, found: str):
-    assert found in limits.misfits(broken)
+    assert found in documented_limits.find_violations(broken)
 
 
 def test_what_telegram_takes_passes():
     at_the_limit = body("<b>" + "x" * 4096 + "</b>", *[{"text": "x" * 64, "callback_data": "x" * 64}] * 8)
-    assert limits.misfits(at_the_limit) == []
+    assert documented_limits.find_violations(at_the_limit) == []

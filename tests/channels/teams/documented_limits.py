@@ -1,4 +1,4 @@
-"""What Teams takes in a message with an Adaptive Card, as its documentation says, and a check against it."""
+"""What Teams accepts in a message with an Adaptive Card, and a check of cards against it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,18 +14,14 @@ ACTIONS_IN_A_SET = 6
 TITLE = 40
 """No documented limit: what a button shows of its title on a phone."""
 REFERENCE = 64
-SKEW_S = 300
-"""How far Microsoft's clock may be from ours."""
-CARD_TYPE = "application/vnd.microsoft.card.adaptive"
-MESSAGE_TYPE = "application/vnd.microsoft.activity.message"
 
 
-def misfits(card: Mapping[str, Any]) -> list[str]:
-    """What Teams would refuse or leave out of a card; nothing if all is well."""
+def find_violations(card: Mapping[str, Any]) -> list[str]:
+    """List what Teams would refuse or leave out of a card."""
     found = [] if len(msgspec.json.encode(card)) <= CARD_BYTES else ["the card is too large"]
     if not card.get("body"):
         found.append("the card is empty")
-    return [*found, *(misfit for part in _parts(card) for misfit in _part_misfits(part))]
+    return [*found, *(violation for part in _parts(card) for violation in _part_violations(part))]
 
 
 def _parts(part: Any) -> Iterator[Mapping[str, Any]]:
@@ -36,7 +32,7 @@ def _parts(part: Any) -> Iterator[Mapping[str, Any]]:
         yield from _parts(child)
 
 
-def _part_misfits(part: Mapping[str, Any]) -> Iterable[str]:
+def _part_violations(part: Mapping[str, Any]) -> Iterable[str]:
     if part.get("type") == "ActionSet" and not 0 < len(part["actions"]) <= ACTIONS_IN_A_SET:
         yield "a row has no button, or too many"
     if (

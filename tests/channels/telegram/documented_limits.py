@@ -1,4 +1,4 @@
-"""What Telegram's Bot API takes, as its documentation says, and a check of messages against it."""
+"""What Telegram accepts in a message according to its documentation, and a check of messages against it."""
 
 from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
@@ -12,43 +12,35 @@ CALLBACK_DATA_BYTES = 64
 BUTTON_TEXT = 64
 BUTTONS_PER_ROW = 8
 BUTTONS = 100
-ANSWER_TEXT = 200
 LONGEST_LINK = 2048
-SECRET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"  # noqa: S105 - an alphabet
-SECRET_LENGTH = 256
 TAGS = frozenset({"b", "i", "code", "blockquote"})
 """Those of Telegram's tags that we use."""
 
 
-def is_linkable(url: str) -> bool:
-    """Whether a button may lead there."""
-    return fits_link_button(url, LONGEST_LINK)
-
-
-def misfits(body: Mapping[str, Any]) -> list[str]:
-    """What Telegram would refuse in a sendMessage or editMessageText; nothing if all is well."""
-    found = [*_text_misfits(body.get("text", ""))]
+def find_violations(body: Mapping[str, Any]) -> list[str]:
+    """List what Telegram would refuse in a sendMessage or editMessageText."""
+    found = [*_text_violations(body.get("text", ""))]
     rows = body.get("reply_markup", {}).get("inline_keyboard", [])
     buttons = [button for row in rows for button in row]
     if len(buttons) > BUTTONS:
         found.append("too many buttons")
     if any(not 0 < len(row) <= BUTTONS_PER_ROW for row in rows):
         found.append("a row has no button, or too many")
-    return [*found, *(misfit for button in buttons for misfit in _button_misfits(button))]
+    return [*found, *(violation for button in buttons for violation in _button_violations(button))]
 
 
-def _button_misfits(button: Mapping[str, Any]) -> Iterable[str]:
+def _button_violations(button: Mapping[str, Any]) -> Iterable[str]:
     if not 0 < len(button["text"]) <= BUTTON_TEXT:
         yield "a button's text is empty or too long"
     if ("url" in button) == ("callback_data" in button):
         yield "a button needs either a link or data"
-    if "url" in button and not is_linkable(button["url"]):
+    if "url" in button and not fits_link_button(button["url"], LONGEST_LINK):
         yield "a button's link is none that Telegram takes"
     if "callback_data" in button and not 0 < utf8_bytes(button["callback_data"]) <= CALLBACK_DATA_BYTES:
         yield "a button's data is empty or too long"
 
 
-def _text_misfits(text: str) -> Iterable[str]:
+def _text_violations(text: str) -> Iterable[str]:
     reader = _Markup()
     reader.feed(text)
     reader.close()
@@ -60,8 +52,8 @@ def _text_misfits(text: str) -> Iterable[str]:
         yield "the markup is broken"
 
 
-def shown_text(text: str) -> str:
-    """What a person reads of a text with markup."""
+def read_text(text: str) -> str:
+    """Return what a person reads of a text with markup."""
     reader = _Markup()
     reader.feed(text)
     reader.close()

@@ -1,10 +1,11 @@
-"""Our table of Discord's limits finds what breaks them."""
+"""The check against Discord's documented limits finds what breaks them."""
 
 from typing import Any
 
 import pytest
 
-from placet.channels.discord import limits, render
+from placet.channels.discord import render
+from tests.channels.discord import documented_limits
 
 LINK = {"type": 2, "style": 5, "label": "Open", "url": "https://acme.example/"}
 PRESS = {"type": 2, "style": 2, "label": "Yes", "custom_id": "1"}
@@ -39,12 +40,12 @@ def body(content: str = "hello", *buttons: dict[str, Any], rows: int = 1, **chan
     ],
 )
 def test_what_discord_would_refuse_is_found(broken: dict[str, Any], found: str):
-    assert [one for one in limits.misfits(broken) if one.startswith(found)]
+    assert [one for one in documented_limits.find_violations(broken) if one.startswith(found)]
 
 
 def test_what_discord_takes_passes():
     buttons = [{**PRESS, "label": "x" * 80, "custom_id": f"{n:0100}"} for n in range(4)]
-    assert limits.misfits(body("x" * 2000, *buttons, LINK)) == []
+    assert documented_limits.find_violations(body("x" * 2000, *buttons, LINK)) == []
 
 
 def test_markup_is_escaped_so_that_it_reads_as_written():
