@@ -26,8 +26,8 @@ from placet.cases.tokens import token_digest
 from placet.desk import clock, minting
 from placet.desk.api_keys import create_key
 from placet.desk.draft import draft_from
+from placet.ports.case_store import CaseCreation
 from placet.ports.identity import Principal
-from placet.ports.store import Filing
 from placet.protocol.inline_submit import SubmitRequest
 from placet.settings import Settings
 
@@ -76,7 +76,7 @@ class Mould:
         self._decision = decision
         self._created: dict[str, Any] = msgspec.json.decode(created.data or b"")
 
-    def open(self, submit_token: str, *, at: datetime) -> Filing:
+    def open(self, submit_token: str, *, at: datetime) -> CaseCreation:
         """A case opened at this moment that waits for an answer under this token."""
         case_id = minting.case_id(at)
         case = replace(
@@ -92,7 +92,7 @@ class Mould:
         filed, event = begin(case, created, actor=f"key:{case.owner}", salt=minting.salt())
         return self._filing(filed, (event,))
 
-    def closed(self, owner: str, *, at: datetime, answered_at: datetime) -> Filing:
+    def closed(self, owner: str, *, at: datetime, answered_at: datetime) -> CaseCreation:
         """A case opened at this moment and answered at that."""
         filing = self.open("", at=at)
         case = replace(filing.case, owner=owner)
@@ -100,9 +100,9 @@ class Mould:
         step = apply(case, command, now=answered_at, salt=minting.salt())
         return self._filing(step.case, (*filing.events, *step.events))
 
-    def _filing(self, case: Case, events: tuple[Event, ...]) -> Filing:
+    def _filing(self, case: Case, events: tuple[Event, ...]) -> CaseCreation:
         due = due_at(case, keep_for=timedelta(days=30))
-        return Filing(case=case, offer=self._offer, events=events, due_at=due)
+        return CaseCreation(case=case, offer=self._offer, events=events, due_at=due)
 
 
 async def mould(parts: Parts) -> Mould:
@@ -129,7 +129,7 @@ async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -
         told = set(dice.sample(sorted(told), known))
     open_cases: list[Openable] = []
 
-    def filing(number: int) -> Filing:
+    def filing(number: int) -> CaseCreation:
         at = clock.now() if all_open else began_at + LONG_AGO * (number / cases)
         if number % 2 and not all_open:
             answered_at = at + timedelta(hours=dice.random())
@@ -142,7 +142,7 @@ async def stock(db: str, *, cases: int, known: int, seed: int, all_open: bool) -
 
     for first in range(0, cases, CHUNK):
         chunk = range(first, min(first + CHUNK, cases))
-        await asyncio.gather(*(parts.store.create(filing(number)) for number in chunk))
+        await asyncio.gather(*(parts.store.create_case(filing(number)) for number in chunk))
     await parts.stop()
     disorder(open_cases, dice, within=len(open_cases) if not all_open else WINDOW)
     return Stock(key=key, cases=cases, seconds=time.monotonic() - began, open_cases=open_cases)

@@ -79,7 +79,7 @@ class Auditor:
         overdue = [one.case_id for one in promises if one.expires_at <= began]
         while overdue:
             now = clock.now()
-            cases = [case for case_id in overdue if (case := await store.case(case_id))]
+            cases = [case for case_id in overdue if (case := await store.get_case(case_id))]
             late = [case for case in cases if case.live]
             if not late:
                 break
@@ -104,7 +104,7 @@ class Auditor:
     async def _check_strangers(self, store: Store) -> None:
         """Cases that nobody was told of: whole ones, and no more than openings that broke off."""
         before: str | None = None
-        while page := await store.cases_of(OWNER, before=before, limit=PAGE):
+        while page := await store.list_cases(OWNER, before=before, limit=PAGE):
             before = page[-1].id
             for case in page:
                 if case.id not in self._ledger.promises:
@@ -115,10 +115,10 @@ class Auditor:
             self._note("the store", [f"{self.findings.strangers} cases that nobody opened"])
 
     async def _find(self, store: Store, case_id: str) -> Found | None:
-        while (case := await store.case(case_id)) is not None:
-            both = await store.case_and_offer(case_id)
-            events = await store.events(case_id)
-            if await store.case(case_id) == case:  # else the server moved it on between our reads
+        while (case := await store.get_case(case_id)) is not None:
+            both = await store.get_case_and_offer(case_id)
+            events = await store.list_events(case_id)
+            if await store.get_case(case_id) == case:  # else the server moved it on between our reads
                 self.findings.cases += 1
                 self.findings.events += len(events)
                 return Found(case=case, offer=both[1] if both else None, events=events)

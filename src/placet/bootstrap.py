@@ -24,9 +24,10 @@ from placet.desk.sweep import Sweep
 from placet.errors import PlacetError
 from placet.pages.look import plain_look, read_look
 from placet.pages.renderer import PageRenderer
+from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
-from placet.ports.store import Commitment, Filing, Store
+from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.discovery import ServiceCard
 from placet.relay.settings import RelaySettings, networks_of
@@ -122,9 +123,13 @@ class Parts:
         self.streams = EventStreams(self.desk)
         self.meter = Meter(open_streams=lambda: len(self.streams))
         self.clockwork = Clockwork(
-            desk=self.desk, sweep=Sweep(self.desk), outbox=self.outbox, streams=self.streams
+            desk=self.desk,
+            store=self.store,
+            sweep=Sweep(self.desk),
+            outbox=self.outbox,
+            streams=self.streams,
         )
-        self.store.on_change(self._foreign_change)
+        self.store.add_change_listener(self._foreign_change)
         self.relay: Relay | None = None
         self._lookup: SystemLookup | None = None
         self._beside: dict[str, ASGIApp] = {}
@@ -157,7 +162,7 @@ class Parts:
         relay = self.settings.relay
         if relay is not None and (relay.agents or relay.enabled):
             return True
-        return bool(await self.store.records("agent"))
+        return bool(await self.store.list_records("agent"))
 
     async def _awaken(self, path: str) -> None:
         """The relay begins with its first agent, also when that is registered beside a running server."""
@@ -224,7 +229,7 @@ class Parts:
         self.renderer = renderer = PageRenderer(look=look)
         self.replies = PageReplies(self.addresses, look)
         public = PublicDocuments(
-            desk=self.desk,
+            check_ready=self.store.check_ready,
             card=service_card(self.settings),
             meter=self.meter,
             jwks=self._jwks,
@@ -233,7 +238,13 @@ class Parts:
             replies=self.replies,
             concerns=lambda: [] if self.relay is None else self.relay.concerns(),
         )
-        api = RestApi(desk=self.desk, authenticate=self.authenticate, cases=cases, outbox=self.outbox)
+        api = RestApi(
+            desk=self.desk,
+            authenticate=self.authenticate,
+            cases=cases,
+            outbox=self.outbox,
+            deliveries=self.store,
+        )
         pages = ReviewPages(
             desk=self.desk,
             renderer=renderer,
@@ -283,8 +294,8 @@ class Parts:
             self._description = openapi_with_relay(url, self.relay.api.addresses)
         return self._description
 
-    def _observe(self, written: Commitment | Filing) -> None:
-        if isinstance(written, Filing):
+    def _observe(self, written: CaseUpdate | CaseCreation) -> None:
+        if isinstance(written, CaseCreation):
             self.meter.saw_events(written.events)
             return
         self.meter.saw_events(written.step.events)
@@ -349,7 +360,7 @@ async def build(
     """A server's parts for these settings, wired but not started; the store opens in the running loop."""
     kept = store or await SqliteStore.open(settings.db)
     try:
-        secret = await kept.secret("sessions", minting.secret())
+        secret = await kept.get_or_create_secret("sessions", minting.secret())
         signer = None
         if settings.signing != "none":
             signer = await StoredSigner.open(kept, algorithm=settings.signing, clock=now)

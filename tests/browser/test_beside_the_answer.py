@@ -43,7 +43,7 @@ def test_what_was_typed_for_the_answer_is_still_there_after_a_link_was_made(
     page.get_by_role("link", name="Back to the question").click()
     expect(page.get_by_label(NOTE)).to_have_value("Not the cellar")
     expect(page.get_by_label("The roof")).to_be_checked()
-    events = server.run(server.parts.store.events(hitl["case_id"]))
+    events = server.run(server.parts.store.list_events(hitl["case_id"]))
     assert b"Ben knows the house" in b"".join(event.data or b"" for event in events)
 
 

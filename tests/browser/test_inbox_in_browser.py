@@ -154,7 +154,7 @@ def test_a_key_that_is_revoked_closes_the_list_by_itself(browser: Browser, empty
     with visiting(browser) as page:
         sign_in(page, empty, empty.create_key("ada", "inbox"))
         until(page, "'enhanced' in document.documentElement.dataset")
-        keys = empty.run(empty.parts.store.api_keys())
+        keys = empty.run(empty.parts.store.list_api_keys())
         for one in keys:
             empty.run(revoke_key(empty.parts.store, one.id, empty.clock()))
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")

@@ -95,7 +95,7 @@ def poll(agent: httpx.Client, hitl: dict[str, Any]) -> Any:
 
 
 def draft(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
-    found = server.run(server.parts.store.draft(hitl["case_id"]))
+    found = server.run(server.parts.store.get_draft(hitl["case_id"]))
     return dict(found.values) if found else {}
 
 

@@ -20,7 +20,7 @@ def speaks(page: Page, language: str) -> None:
 
 
 def draft_of(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
-    draft = server.run(server.parts.desk.store.draft(hitl["case_id"]))
+    draft = server.run(server.parts.desk.store.get_draft(hitl["case_id"]))
     assert draft is not None
     return dict(draft.values)
 

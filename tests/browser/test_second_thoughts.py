@@ -26,7 +26,7 @@ def poll(agent: httpx.Client, hitl: dict[str, Any]) -> dict[str, Any]:
 
 
 def saved(server: RunningServer, hitl: dict[str, Any]) -> dict[str, Any]:
-    draft = server.run(server.parts.desk.store.draft(hitl["case_id"]))
+    draft = server.run(server.parts.desk.store.get_draft(hitl["case_id"]))
     return dict(draft.values) if draft else {}
 
 

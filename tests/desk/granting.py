@@ -52,7 +52,7 @@ async def granted(kit: DeskForTests, *, principal: Any = ACME, **asked: Any) -> 
     """A grant that a person gave on the page."""
     opened = await asking(kit, principal=principal)
     await kit.human(opened).answer("approve", answer_with(**asked))
-    (grant, *_) = await kit.store.grants(principal.name or "")
+    (grant, *_) = await kit.store.list_grants(principal.name or "")
     return grant
 
 
@@ -62,6 +62,6 @@ def call(number: int = 1, **changes: Any) -> GrantedCall:
 
 
 async def standing(kit: DeskForTests, grant: Grant) -> Case:
-    case = await kit.store.case(grant.case_id)
+    case = await kit.store.get_case(grant.case_id)
     assert case is not None
     return case

@@ -103,7 +103,7 @@ async def test_typing_is_kept_reported_and_gone_with_the_answer(kit: DeskForTest
     opened = await kit.open()
     human = kit.human(opened)
     await human.type({"feedback": "so far"}, progress=Progress(completed_fields=1, total_fields=2), step=1)
-    draft = await kit.store.draft(opened.id)
+    draft = await kit.store.get_draft(opened.id)
     assert draft is not None
     assert (draft.values, draft.step) == ({"feedback": "so far"}, 1)
     polled = await kit.poll(opened.id)
@@ -112,7 +112,7 @@ async def test_typing_is_kept_reported_and_gone_with_the_answer(kit: DeskForTest
         {"completed_fields": 1, "total_fields": 2},
     )
     await human.answer("approve")
-    assert await kit.store.draft(opened.id) is None
+    assert await kit.store.get_draft(opened.id) is None
     assert "progress" not in await kit.poll(opened.id)
 
 
@@ -137,7 +137,7 @@ async def test_what_is_typed_after_the_end_is_not_kept(kit: DeskForTests) -> Non
     await human.answer("approve")
     with pytest.raises(AlreadyClosed):
         await human.type({"feedback": "too late"})
-    assert await kit.store.draft(opened.id) is None
+    assert await kit.store.get_draft(opened.id) is None
 
 
 async def test_the_second_answer_loses_and_says_so(kit: DeskForTests) -> None:
@@ -171,7 +171,7 @@ async def test_of_sixty_four_answers_at_once_one_wins(kit: DeskForTests) -> None
     events = await kit.desk.events(opened.id)
     assert [event.type for event in events].count("review.completed") == 1
     assert broken_link(events, head=case.chain) is None
-    assert len(await kit.store.deliveries()) == 1
+    assert len(await kit.store.list_deliveries()) == 1
 
 
 async def test_the_same_answer_at_once_under_one_key_is_one_answer(kit: DeskForTests) -> None:

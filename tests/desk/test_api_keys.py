@@ -17,42 +17,42 @@ HOUR = timedelta(hours=1)
 
 async def test_a_key_is_kept_as_its_digest_alone(store: Store) -> None:
     secret = await create_key(store, "ci", now=DAYBREAK)
-    key = await store.api_key(token_digest(secret))
+    key = await store.get_api_key(token_digest(secret))
     assert key is not None
     assert (key.name, key.scopes, key.created_at) == ("ci", ("cases:write", "cases:read"), DAYBREAK)
     assert secret.startswith("placet_")
-    assert secret not in repr(await store.api_keys())
+    assert secret not in repr(await store.list_api_keys())
 
 
 async def test_keys_of_one_name_are_different_keys(store: Store) -> None:
     assert await create_key(store, "ci", now=DAYBREAK) != await create_key(store, "ci", now=DAYBREAK)
-    assert len(await store.api_keys()) == 2
+    assert len(await store.list_api_keys()) == 2
 
 
 async def test_a_key_ends_at_its_expiry(store: Store) -> None:
     secret = await create_key(store, "ci", now=DAYBREAK, expires_for=HOUR)
-    key = await store.api_key(token_digest(secret))
+    key = await store.get_api_key(token_digest(secret))
     assert key is not None
-    assert key.valid(DAYBREAK + HOUR - timedelta(microseconds=1))
-    assert not key.valid(DAYBREAK + HOUR)
+    assert key.is_valid(DAYBREAK + HOUR - timedelta(microseconds=1))
+    assert not key.is_valid(DAYBREAK + HOUR)
 
 
 async def test_a_revoked_key_stays_revoked_since_the_first_time(store: Store) -> None:
     secret = await create_key(store, "ci", now=DAYBREAK)
-    (key,) = await store.api_keys()
+    (key,) = await store.list_api_keys()
     await revoke_key(store, key.id, DAYBREAK + HOUR)
     await revoke_key(store, key.id, DAYBREAK + 2 * HOUR)
-    revoked = await store.api_key(token_digest(secret))
+    revoked = await store.get_api_key(token_digest(secret))
     assert revoked is not None
     assert revoked.revoked_at == DAYBREAK + HOUR
-    assert not revoked.valid(DAYBREAK + HOUR)
+    assert not revoked.is_valid(DAYBREAK + HOUR)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "n" * 101, "a\nb", "\ud800"])
 async def test_a_name_that_nobody_could_read_is_refused(store: Store, name: str) -> None:
     with pytest.raises(ValidationFailed):
         await create_key(store, name, now=DAYBREAK)
-    assert not await store.api_keys()
+    assert not await store.list_api_keys()
 
 
 async def test_an_unknown_key_cannot_be_revoked(store: Store) -> None:

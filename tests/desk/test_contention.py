@@ -9,7 +9,7 @@ import pytest
 
 from placet.cases.case import Case
 from placet.errors import AlreadyClosed, CaseConflict, CaseExpired, Unavailable
-from placet.ports.store import Commitment, Draft, Filing
+from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.protocol.poll import Progress
 from placet.stores.memory import MemoryStore
 from placet.testing.desk import ACME, DeskForTests, desk_for_tests
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.anyio
 class NeverAgrees(MemoryStore):
     """A store in which somebody else was always quicker."""
 
-    async def create(self, filing: Filing) -> None:
-        if filing.replay is not None or filing.link is not None:
+    async def create_case(self, filing: CaseCreation) -> None:
+        if filing.idempotency is not None or filing.link is not None:
             raise CaseConflict
-        await super().create(filing)
+        await super().create_case(filing)
 
-    async def commit(self, commitment: Commitment) -> None:
+    async def update_case(self, commitment: CaseUpdate) -> None:
         raise CaseConflict
 
 
@@ -48,12 +48,12 @@ async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded(
             await attempt
         assert refusal.value.status == 503
     assert (await kit.poll(opened.id))["status"] == "pending"
-    assert len(await kit.store.cases_of("acme")) == 1
+    assert len(await kit.store.list_cases("acme")) == 1
 
 
 async def test_an_unlucky_id_is_a_conflict_and_never_somebody_elses_case() -> None:
     class Taken(MemoryStore):
-        async def create(self, filing: Filing) -> None:
+        async def create_case(self, filing: CaseCreation) -> None:
             raise CaseConflict
 
     with pytest.raises(CaseConflict):
@@ -65,7 +65,7 @@ async def test_what_is_typed_while_the_case_closes_is_not_kept(end: str, error: 
     """The page saves, and between its two writes the case comes to its end."""
 
     class ClosesMeanwhile(MemoryStore):
-        async def save_draft(self, draft: Draft) -> None:
+        async def save_draft(self, draft: FormDraft) -> None:
             if end == "answer":
                 await kit.human(opened).answer("approve")
             else:
@@ -77,7 +77,7 @@ async def test_what_is_typed_while_the_case_closes_is_not_kept(end: str, error: 
     opened = await kit.open()
     with pytest.raises(error):
         await kit.human(opened).type({"feedback": "unfinished"})
-    assert await kit.store.draft(opened.id) is None
+    assert await kit.store.get_draft(opened.id) is None
 
 
 async def test_people_at_once_do_not_lose_each_others_steps(kit: DeskForTests) -> None:
@@ -115,8 +115,8 @@ async def test_a_sweep_that_finds_nothing_to_do_stops() -> None:
     """A store may think a case due that the clock of this process does not."""
 
     class Hasty(MemoryStore):
-        async def due(self, now: datetime, *, limit: int) -> Sequence[Case]:
-            return await self.cases_of("acme")
+        async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
+            return await self.list_cases("acme")
 
     kit = desk_for_tests(store=Hasty())
     await kit.open()

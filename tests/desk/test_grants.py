@@ -19,8 +19,9 @@ from placet.errors import (
     Unavailable,
     ValidationFailed,
 )
+from placet.ports.case_store import CaseUpdate
 from placet.ports.identity import Principal
-from placet.ports.store import Commitment, Store
+from placet.ports.store import Store
 from placet.protocol.poll import RespondedBy, Status
 from placet.stores.memory import MemoryStore
 from placet.stores.sqlite import SqliteStore
@@ -49,7 +50,7 @@ def kit(store: Store) -> DeskForTests:
 
 
 async def told(kit: DeskForTests, grant: Grant) -> list[tuple[str, str, dict[str, Any]]]:
-    events = await kit.store.events(grant.case_id)
+    events = await kit.store.list_events(grant.case_id)
     assert broken_link(events, head=(await standing(kit, grant)).chain) is None
     return [(one.type, one.actor, msgspec.json.decode(one.data or b"{}")) for one in events]
 
@@ -66,7 +67,7 @@ async def test_an_answer_on_the_page_gives_a_grant_and_says_who_gave_it(kit: Des
         responded_by=RespondedBy(name="Ada", email="ada@acme.example"),
     )
     await kit.desk.answer(opened.id, answer)
-    (grant,) = await kit.store.grants("acme")
+    (grant,) = await kit.store.list_grants("acme")
     assert (grant.tool, grant.agent, grant.call_id, grant.uses) == ("send_email", "mailer", "call_1", 5)
     assert grant.expires_at == kit.clock() + timedelta(hours=1)
     assert grant.granted_by == "ada@acme.example"
@@ -93,7 +94,7 @@ async def test_a_refused_answer_gives_nothing(kit: DeskForTests) -> None:
     await human.answer("approve", {"decisions": {}})
     with pytest.raises(AlreadyClosed):
         await human.answer("approve", answer_with())
-    assert list(await kit.store.grants(None)) == []
+    assert list(await kit.store.list_grants(None)) == []
 
 
 async def test_a_button_cannot_give_a_grant_nor_can_the_agent_behind_it(kit: DeskForTests) -> None:
@@ -101,20 +102,20 @@ async def test_a_button_cannot_give_a_grant_nor_can_the_agent_behind_it(kit: Des
     with pytest.raises(InvalidSubmission, match="review page only"):
         await kit.human(opened).press("approve", answer_with())
     assert (await kit.poll(opened.id))["status"] == "pending"
-    assert list(await kit.store.grants(None)) == []
+    assert list(await kit.store.list_grants(None)) == []
 
 
 async def test_a_case_about_something_else_gives_none(kit: DeskForTests) -> None:
     opened = await kit.open(context={"draft": "Hello"})
     await kit.human(opened).answer("approve", answer_with())
-    assert list(await kit.store.grants(None)) == []
+    assert list(await kit.store.list_grants(None)) == []
 
 
 async def test_a_grant_covers_so_many_calls_and_then_no_more(kit: DeskForTests) -> None:
     grant, grants = await granted(kit, uses=2), grants_of(kit)
     left = [await grants.use(call(number), ACME) for number in (1, 2, 3)]
     assert [one and (one.id, one.uses_left) for one in left] == [(grant.id, 1), (grant.id, 0), None]
-    kept = await kit.store.grant(grant.id)
+    kept = await kit.store.get_grant(grant.id)
     assert kept is not None
     assert kept.state(kit.clock()) == "used_up"
 
@@ -138,7 +139,7 @@ async def test_large_arguments_stand_in_the_log_by_their_digest(kit: DeskForTest
     with pytest.raises(InvalidSubmission, match="nearly"):
         await kit.human(opened).answer("approve", answer_with(patterns={"text": {"glob": "**"}}))
     await kit.human(opened).answer("approve", asked)
-    (grant,) = await kit.store.grants("acme")
+    (grant,) = await kit.store.list_grants("acme")
     assert await grants_of(kit).use(call(tool="print", arguments={"text": text}), ACME) is not None
     logged = (await told(kit, grant))[-1][2]["call"]
     assert "arguments" not in logged
@@ -162,7 +163,7 @@ async def test_a_key_that_is_used_again_much_later_covers_nothing(kit: DeskForTe
     assert await grants.use(call(), ACME) is not None
     kit.clock.advance(TICK)
     assert await grants.use(call(), ACME) is None
-    kept = await kit.store.grant(grant.id)
+    kept = await kit.store.get_grant(grant.id)
     assert kept is not None
     assert kept.used == 1
 
@@ -269,7 +270,7 @@ async def test_of_many_calls_at_once_only_so_many_as_are_left_win(kit: DeskForTe
     assert len(covered) == 5
     assert sorted(one.uses_left for one in covered) == [0, 1, 2, 3, 4]
     assert all(one is None or isinstance(one, Grant | Unavailable) for one in won)
-    kept = await kit.store.grant(grant.id)
+    kept = await kit.store.get_grant(grant.id)
     assert kept is not None
     assert kept.used == 5
     assert [event[0] for event in await told(kit, grant)].count("grant.used") == 5
@@ -296,7 +297,7 @@ async def test_one_call_asked_for_by_many_at_once_counts_once(kit: DeskForTests)
     async with asyncio.timeout(60):
         won = await asyncio.gather(*(desks[n % 2].use(call(), ACME) for n in range(16)))
     assert {one and one.id for one in won} == {grant.id}
-    kept = await kit.store.grant(grant.id)
+    kept = await kit.store.get_grant(grant.id)
     assert kept is not None
     assert kept.used == 1
 
@@ -316,8 +317,8 @@ class SlowToRead(MemoryStore):
 
     revoke: Any = None
 
-    async def usable_grants(self, owner: str, tool: str, now: Any) -> Any:
-        found = await super().usable_grants(owner, tool, now)
+    async def list_usable_grants(self, owner: str, tool: str, now: Any) -> Any:
+        found = await super().list_usable_grants(owner, tool, now)
         if found and self.revoke is not None:
             hurry, self.revoke = self.revoke, None
             await hurry(found[0].id)
@@ -349,10 +350,10 @@ async def test_a_grant_that_ends_between_looking_and_spending_is_not_spent() -> 
 class NeverAgrees(MemoryStore):
     """Every write of a use is refused."""
 
-    async def commit(self, commitment: Commitment) -> None:
+    async def update_case(self, commitment: CaseUpdate) -> None:
         if commitment.grant_use is not None:
             raise Unavailable()
-        await super().commit(commitment)
+        await super().update_case(commitment)
 
 
 async def test_a_store_that_fails_covers_nothing() -> None:
@@ -360,7 +361,7 @@ async def test_a_store_that_fails_covers_nothing() -> None:
     grant = await granted(kit)
     with pytest.raises(Unavailable):
         await grants_of(kit).use(call(), ACME)
-    kept = await kit.store.grant(grant.id)
+    kept = await kit.store.get_grant(grant.id)
     assert kept is not None
     assert kept.used == 0
 
@@ -370,7 +371,7 @@ async def test_the_end_of_retention_ends_a_grant_and_erases_what_it_allowed(kit:
     await grants.use(call(), ACME)
     kit.clock.advance(kit.desk.limits.keep_for)
     await kit.sweep.once()
-    kept = await kit.store.grant(grant.id)
+    kept = await kit.store.get_grant(grant.id)
     assert kept is not None
     assert (kept.patterns, kept.granted_by) == (None, "")
     assert all("arguments" not in event[2] for event in await told(kit, grant))

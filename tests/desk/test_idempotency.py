@@ -23,7 +23,7 @@ async def test_the_same_request_gets_the_first_answer_byte_for_byte(kit: DeskFor
     kit.clock.advance(timedelta(hours=1))
     again = await kit.open(idempotency_key=KEY, inline_actions=["approve"])
     assert again.body == first.body
-    assert len(await kit.store.cases_of("acme")) == 1
+    assert len(await kit.store.list_cases("acme")) == 1
 
 
 async def test_the_tokens_in_the_repeated_answer_work(kit: DeskForTests) -> None:
@@ -44,7 +44,7 @@ async def test_another_body_under_the_same_key_is_refused(kit: DeskForTests) -> 
     with pytest.raises(ValidationFailed, match="different body") as refusal:
         await kit.open(idempotency_key=KEY, prompt="Something else?")
     assert refusal.value.status == 400
-    assert len(await kit.store.cases_of("acme")) == 1
+    assert len(await kit.store.list_cases("acme")) == 1
 
 
 async def test_what_is_kept_of_a_request_tells_nobody_without_the_key_what_was_asked(
@@ -53,7 +53,7 @@ async def test_what_is_kept_of_a_request_tells_nobody_without_the_key_what_was_a
     kept = []
     for key in (KEY, "another key"):
         await kit.open(idempotency_key=key)
-        replay = await kit.store.replay("acme", replays.digest(key))
+        replay = await kit.store.get_idempotency_record("acme", replays.digest(key))
         assert replay is not None
         kept.append(replay.request_digest)
     assert kept[0] != kept[1]
@@ -74,7 +74,7 @@ async def test_saying_a_default_is_the_same_as_leaving_it_out(kit: DeskForTests)
 async def test_at_the_same_time_one_case_is_opened_and_all_hear_of_it(kit: DeskForTests) -> None:
     opened = await asyncio.gather(*(kit.open(idempotency_key=KEY) for _ in range(32)))
     assert len({one.body for one in opened}) == 1
-    assert len(await kit.store.cases_of("acme")) == 1
+    assert len(await kit.store.list_cases("acme")) == 1
 
 
 async def test_principals_do_not_share_keys(kit: DeskForTests) -> None:
@@ -100,11 +100,11 @@ async def test_a_key_that_is_none_is_refused(kit: DeskForTests, key: str) -> Non
 async def test_the_stored_answer_cannot_be_read_without_the_key(kit: DeskForTests) -> None:
     """Tokens are stored as digests alone; the answer that carries them is sealed."""
     opened = await kit.open(idempotency_key=KEY, inline_actions=["approve"])
-    replay = await kit.store.replay("acme", replays.digest(KEY))
+    replay = await kit.store.get_idempotency_record("acme", replays.digest(KEY))
     assert replay is not None
     human = kit.human(opened)
     for secret in (human.token, human.submit_token or "", KEY, "prompt"):
-        assert secret.encode() not in replay.sealed_answer
+        assert secret.encode() not in replay.sealed_response
         assert secret not in (replay.key_digest, replay.request_digest)
     for wrong in ("", KEY + "8", replay.key_digest):
         with pytest.raises(ValidationFailed, match="does not open"):
@@ -113,16 +113,16 @@ async def test_the_stored_answer_cannot_be_read_without_the_key(kit: DeskForTest
     assert (case_id, body) == (opened.id, opened.body)
 
 
-async def test_a_sealed_answer_cannot_be_moved_or_altered(kit: DeskForTests) -> None:
+async def test_a_sealed_response_cannot_be_moved_or_altered(kit: DeskForTests) -> None:
     await kit.open(idempotency_key=KEY)
-    replay = await kit.store.replay("acme", replays.digest(KEY))
+    replay = await kit.store.get_idempotency_record("acme", replays.digest(KEY))
     assert replay is not None
-    sealed = replay.sealed_answer
+    sealed = replay.sealed_response
     for forged in (
         replace(replay, owner="other"),
-        replace(replay, sealed_answer=sealed[:-1] + bytes([sealed[-1] ^ 1])),
-        replace(replay, sealed_answer=b"review_other" + sealed[sealed.index(b"\n") :]),
-        replace(replay, sealed_answer=b""),
+        replace(replay, sealed_response=sealed[:-1] + bytes([sealed[-1] ^ 1])),
+        replace(replay, sealed_response=b"review_other" + sealed[sealed.index(b"\n") :]),
+        replace(replay, sealed_response=b""),
     ):
         with pytest.raises(ValidationFailed):
             replays.unseal(forged, key=KEY, request_digest=replay.request_digest)

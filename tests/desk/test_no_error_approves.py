@@ -13,8 +13,8 @@ from placet.cases.events import broken_link
 from placet.desk import minting
 from placet.desk.answer import Answer
 from placet.errors import CaseConflict, InvalidSubmission, Unavailable
+from placet.ports.case_store import CaseUpdate
 from placet.ports.signer import Claim
-from placet.ports.store import Commitment
 from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 from placet.reviews import BUILT_IN
 from placet.reviews.approval.kind import Approval
@@ -42,10 +42,10 @@ class TroubledStore(MemoryStore):
         super().__init__()
         self._trouble = trouble
 
-    async def commit(self, commitment: Commitment) -> None:
+    async def update_case(self, commitment: CaseUpdate) -> None:
         if self._trouble.store:
             raise self._trouble.store
-        await super().commit(commitment)
+        await super().update_case(commitment)
 
 
 class TroubledKind(Approval):
@@ -154,7 +154,7 @@ class Scene:
         assert case.decision is None
         assert broken_link(events, head=case.chain) is None
         assert "review.completed" not in {event.type for event in events}
-        assert "review.completed" not in {owed.event for owed in await self.kit.store.deliveries()}
+        assert "review.completed" not in {owed.event for owed in await self.kit.store.list_deliveries()}
 
 
 async def fails(attempt: Awaitable[object]) -> None:

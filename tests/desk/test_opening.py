@@ -95,7 +95,7 @@ async def test_no_token_is_kept_only_its_digest(kit: DeskForTests) -> None:
     opened = await kit.open(inline_actions=["approve"])
     human = kit.human(opened)
     case, offer = await human.look()
-    kept = msgspec.json.encode([case, offer, await kit.store.events(opened.id)])
+    kept = msgspec.json.encode([case, offer, await kit.store.list_events(opened.id)])
     assert human.submit_token is not None
     for token in (human.token, human.submit_token):
         assert token.encode() not in kept
@@ -255,8 +255,8 @@ async def test_a_draft_that_cannot_be_asked_is_refused_by_name_and_leaves_nothin
     assert named in refusal.value.message
     assert len(refusal.value.message) < 500
     assert msgspec.json.encode(refusal.value.body())
-    assert not await kit.store.cases_of("acme")
-    assert not await kit.store.endpoints("acme")
+    assert not await kit.store.list_cases("acme")
+    assert not await kit.store.list_endpoints("acme")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ async def test_a_context_that_its_kind_cannot_show_is_refused(
 ) -> None:
     with pytest.raises(error):
         await kit.open(type, context=context)
-    assert not await kit.store.cases_of("acme")
+    assert not await kit.store.list_cases("acme")
 
 
 @pytest.mark.parametrize("type", ["selection", "input"])

@@ -13,8 +13,9 @@ from placet.desk.draft import draft_from
 from placet.desk.outbox import AT_ONCE, LEASE_FOR, PER_TARGET, Outbox, active_secrets, rotated
 from placet.errors import RequestError, SignatureInvalid, Unavailable, ValidationFailed
 from placet.ports.courier import DeliveryReply, OutgoingRequest
+from placet.ports.endpoint_store import Endpoint
 from placet.ports.identity import Principal
-from placet.ports.store import Delivery, Endpoint
+from placet.ports.outbox_store import Delivery
 from placet.protocol.callback import JITTER_SHARE, RETRY_SCHEDULE, verify_callback
 from placet.stores.memory import MemoryStore
 from placet.testing.courier import FORBIDDEN, NO_ANSWER, replied
@@ -35,12 +36,12 @@ async def answered(kit: DeskForTests, url: str = URL) -> str:
 
 
 async def delivery(kit: DeskForTests) -> Delivery:
-    (one,) = await kit.store.deliveries()
+    (one,) = await kit.store.list_deliveries()
     return one
 
 
 async def endpoint(kit: DeskForTests, url: str = URL) -> Endpoint:
-    found = await kit.store.endpoint("acme", url)
+    found = await kit.store.get_endpoint("acme", url)
     assert found is not None
     return found
 
@@ -120,7 +121,7 @@ async def test_many_failures_at_once_do_not_come_back_at_once(kit: DeskForTests)
         await answered(kit)
     kit.courier.expect(URL, *[replied(503)] * 8)
     await kit.outbox.once()
-    assert len({one.next_at for one in await kit.store.deliveries()}) > 1
+    assert len({one.next_at for one in await kit.store.list_deliveries()}) > 1
 
 
 async def test_a_receiver_may_ask_for_more_time_but_not_for_less(kit: DeskForTests) -> None:
@@ -142,7 +143,7 @@ async def test_gone_disables_the_endpoint_and_what_follows_is_not_sent(kit: Desk
     await answered(kit)
     await kit.outbox.once()
     assert len(kit.courier.requests) == 1
-    newest = (await kit.store.deliveries())[0]
+    newest = (await kit.store.list_deliveries())[0]
     assert (newest.state, newest.last_error, newest.attempts) == ("failed", "the endpoint is disabled", 0)
 
 
@@ -180,7 +181,7 @@ async def test_a_secret_that_cannot_sign_fails_its_delivery_alone(kit: DeskForTe
     known = await endpoint(kit)
     await kit.store.save_endpoint(replace(known, secret="whsec_broken"), after=known)
     assert await kit.outbox.once() == 2
-    assert {one.target: one.state for one in await kit.store.deliveries()} == {
+    assert {one.target: one.state for one in await kit.store.list_deliveries()} == {
         URL: "failed",
         SLOW: "delivered",
     }
@@ -221,7 +222,7 @@ async def test_a_slow_receiver_holds_up_nobody_but_itself(kit: DeskForTests) -> 
         await kit.courier.until(lambda: len(kit.courier.sent_to("https://late.example/")) == 1)
         assert not sending.done()
     assert await sending == 2 * AT_ONCE + 21
-    assert await kit.store.deliveries(state="waiting") == []
+    assert await kit.store.list_deliveries(state="waiting") == []
 
 
 async def test_no_more_is_under_way_than_there_is_room_for(kit: DeskForTests) -> None:
@@ -244,7 +245,7 @@ async def test_no_more_is_under_way_than_there_is_room_for(kit: DeskForTests) ->
 class FailingStore(MemoryStore):
     """A store that can take no outcome."""
 
-    async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
+    async def save_delivery_attempt(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
         raise Unavailable
 
 
@@ -314,7 +315,7 @@ async def test_the_old_secret_signs_until_the_last_microsecond_of_the_overlap(ki
 
 async def test_one_address_of_one_owner_keeps_one_secret(kit: DeskForTests) -> None:
     await asyncio.gather(*(kit.open(callback_url=URL) for _ in range(8)))
-    assert len(await kit.store.endpoints("acme")) == 1
+    assert len(await kit.store.list_endpoints("acme")) == 1
 
 
 class House:

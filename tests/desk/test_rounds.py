@@ -74,7 +74,7 @@ async def test_nobody_continues_a_strangers_case(kit: DeskForTests, stranger: ob
     with pytest.raises(ValidationFailed, match="not a case of yours"):
         await kit.open(previous_case_id=first.id, principal=stranger)  # type: ignore[arg-type]
     assert "next_case_id" not in await kit.poll(first.id)
-    assert not await kit.store.cases_of("other")
+    assert not await kit.store.list_cases("other")
 
 
 async def test_a_stranger_cannot_tell_an_existing_case_from_none(kit: DeskForTests) -> None:
@@ -147,8 +147,8 @@ class Forgetful(MemoryStore):
 
     lost: str | None = None
 
-    async def case(self, case_id: str) -> Case | None:
-        return None if case_id == self.lost else await super().case(case_id)
+    async def get_case(self, case_id: str) -> Case | None:
+        return None if case_id == self.lost else await super().get_case(case_id)
 
 
 async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:

@@ -11,7 +11,7 @@ from placet.cases.events import broken_link
 from placet.desk.limits import Limits
 from placet.desk.sweep import BATCH
 from placet.errors import CaseNotFound, Unavailable
-from placet.ports.store import Commitment, Filing
+from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.stores.memory import MemoryStore
 from placet.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
 
@@ -121,10 +121,10 @@ async def test_a_case_closed_meanwhile_is_left_to_the_next_round() -> None:
     """Two processes: the sweep has read the case, and then somebody answers."""
 
     class Overtaken(MemoryStore):
-        async def commit(self, commitment: Commitment) -> None:
+        async def update_case(self, commitment: CaseUpdate) -> None:
             if commitment.step.events[-1].type == "review.reminder":
                 await kit.human(opened).answer("approve")
-            await super().commit(commitment)
+            await super().update_case(commitment)
 
     kit = desk_for_tests(store=Overtaken())
     opened = await kit.open(timeout="3h", reminder_at=(kit.clock() + HOUR).isoformat())
@@ -135,10 +135,10 @@ async def test_a_case_closed_meanwhile_is_left_to_the_next_round() -> None:
 
 async def test_one_case_that_cannot_be_written_does_not_keep_the_others() -> None:
     class HalfBroken(MemoryStore):
-        async def commit(self, commitment: Commitment) -> None:
+        async def update_case(self, commitment: CaseUpdate) -> None:
             if commitment.step.case.id == stuck.id:
                 raise Unavailable
-            await super().commit(commitment)
+            await super().update_case(commitment)
 
     kit = desk_for_tests(store=HalfBroken())
     stuck = await kit.open(timeout="30m")
@@ -180,13 +180,15 @@ async def test_after_its_retention_a_case_is_gone_and_its_chain_still_holds(
     for attempt in (kit.poll(opened.id), human.look(), human.read(), kit.desk.shown(opened.id)):
         with pytest.raises(CaseNotFound):
             await attempt
-    bare = await kit.store.case(opened.id)
+    bare = await kit.store.get_case(opened.id)
     assert bare is not None
     events = await kit.desk.events(opened.id)
     assert broken_link(events, head=bare.chain) is None
     assert events[-1].type == "review.erased"
-    deliveries = await kit.store.deliveries()
-    assert b"private" not in msgspec.json.encode([bare, events, deliveries, await kit.store.draft(opened.id)])
+    deliveries = await kit.store.list_deliveries()
+    assert b"private" not in msgspec.json.encode(
+        [bare, events, deliveries, await kit.store.get_draft(opened.id)]
+    )
     assert await kit.sweep.next_at() is None
 
 
@@ -233,12 +235,12 @@ async def test_a_shorter_retention_counts_for_what_is_closed_already(kit: DeskFo
 async def test_whoever_counts_what_happens_hears_of_an_erasure_too(kit: DeskForTests) -> None:
     opened = await kit.open()
     await kit.human(opened).answer("approve")
-    seen: list[Commitment | Filing] = []
+    seen: list[CaseUpdate | CaseCreation] = []
     kit.desk.observe = seen.append
     kit.clock.advance(kit.desk.limits.keep_for)
     await kit.sweep.once()
     (erased,) = seen
-    assert isinstance(erased, Commitment)
+    assert isinstance(erased, CaseUpdate)
     assert [event.type for event in erased.step.events] == ["review.erased"]
 
 

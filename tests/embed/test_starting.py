@@ -10,7 +10,7 @@ import pytest
 
 from placet import Placet
 from placet.errors import SettingsError, Unavailable
-from placet.ports.relay_store import Record, RecordKind
+from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.server.wire import Message
 from placet.stores.memory import MemoryStore
 from placet.stores.sqlite import SqliteStore
@@ -25,11 +25,11 @@ class SlowToStart(MemoryStore):
         super().__init__()
         self.asked, self.go_on = asyncio.Event(), asyncio.Event()
 
-    async def records(self, kind: RecordKind, tenant: str | None = None) -> Sequence[Record]:
+    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:
         if kind != "agent":
             self.asked.set()
             await self.go_on.wait()
-        return await super().records(kind, tenant)
+        return await super().list_records(kind, tenant)
 
 
 async def test_nothing_is_served_before_the_relay_has_read_its_policies() -> None:
@@ -48,10 +48,10 @@ async def test_nothing_is_served_before_the_relay_has_read_its_policies() -> Non
 class BrokenAtFirst(MemoryStore):
     """Cannot be read while the relay starts."""
 
-    async def records(self, kind: RecordKind, tenant: str | None = None) -> Sequence[Record]:
+    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:
         if kind != "agent":
             raise Unavailable
-        return await super().records(kind, tenant)
+        return await super().list_records(kind, tenant)
 
 
 async def test_what_could_not_start_serves_nobody() -> None:

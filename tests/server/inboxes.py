@@ -76,4 +76,4 @@ def link_named(text: str, name: str) -> str | None:
 
 def closing(server: RunningServer, case_id: str) -> Any:
     """The last event of a case."""
-    return server.run(server.parts.store.events(case_id))[-1]
+    return server.run(server.parts.store.list_events(case_id))[-1]

@@ -44,7 +44,7 @@ async def test_what_is_over_is_removed_even_while_retention_cannot_be_caught_up_
     store = PurgedStore()
     kit = desk_for_tests(store=store)
     clockwork = Clockwork(
-        desk=kit.desk, sweep=BrokenSweep(), outbox=kit.outbox, streams=EventStreams(kit.desk)
+        desk=kit.desk, store=store, sweep=BrokenSweep(), outbox=kit.outbox, streams=EventStreams(kit.desk)
     )
     clockwork.start()
     async with asyncio.timeout(PATIENCE_S):

@@ -81,7 +81,7 @@ def test_a_question_is_answered_from_the_inbox_and_whoever_asked_learns_it(
     assert poll["status"] == "completed"
     assert poll["result"]["action"] == ANSWERS[name][-1]["action"]
     assert poll["responded_by"] == {"name": "ada"}
-    events = server.run(server.parts.store.events(hitl["case_id"]))
+    events = server.run(server.parts.store.list_events(hitl["case_id"]))
     assert {event.actor for event in events[1:]} == {"key:ada"}
     assert hitl["case_id"] not in ada.listed(kind=kind)
     assert hitl["case_id"] in ada.listed(show="decided")

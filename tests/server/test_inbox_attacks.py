@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from placet.cases.tokens import token_digest
 from placet.desk.api_keys import revoke_key
-from placet.ports.store import ApiKey
+from placet.ports.key_store import ApiKey
 from placet.server import sessions
 from placet.server.inbox_pages import SIGN_INS_PER_MINUTE
 from placet.testing.samples import sample_api_key
@@ -50,7 +50,7 @@ def ada(lone: RunningServer, key: str) -> Iterator[InboxPerson]:
 
 
 def key_of(server: RunningServer, name: str) -> ApiKey:
-    return next(one for one in server.run(server.parts.store.api_keys()) if one.name == name)
+    return next(one for one in server.run(server.parts.store.list_api_keys()) if one.name == name)
 
 
 def revoke(server: RunningServer, name: str) -> None:

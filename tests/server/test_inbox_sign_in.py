@@ -26,7 +26,7 @@ def ada(server: RunningServer, key: str) -> Iterator[InboxPerson]:
 
 
 def key_id(server: RunningServer, name: str) -> str:
-    return next(one.id for one in server.run(server.parts.store.api_keys()) if one.name == name)
+    return next(one.id for one in server.run(server.parts.store.list_api_keys()) if one.name == name)
 
 
 # Signing in

@@ -11,8 +11,8 @@ from placet.cases.tokens import token_digest
 from placet.desk.draft import draft_from
 from placet.desk.sight import Sight
 from placet.errors import Unavailable
+from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
-from placet.ports.relay_store import HoldRow
 from placet.relay.holds.holds import owner_of
 from placet.server.inbox_door import InboxDoor
 from placet.stores.memory import MemoryStore

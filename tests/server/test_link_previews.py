@@ -201,4 +201,4 @@ def test_a_scanner_that_shows_itself_the_page_counts_as_a_visitor_and_answers_no
     renderer.goto(hitl["review_url"])
     eventually(lambda: poll()["status"] == "opened")
     assert "result" not in poll()
-    assert scanned.run(scanned.parts.store.draft(hitl["case_id"])) is None
+    assert scanned.run(scanned.parts.store.get_draft(hitl["case_id"])) is None

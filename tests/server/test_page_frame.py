@@ -24,7 +24,7 @@ def page_of(hitl: dict[str, Any]) -> str:
 
 
 def log_of(server: RunningServer, hitl: dict[str, Any]) -> list[str]:
-    return [event.type for event in server.run(server.parts.desk.store.events(hitl["case_id"]))]
+    return [event.type for event in server.run(server.parts.desk.store.list_events(hitl["case_id"]))]
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def poll(client: httpx.Client, hitl: dict[str, Any]) -> dict[str, Any]:
 
 
 def log_of(server: RunningServer, hitl: dict[str, Any]) -> list[tuple[str, str]]:
-    events = server.run(server.parts.desk.store.events(hitl["case_id"]))
+    events = server.run(server.parts.desk.store.list_events(hitl["case_id"]))
     return [(event.type, event.actor) for event in events]
 
 
@@ -558,7 +558,7 @@ def test_a_colleague_gets_a_link_of_their_own_and_the_log_says_who_passed_it_on(
     with server.page({**hitl, "review_url": link[0]}) as colleague:
         assert colleague.response.status_code == 200
         colleague.post("respond", {"action": "confirm"})
-    events = server.run(server.parts.desk.store.events(hitl["case_id"]))
+    events = server.run(server.parts.desk.store.list_events(hitl["case_id"]))
     names = [event.type for event in events]
     assert names == ["review.created", "review.passed_on", "review.completed"]
     assert b"Ben knows better" in (events[1].data or b"")

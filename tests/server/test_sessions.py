@@ -103,6 +103,6 @@ def test_a_page_left_open_overnight_asks_for_the_link_again_and_keeps_what_was_s
 def test_a_session_survives_the_servers_restart_because_its_secret_is_kept(
     server: RunningServer,
 ) -> None:
-    kept = server.run(server.parts.store.secret("sessions", "00" * 32))
+    kept = server.run(server.parts.store.get_or_create_secret("sessions", "00" * 32))
     assert kept != "00" * 32
-    assert kept == server.run(server.parts.store.secret("sessions", "11" * 32))
+    assert kept == server.run(server.parts.store.get_or_create_secret("sessions", "11" * 32))

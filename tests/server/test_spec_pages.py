@@ -23,7 +23,7 @@ def test_the_link_alone_opens_the_page(server, client):
 @pytest.mark.parametrize("change", ["", "x", "wrong", "other", "digest"])
 def test_a_wrong_token_opens_nothing(server, client, change):
     hitl, other = server.open(client), server.open(client)
-    case = server.run(server.parts.store.case(hitl["case_id"]))
+    case = server.run(server.parts.store.get_case(hitl["case_id"]))
     wrong = {
         "": "",
         "x": token_of(hitl) + "x",

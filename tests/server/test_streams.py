@@ -29,7 +29,7 @@ def hitl(server: RunningServer, client: httpx.Client) -> dict[str, Any]:
 
 
 def revoke(server: RunningServer, name: str) -> None:
-    (key,) = [key for key in server.run(server.parts.store.api_keys()) if key.name == name]
+    (key,) = [key for key in server.run(server.parts.store.list_api_keys()) if key.name == name]
     server.run(revoke_key(server.parts.store, key.id, server.clock()))
 
 

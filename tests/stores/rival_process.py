@@ -7,7 +7,7 @@ import sys
 from msgspec.structs import replace
 
 from placet.errors import RelayConflict
-from placet.ports.relay_store import HoldFilter
+from placet.ports.hold_store import HoldFilter
 from placet.stores.sqlite import SqliteStore
 from placet.testing.clock import DAYBREAK
 from placet.testing.relay_samples import sample_audit, sample_task
@@ -19,7 +19,7 @@ async def climb(store: SqliteStore) -> int:
     """Change one record so often, looking again whenever somebody else was faster."""
     taken = 0
     while taken < STEPS:
-        record = await store.record("acme", "policy", "shared")
+        record = await store.get_record("acme", "policy", "shared")
         assert record is not None
         try:
             await store.save_record(replace(record, rev=record.rev + 1))
@@ -31,14 +31,14 @@ async def climb(store: SqliteStore) -> int:
 
 async def resolve(store: SqliteStore, name: str) -> int:
     """Resolve every hold, as if nobody else did."""
-    holds, _ = await store.holds("acme", HoldFilter(), page=0, size=100, order="oldest")
+    holds, _ = await store.list_holds("acme", HoldFilter(), page=0, size=100, order="oldest")
     won = 0
     for hold in holds:
         decided = replace(hold, rev=2, status="APPROVED", resolved_at=DAYBREAK, body=name.encode())
         task = sample_task(id=hold.task_id, body=name.encode())
         event = sample_audit(id=f"{name} {hold.id}", correlation_id=hold.id)
         try:
-            await store.change_hold(decided, tasks=[task], events=[event])
+            await store.update_hold(decided, tasks=[task], events=[event])
         except RelayConflict:
             continue
         won += 1

@@ -34,9 +34,13 @@ async def unkept(path: Path, said: list[list[str]]) -> list[str]:
     store = await SqliteStore.open(path)
     lost = []
     for word, case_id in said:
-        case = await store.case(case_id)
+        case = await store.get_case(case_id)
         answered = case is not None and case.status is Status.COMPLETED
-        if case is None or (word == "answered" and not answered) or broken_link(await store.events(case_id)):
+        if (
+            case is None
+            or (word == "answered" and not answered)
+            or broken_link(await store.list_events(case_id))
+        ):
             lost.append(case_id)
     await store.aclose()
     return lost
@@ -64,7 +68,7 @@ async def test_a_process_may_write_beside_the_server(tmp_path: Path) -> None:
     async with asyncio.timeout(60):
         for n in range(100):
             await process.stdout.readline()
-            await store.secret(f"name {n}", "value")
+            await store.get_or_create_secret(f"name {n}", "value")
         process.kill()
         lines = (await process.stdout.read()).decode().splitlines(keepends=True)
         await process.wait()

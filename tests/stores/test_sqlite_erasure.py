@@ -103,7 +103,7 @@ async def test_a_log_that_is_cut_passes_for_no_write_of_another_process(tmp_path
     kit = desk_for_tests(store=store)
     await kit.open()
     told: list[str | None] = []
-    store.on_change(told.append)
+    store.add_change_listener(told.append)
     await store.purge(kit.clock())
     assert (tmp_path / "cases.db-wal").stat().st_size == 0
     store._writer.look_around()

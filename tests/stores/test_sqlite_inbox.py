@@ -9,7 +9,7 @@ import pytest
 
 from placet.cases.case import Case
 from placet.cases.commands import Expire
-from placet.ports.inbox_store import Place
+from placet.ports.inbox_store import InboxCursor
 from placet.stores.sqlite.migrate import MIGRATIONS, migrate
 from placet.stores.sqlite.rows import encode, micros
 from placet.stores.sqlite.store import SqliteStore
@@ -50,9 +50,9 @@ async def test_an_older_file_lists_what_it_holds_once_it_is_migrated(tmp_path: P
     migrate(path)
     store = await SqliteStore.open(path)
     try:
-        assert [case for case, _ in await store.waiting(["acme"], now=DAYBREAK)] == [soon, late]
-        assert [case for case, _ in await store.waiting(["acme"], now=odd)] == [late]
-        assert [case for case, _ in await store.closed(["acme"])] == [over, done]
+        assert [case for case, _ in await store.list_waiting_cases(["acme"], now=DAYBREAK)] == [soon, late]
+        assert [case for case, _ in await store.list_waiting_cases(["acme"], now=odd)] == [late]
+        assert [case for case, _ in await store.list_closed_cases(["acme"])] == [over, done]
     finally:
         await store.aclose()
 
@@ -84,13 +84,13 @@ async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
     connection.close()
     store = await SqliteStore.open(path)
     try:
-        owners = await store.owners()
+        owners = await store.list_owners()
         assert len(owners) == 40
-        middle = Place(at=DAYBREAK + timedelta(microseconds=MANY // 2), case_id="review_5")
-        await store.waiting(owners, now=DAYBREAK, limit=1)
+        middle = InboxCursor(at=DAYBREAK + timedelta(microseconds=MANY // 2), case_id="review_5")
+        await store.list_waiting_cases(owners, now=DAYBREAK, limit=1)
         began = time.perf_counter()
         for after in (None, middle):
-            assert len(await store.waiting(owners, now=DAYBREAK, after=after, limit=50)) == 50
+            assert len(await store.list_waiting_cases(owners, now=DAYBREAK, after=after, limit=50)) == 50
         assert time.perf_counter() - began < 2.0  # some milliseconds, if nobody else is at work
     finally:
         await store.aclose()

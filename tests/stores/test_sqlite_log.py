@@ -44,10 +44,10 @@ def intruder(store: Store, tmp_path: Path) -> Iterator[apsw.Connection]:
 @pytest.mark.parametrize("statement", TAMPERING)
 async def test_the_log_refuses_tampering(store: Store, intruder: apsw.Connection, statement: str) -> None:
     case = await answered(store)
-    before = await store.events(case.id)
+    before = await store.list_events(case.id)
     with pytest.raises(apsw.ConstraintError):
         intruder.execute(statement)
-    assert await store.events(case.id) == before
+    assert await store.list_events(case.id) == before
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ async def test_what_was_changed_behind_the_triggers_is_found(
     store: Store, intruder: apsw.Connection, statement: str
 ) -> None:
     case = await answered(store)
-    assert broken_link(await store.events(case.id)) is None
+    assert broken_link(await store.list_events(case.id)) is None
     intruder.execute("DROP TRIGGER events_are_only_ever_blanked")
     intruder.execute(statement)
-    assert broken_link(await store.events(case.id)) == 4
+    assert broken_link(await store.list_events(case.id)) == 4
 
 
 async def test_an_event_removed_behind_the_triggers_is_missed(
@@ -75,7 +75,7 @@ async def test_an_event_removed_behind_the_triggers_is_missed(
     case = await answered(store)
     intruder.execute("DROP TRIGGER events_are_never_removed")
     intruder.execute("DELETE FROM events WHERE seq = 2")
-    assert broken_link(await store.events(case.id)) == 2
+    assert broken_link(await store.list_events(case.id)) == 2
 
 
 async def test_every_event_belongs_to_a_case(store: Store, intruder: apsw.Connection) -> None:

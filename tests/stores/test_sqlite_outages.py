@@ -54,10 +54,10 @@ async def test_a_full_disk_refuses_the_write_and_no_other(store: Store, connecti
     connection.pragma("max_page_count", 200)
     with pytest.raises(Unavailable, match="nothing was recorded"):
         await opened(store, id="review_huge", offer=HUGE)
-    assert await store.case("review_huge") is None
-    assert not await store.events("review_huge")
+    assert await store.get_case("review_huge") is None
+    assert not await store.list_events("review_huge")
     small = await opened(store)
-    assert [case.id for case in await store.cases_of("acme")] == [small.case.id, first.case.id]
+    assert [case.id for case in await store.list_cases("acme")] == [small.case.id, first.case.id]
 
 
 async def test_a_disk_with_room_again_takes_writes_again(store: Store, connection: apsw.Connection) -> None:
@@ -66,7 +66,7 @@ async def test_a_disk_with_room_again_takes_writes_again(store: Store, connectio
         await opened(store, offer=HUGE)
     connection.pragma("max_page_count", 1_000_000)
     filing = await opened(store, offer=HUGE)
-    assert await store.case_and_offer(filing.case.id) == (filing.case, filing.offer)
+    assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
 
 
 async def test_a_disk_that_fills_up_in_a_crowd_acknowledges_only_what_it_kept(
@@ -74,9 +74,9 @@ async def test_a_disk_that_fills_up_in_a_crowd_acknowledges_only_what_it_kept(
 ) -> None:
     connection.pragma("max_page_count", 200)
     filings = [sample_filing(offer=sample_offer(context={"text": "x" * 20_000})) for _ in range(100)]
-    found = await outcomes(store.create(filing) for filing in filings)
+    found = await outcomes(store.create_case(filing) for filing in filings)
     assert any(isinstance(error, Unavailable) for error in found)
-    kept = {case.id for case in await store.cases_of("acme", limit=1000)}
+    kept = {case.id for case in await store.list_cases("acme", limit=1000)}
     assert kept == {filing.case.id for filing, error in zip(filings, found, strict=True) if error is None}
 
 
@@ -86,10 +86,10 @@ async def test_a_database_locked_by_another_process_is_unavailable(store: Store,
     with pytest.raises(Unavailable, match="nothing was recorded"):
         await opened(store)
     with pytest.raises(Unavailable):
-        await store.ready()
-    assert not await store.cases_of("acme")
+        await store.check_ready()
+    assert not await store.list_cases("acme")
     other.execute("COMMIT")
-    await store.ready()
+    await store.check_ready()
     await opened(store)
     other.close()
 
@@ -105,7 +105,7 @@ async def test_a_lock_that_is_released_in_time_only_delays(path: Path) -> None:
     other.close()
     async with asyncio.timeout(10):
         filing = await waiting
-    assert await store.case(filing.case.id) == filing.case
+    assert await store.get_case(filing.case.id) == filing.case
     await store.aclose()
 
 
@@ -113,45 +113,45 @@ async def test_one_impossible_write_does_not_harm_those_beside_it(store: Store, 
     filings = [sample_filing() for _ in range(20)]
     impossible = Operation(statements=(("INSERT INTO events (seq) VALUES (1)", ()),))
     unspeakable = Operation(statements=(("INSERT INTO secrets VALUES (?, ?)", ("\ud800", "")),))
-    attempts: list[Awaitable[object]] = [store.create(filing) for filing in filings]
+    attempts: list[Awaitable[object]] = [store.create_case(filing) for filing in filings]
     attempts[10:10] = [writer.submit(impossible), writer.submit(unspeakable)]
     found = await outcomes(attempts)
     assert [type(error) for error in found[10:12]] == [apsw.ConstraintError, UnicodeEncodeError]
     assert [error for n, error in enumerate(found) if n not in (10, 11)] == [None] * 20
     for filing in filings:
-        assert await store.case(filing.case.id) == filing.case
-        assert broken_link(await store.events(filing.case.id)) is None
+        assert await store.get_case(filing.case.id) == filing.case
+        assert broken_link(await store.list_events(filing.case.id)) is None
 
 
 async def test_a_refused_write_does_not_harm_those_beside_it(store: Store) -> None:
     await opened(store, replay=sample_replay("key"))
     filings = [sample_filing(replay=sample_replay("key") if n % 2 else None) for n in range(20)]
-    found = await outcomes(store.create(filing) for filing in filings)
+    found = await outcomes(store.create_case(filing) for filing in filings)
     assert found[::2] == [None] * 10
     assert all(isinstance(error, CaseConflict) for error in found[1::2])
     for filing, error in zip(filings, found, strict=True):
-        assert (await store.case(filing.case.id) is None) is (error is not None)
+        assert (await store.get_case(filing.case.id) is None) is (error is not None)
 
 
 async def test_a_writer_that_nobody_waits_for_still_writes(store: Store) -> None:
     filing = sample_filing()
-    impatient = asyncio.ensure_future(store.create(filing))
+    impatient = asyncio.ensure_future(store.create_case(filing))
     await asyncio.sleep(0)
     impatient.cancel()
-    await store.ready()
-    assert await store.case(filing.case.id) == filing.case
+    await store.check_ready()
+    assert await store.get_case(filing.case.id) == filing.case
 
 
 async def test_listeners_hear_that_another_process_wrote(store: Store, path: Path) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
-    store.on_change(heard.put_nowait)
+    store.add_change_listener(heard.put_nowait)
     await opened(store)
     assert await heard.get() is not None
     other = await SqliteStore.open(path)
     filing = await opened(other)
     async with asyncio.timeout(10):
         assert await heard.get() is None
-    assert await store.case(filing.case.id) == filing.case
+    assert await store.get_case(filing.case.id) == filing.case
     await other.aclose()
 
 
@@ -159,4 +159,4 @@ async def test_reading_a_closed_store_is_unavailable(path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.aclose()
     with pytest.raises(Unavailable):
-        await store.case("review_any")
+        await store.get_case("review_any")

@@ -22,11 +22,11 @@ async def test_what_another_process_did_is_seen_before_it_can_be_overwritten(tmp
     mine = await SqliteStore.open(tmp_path / "cases.db")
     theirs = await SqliteStore.open(tmp_path / "cases.db")
     filing = sample_filing()
-    await mine.create(filing)
-    await theirs.commit(sample_commitment(filing.case, VIEW))
+    await mine.create_case(filing)
+    await theirs.update_case(sample_commitment(filing.case, VIEW))
     with pytest.raises(CaseConflict):
-        await mine.commit(sample_commitment(filing.case, VIEW))
-    assert await mine.case(filing.case.id) == await theirs.case(filing.case.id)
+        await mine.update_case(sample_commitment(filing.case, VIEW))
+    assert await mine.get_case(filing.case.id) == await theirs.get_case(filing.case.id)
     await mine.aclose()
     await theirs.aclose()
 
@@ -34,12 +34,12 @@ async def test_what_another_process_did_is_seen_before_it_can_be_overwritten(tmp
 async def test_a_refused_write_leaves_what_is_on_disk(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
     filing = sample_filing()
-    await store.create(filing)
+    await store.create_case(filing)
     moved = sample_commitment(filing.case, VIEW)
-    await store.commit(moved)
+    await store.update_case(moved)
     with pytest.raises(CaseConflict):
-        await store.commit(moved)
-    assert await store.case(filing.case.id) == moved.step.case
+        await store.update_case(moved)
+    assert await store.get_case(filing.case.id) == moved.step.case
     await store.aclose()
 
 
@@ -48,16 +48,16 @@ async def test_who_writes_before_an_earlier_commit_was_told_of_leaves_nothing_ol
 ) -> None:
     store, disk = await SqliteStore.open(tmp_path / "cases.db"), Reader(tmp_path / "cases.db")
     filing = sample_filing()
-    await store.create(filing)
+    await store.create_case(filing)
     viewed = sample_commitment(filing.case, VIEW)
-    viewing = asyncio.create_task(store.commit(viewed))
+    viewing = asyncio.create_task(store.update_case(viewed))
     for _ in range(TURNS_UNTIL_COMMIT):
         await asyncio.sleep(0)
     eventually(lambda: disk.rows("SELECT 1 FROM cases WHERE version = 2"))  # while the loop stands still
     cancelled = sample_commitment(viewed.step.case, Cancel(actor="key:acme"))
-    await store.commit(cancelled)
+    await store.update_case(cancelled)
     await viewing
-    assert await store.case(filing.case.id) == cancelled.step.case
+    assert await store.get_case(filing.case.id) == cancelled.step.case
     disk.close()
     await store.aclose()
 

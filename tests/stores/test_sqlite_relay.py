@@ -12,7 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
-from placet.ports.relay_store import AuditFilter, HoldFilter
+from placet.ports.audit_store import AuditFilter
+from placet.ports.hold_store import HoldFilter
 from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.connection import connect_reader
 from placet.stores.sqlite.relay_filters import (
@@ -60,13 +61,15 @@ async def test_of_two_processes_each_revision_has_one_writer_and_each_hold_one_d
         said = await rivals(path)
     assert [climbed for climbed, _ in said] == [b"25", b"25"]
     assert sum(int(won) for _, won in said) == len(holds)
-    record = await store.record("acme", "policy", "shared")
+    record = await store.get_record("acme", "policy", "shared")
     assert record is not None
     assert record.rev == 51
     for hold in holds:
-        decided = await store.hold(hold.id)
-        task = await store.task("acme", "clerk", "task", hold.task_id)
-        told, total = await store.audit("acme", AuditFilter(correlation_id=hold.id), page=0, size=2)
+        decided = await store.get_hold(hold.id)
+        task = await store.get_task("acme", "clerk", "task", hold.task_id)
+        told, total = await store.list_audit_events(
+            "acme", AuditFilter(correlation_id=hold.id), page=0, size=2
+        )
         assert decided is not None
         assert task is not None
         assert (decided.rev, total) == (2, 1)
@@ -95,8 +98,8 @@ async def rivals(path: Path) -> list[list[bytes]]:
 async def test_records_that_another_process_changed_are_told_of(store: SqliteStore, path: Path) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     changed: asyncio.Queue[str | None] = asyncio.Queue()
-    store.on_records(heard.put_nowait)
-    store.on_change(changed.put_nowait)
+    store.add_record_listener(heard.put_nowait)
+    store.add_change_listener(changed.put_nowait)
     other = await SqliteStore.open(path)
     async with asyncio.timeout(PATIENCE_S):
         await other.save_tasks([sample_task()])
@@ -104,14 +107,14 @@ async def test_records_that_another_process_changed_are_told_of(store: SqliteSto
         assert heard.empty()
         await other.save_record(sample_record())
         assert await heard.get() is None
-    assert len(await store.records("policy")) == 1
+    assert len(await store.list_records("policy")) == 1
     await other.aclose()
 
 
 async def test_an_audit_event_cannot_be_changed_behind_the_stores_back(
     store: SqliteStore, path: Path
 ) -> None:
-    await store.add_events([sample_audit()])
+    await store.add_audit_events([sample_audit()])
     connection = apsw.Connection(str(path))
     for forgery in ("action = 'LOG2'", "at = at + 1", "body = x''", "id = 'other'", "redacted = 0"):
         with pytest.raises(apsw.ConstraintError, match="append-only"):
@@ -161,7 +164,7 @@ async def test_ten_thousand_holds_are_searched_through_an_index(
         plan = explained(path, fitting.page(SELECT_HOLDS, order), (*fitting.params, 50, 0))
         assert plan == [f"SEARCH holds USING INDEX {index}"]
     assert explained(path, fitting.count(COUNT_HOLDS), fitting.params)[0].endswith(f"INDEX {index}")
-    page, total = await store.holds("acme", HoldFilter(**asked), page=0, size=50)
+    page, total = await store.list_holds("acme", HoldFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
 
 
@@ -183,7 +186,7 @@ async def test_ten_thousand_events_are_searched_through_an_index(
     plan = explained(path, fitting.page(SELECT_AUDIT_EVENTS, "newest"), (*fitting.params, 50, 0))
     assert plan == [f"SEARCH audit_events USING INDEX {index}"]
     assert explained(path, fitting.count(COUNT_AUDIT_EVENTS), fitting.params)[0].endswith(f"INDEX {index}")
-    page, total = await store.audit("acme", AuditFilter(**asked), page=0, size=50)
+    page, total = await store.list_audit_events("acme", AuditFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
     following = following_events("acme", AuditFilter(**asked))
     plan = explained(path, f"{SELECT_NUMBERED} {following.source}", (*following.params, 0, 500))
@@ -192,9 +195,9 @@ async def test_ten_thousand_events_are_searched_through_an_index(
 
 async def test_nobody_waits_while_a_store_counts(crowded: tuple[SqliteStore, Path]) -> None:
     store, _ = crowded
-    counting = asyncio.ensure_future(store.traces("acme", AuditFilter(), page=0, size=10))
-    hold = (await store.holds("acme", HoldFilter(correlation_id="trace 7"), page=0, size=1))[0][0]
-    assert await store.hold(hold.id) == hold
+    counting = asyncio.ensure_future(store.list_traces("acme", AuditFilter(), page=0, size=10))
+    hold = (await store.list_holds("acme", HoldFilter(correlation_id="trace 7"), page=0, size=1))[0][0]
+    assert await store.get_hold(hold.id) == hold
     assert (await counting)[1] == 2_500
 
 

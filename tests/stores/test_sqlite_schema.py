@@ -95,7 +95,7 @@ async def test_a_new_file_is_readable_by_its_owner_alone(path: Path) -> None:
 
 async def test_a_closed_store_leaves_one_file(path: Path) -> None:
     store = await SqliteStore.open(path)
-    await store.secret("name", "value")
+    await store.get_or_create_secret("name", "value")
     await store.aclose()
     assert [file.name for file in path.parent.iterdir()] == ["placet.db"]
 

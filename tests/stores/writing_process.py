@@ -17,9 +17,9 @@ def say(line: str) -> None:
 async def write(store: SqliteStore, run: str) -> None:
     while True:
         filing = sample_filing(id=f"{run}_{new_id('review')}")
-        await store.create(filing)
+        await store.create_case(filing)
         say(f"opened {filing.case.id}")
-        await store.commit(sample_commitment(filing.case, approval()))
+        await store.update_case(sample_commitment(filing.case, approval()))
         say(f"answered {filing.case.id}")
 
 

@@ -59,7 +59,7 @@ def _print_as_json(case: Case, events: list[Event], broken: int | None) -> None:
 
 
 async def _case_with_events(store: Store, case_id: str) -> tuple[Case, list[Event]]:
-    found = await store.case(case_id)
+    found = await store.get_case(case_id)
     if found is None:
         raise CaseNotFound(f"There is no case {case_id!r}.")
-    return found, list(await store.events(case_id))
+    return found, list(await store.list_events(case_id))

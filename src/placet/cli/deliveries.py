@@ -37,7 +37,7 @@ def list_deliveries(
     """List deliveries, newest first."""
     found = with_store(
         loaded(config, db=db).settings.db,
-        lambda store: store.deliveries(case_id=case_id, state=state, limit=limit),
+        lambda store: store.list_deliveries(case_id=case_id, state=state, limit=limit),
     )
     if as_json:
         print_json([delivery_view(one) for one in found])

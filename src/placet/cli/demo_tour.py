@@ -67,7 +67,7 @@ class DemoTour:
         click.echo(f"    {_command()} request POST '{base}/api/demo?type=confirmation'\n")
         click.echo(f"  API: {base}/docs   Database: {self._parts.settings.db}")
         click.echo("  Ctrl+C stops. What happens to the cases shows here:\n")
-        self._parts.store.on_change(self._changed)
+        self._parts.store.add_change_listener(self._changed)
         self._demo.on_callback = self._called_back
 
     def _changed(self, case_id: str | None) -> None:
@@ -77,7 +77,7 @@ class DemoTour:
             task.add_done_callback(self._tasks.discard)
 
     async def _tell(self, case_id: str) -> None:
-        for event in await self._parts.store.events(case_id, after=self._seen[case_id]):
+        for event in await self._parts.store.list_events(case_id, after=self._seen[case_id]):
             if event.seq <= self._seen[case_id]:
                 continue
             self._seen[case_id] = event.seq

@@ -102,7 +102,7 @@ async def _listed(store: Store, owner: str | None, *, live: bool, limit: int) ->
     found: list[GrantView] = []
     before: str | None = None
     now = clock.now()
-    while len(found) < limit and (page := await store.grants(owner, before=before, limit=200)):
+    while len(found) < limit and (page := await store.list_grants(owner, before=before, limit=200)):
         views = (grant_view(one, now=now) for one in page)
         found += [view for view in views if not live or view.state == "live"]
         before = page[-1].id
@@ -110,7 +110,7 @@ async def _listed(store: Store, owner: str | None, *, live: bool, limit: int) ->
 
 
 async def _shown(store: Store, grant_id: str) -> GrantView:
-    found = await store.grant(grant_id)
+    found = await store.get_grant(grant_id)
     if found is None:
         raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
     return grant_view(found, now=clock.now())

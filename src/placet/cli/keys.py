@@ -18,7 +18,7 @@ from placet.cli.options import (
 from placet.desk import clock
 from placet.desk.api_keys import DEFAULT_SCOPES, create_key, revoke_key
 from placet.ports.identity import ALL_SCOPES
-from placet.ports.store import ApiKey
+from placet.ports.key_store import ApiKey
 from placet.protocol.duration import parse_duration
 
 
@@ -64,7 +64,7 @@ def create(
 @json_option
 def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
     """List all keys; the keys themselves are not stored and cannot be shown."""
-    keys = with_store(loaded(config, db=db).settings.db, lambda store: store.api_keys())
+    keys = with_store(loaded(config, db=db).settings.db, lambda store: store.list_api_keys())
     if as_json:
         print_json(
             [{"id": one.id, "name": one.name, "scopes": one.scopes, "state": _state(one)} for one in keys]
@@ -87,4 +87,4 @@ def revoke(key_id: str, db: str | None, config: Path | None) -> None:
 def _state(key: ApiKey, now: datetime | None = None) -> str:
     if key.revoked_at is not None:
         return "revoked"
-    return "active" if key.valid(now or clock.now()) else "expired"
+    return "active" if key.is_valid(now or clock.now()) else "expired"

@@ -101,7 +101,7 @@ def _announce(settings: Settings) -> None:
 
 
 async def _print_first_key(parts: Parts) -> None:
-    if await parts.store.api_keys():
+    if await parts.store.list_api_keys():
         return
     key = await create_key(parts.store, "admin", scopes=("admin",), now=clock.now())
     log.info("the admin key is on standard output; it is shown once and only its digest is kept")

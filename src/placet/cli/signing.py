@@ -56,7 +56,7 @@ def rotate(db: str | None, config: Path | None, algorithm: str | None) -> None:
 @config_option
 def list_keys(db: str | None, config: Path | None) -> None:
     """List the signing keys."""
-    texts = with_store(loaded(config, db=db).settings.db, lambda store: store.signing_keys())
+    texts = with_store(loaded(config, db=db).settings.db, lambda store: store.list_signing_keys())
     keys = [load_key(text) for text in texts]
     rows = [(one.kid, one.algorithm, one.created_at, one.retired_at) for one in keys]
     print_table(("kid", "algorithm", "created", "retired"), rows, empty="There are no signing keys yet.")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from placet.cases.tokens import token_digest
 from placet.desk import minting
 from placet.errors import ValidationFailed
-from placet.ports.store import ApiKey, KeyStore
+from placet.ports.key_store import ApiKey, KeyStore
 
 DEFAULT_SCOPES = ("cases:write", "cases:read")
 LONGEST_NAME = 100
@@ -44,7 +44,7 @@ async def create_key(
 
 async def revoke_key(store: KeyStore, key_id: str, now: datetime) -> None:
     """End a key; revoking it again changes nothing."""
-    found = next((key for key in await store.api_keys() if key.id == key_id), None)
+    found = next((key for key in await store.list_api_keys() if key.id == key_id), None)
     if found is None:
         raise ValidationFailed(f"There is no key {key_id[:50]!r}.")
     await store.save_api_key(replace(found, revoked_at=found.revoked_at or now))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from placet.cases.case import Case
 from placet.desk.replays import digest
 from placet.errors import VerificationFailed, VerificationRequired
-from placet.ports.store import CaseStore
+from placet.ports.case_store import CaseStore
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.verification import (
     Evidence,
@@ -63,7 +63,7 @@ async def judge_evidence(
 
 async def _unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:
     digests = tuple(dict.fromkeys(digest(evidence_bytes(one)) for one in evidence))
-    if await store.evidence_spent(digests):
+    if await store.is_evidence_spent(digests):
         raise VerificationFailed("This evidence has been used before.")
     return digests
 

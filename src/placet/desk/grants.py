@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -20,8 +20,9 @@ from placet.desk import minting
 from placet.desk.access import actor_of
 from placet.desk.answer import Answer
 from placet.errors import CaseConflict, CaseNotFound, InvalidSubmission, Unavailable, ValidationFailed
+from placet.ports.case_store import CaseStore, CaseUpdate
+from placet.ports.grant_store import GrantStore
 from placet.ports.identity import Principal
-from placet.ports.store import Commitment, Store
 
 ATTEMPTS = 16
 LARGEST_LOGGED = 4 * 1024
@@ -72,16 +73,20 @@ def given_grants(
     )
 
 
+class CaseGrantStore(CaseStore, GrantStore, Protocol):
+    """Grants are written with the case in which they were given."""
+
+
 class Grants:
     """Every grant of a store: whoever opened the case may list, use and revoke what was granted there."""
 
     def __init__(
         self,
         *,
-        store: Store,
+        store: CaseGrantStore,
         clock: Callable[[], datetime],
         keep_for: timedelta,
-        observe: Callable[[Commitment], None] | None = None,
+        observe: Callable[[CaseUpdate], None] | None = None,
     ) -> None:
         self._store = store
         self.now = clock
@@ -94,10 +99,10 @@ class Grants:
         owner = principal.name or ""
         key, digest = _digest(call.key), _call_digest(call)
         for _ in range(ATTEMPTS):
-            used = await self._store.grant_use(owner, key)
+            used = await self._store.get_grant_use(owner, key)
             if used is not None:
                 return await self._used_before(used, digest)
-            granted = await self._store.usable_grants(owner, call.tool, self.now())
+            granted = await self._store.list_usable_grants(owner, call.tool, self.now())
             grant = covering(granted, call.tool, call.arguments, agent=call.agent, now=self.now())
             if grant is None:
                 return None
@@ -111,11 +116,11 @@ class Grants:
     async def listed(self, principal: Principal, *, before: str | None, limit: int) -> Sequence[Grant]:
         """The principal's grants, newest first; an administrator's are everyone's."""
         owner = None if "admin" in principal.scopes else principal.name or ""
-        return await self._store.grants(owner, before=before, limit=limit)
+        return await self._store.list_grants(owner, before=before, limit=limit)
 
     async def owned(self, grant_id: str, principal: Principal) -> Grant:
         """One grant; raises CaseNotFound for anyone else's."""
-        grant = await self._store.grant(grant_id)
+        grant = await self._store.get_grant(grant_id)
         if grant is None or ("admin" not in principal.scopes and grant.owner != (principal.name or "")):
             raise CaseNotFound("There is no such grant for you.")
         return grant
@@ -126,7 +131,7 @@ class Grants:
 
     async def revoke_as(self, grant_id: str, actor: str) -> Grant:
         """As `revoke`, by someone who need not own it: the person who gave it, or whoever keeps the store."""
-        grant = await self._store.grant(grant_id)
+        grant = await self._store.get_grant(grant_id)
         if grant is None:
             raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
         return await self._revoke(grant, actor)
@@ -148,7 +153,7 @@ class Grants:
     async def _used_before(self, used: GrantUse, digest: str) -> Grant | None:
         if used.call_digest != digest:
             raise ValidationFailed("This key names another call already; every call needs one of its own.")
-        grant = await self._store.grant(used.grant_id)
+        grant = await self._store.get_grant(used.grant_id)
         holds = grant is not None and grant.holds_again(used.used_at, self.now())
         return grant if holds else None
 
@@ -174,9 +179,9 @@ class Grants:
 
     async def _current(self, grant_id: str) -> tuple[Case, Grant]:
         """The case before the grant: if the grant moves in between, the case's version is out of date."""
-        first = await self._store.grant(grant_id)
-        case = await self._store.case(first.case_id) if first is not None else None
-        grant = await self._store.grant(grant_id)
+        first = await self._store.get_grant(grant_id)
+        case = await self._store.get_case(first.case_id) if first is not None else None
+        grant = await self._store.get_grant(grant_id)
         if case is None or grant is None:
             raise CaseNotFound("There is no such grant for you.")
         return case, grant
@@ -185,10 +190,10 @@ class Grants:
         step = apply(case, order, now=self.now(), salt=minting.salt())
         if not step.events:
             return False
-        commitment = Commitment(
+        commitment = CaseUpdate(
             step=step, due_at=due_at(step.case, keep_for=self._keep_for), grants=(grant,), grant_use=use
         )
-        await self._store.commit(commitment)
+        await self._store.update_case(commitment)
         if self._observe is not None:
             self._observe(commitment)
         return True

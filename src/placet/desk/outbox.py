@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -12,7 +13,8 @@ from placet.desk import minting
 from placet.desk.owed import WEBHOOK
 from placet.errors import RequestError, ValidationFailed
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
-from placet.ports.store import Delivery, Endpoint, Store
+from placet.ports.endpoint_store import Endpoint, EndpointStore
+from placet.ports.outbox_store import Delivery, OutboxStore
 from placet.protocol.callback import judge_reply, next_attempt_in, sign_callback
 
 LEASE_FOR = timedelta(seconds=60)
@@ -27,11 +29,15 @@ UnderWay = dict["asyncio.Task[None]", str]
 log = logging.getLogger("placet.outbox")
 
 
+class CallbackStore(OutboxStore, EndpointStore, Protocol):
+    """Deliveries and the endpoints that they go to."""
+
+
 class Outbox:
     """Sends waiting deliveries through their couriers."""
 
     def __init__(
-        self, *, store: Store, couriers: Mapping[str, Courier], clock: Callable[[], datetime]
+        self, *, store: CallbackStore, couriers: Mapping[str, Courier], clock: Callable[[], datetime]
     ) -> None:
         self._store = store
         self._couriers = couriers
@@ -57,14 +63,14 @@ class Outbox:
 
     async def next_at(self) -> datetime | None:
         """When the next delivery is due."""
-        return await self._store.next_delivery_at()
+        return await self._store.get_next_delivery_at()
 
     async def replay(self, delivery_id: str) -> Delivery:
         """Send a delivery again, whatever became of it; raises RequestError if its content is gone."""
         again = await self._store.requeue_delivery(delivery_id, now=self._now())
         if again is not None:
             return again
-        if await self._store.delivery(delivery_id) is None:
+        if await self._store.get_delivery(delivery_id) is None:
             raise ValidationFailed(f"There is no delivery {delivery_id!r}.")
         raise RequestError("This delivery's content was erased at the end of its retention.")
 
@@ -97,10 +103,10 @@ class Outbox:
         try:
             request, courier = await self._prepared(delivery), self._courier(delivery)
         except ValidationFailed as error:
-            await self._store.settle_delivery(self._failed(delivery, error.message))
+            await self._store.save_delivery_attempt(self._failed(delivery, error.message))
             return
         settled, disable = self._settled(delivery, await _reply_of(courier, request))
-        await self._store.settle_delivery(settled, disable_endpoint=disable)
+        await self._store.save_delivery_attempt(settled, disable_endpoint=disable)
 
     async def _prepared(self, delivery: Delivery) -> OutgoingRequest:
         """What travels: a webhook with its endpoint's signature, what stays in the house as it is."""
@@ -109,7 +115,7 @@ class Outbox:
         return OutgoingRequest(url=delivery.target, body=delivery.body, headers=headers, last=last)
 
     async def _signed(self, delivery: Delivery) -> dict[str, str]:
-        endpoint = await self._store.endpoint(delivery.owner, delivery.target)
+        endpoint = await self._store.get_endpoint(delivery.owner, delivery.target)
         if endpoint is None or endpoint.disabled_at is not None:
             raise ValidationFailed("the endpoint is disabled")
         signed = sign_callback(

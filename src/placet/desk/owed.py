@@ -9,7 +9,7 @@ from placet.cases.case import Case
 from placet.cases.events import Event
 from placet.cases.machine import Step
 from placet.cases.wire import callback_body
-from placet.ports.store import Delivery
+from placet.ports.outbox_store import Delivery
 from placet.protocol.stream import FINAL
 
 WEBHOOK, RELAY = "webhook", "relay"

@@ -19,12 +19,14 @@ from placet.cases.wire import human_input_required
 from placet.desk import minting, replays
 from placet.desk.access import actor_of
 from placet.desk.addresses import Addresses
+from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.limits import Limits
 from placet.desk.opening import Minted, build_case, check_policy, prepare_offer
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
+from placet.ports.case_store import CaseCreation, IdempotencyRecord
+from placet.ports.endpoint_store import Endpoint
 from placet.ports.identity import Principal
-from placet.ports.store import Endpoint, Filing, Replay, Store
 
 ATTEMPTS = 16
 
@@ -49,7 +51,7 @@ class Reception:
     def __init__(
         self,
         *,
-        store: Store,
+        store: DeskStore,
         kind: Callable[[str, Mapping[str, Any]], ReviewKind],
         addresses: Addresses,
         clock: Callable[[], datetime],
@@ -57,7 +59,7 @@ class Reception:
         verifiable: frozenset[str],
         check_callback: Callable[[str], Awaitable[None]] | None,
         service_name: str | None,
-        observe: Callable[[Filing], None] | None = None,
+        observe: Callable[[CaseCreation], None] | None = None,
     ) -> None:
         self._store = store
         self._kind = kind
@@ -90,7 +92,7 @@ class Reception:
         raise Unavailable()
 
     async def _first_answer(self, request: IdempotentRequest, principal: Principal) -> Opened | None:
-        replay = await self._store.replay(principal.name or "", replays.digest(request.key))
+        replay = await self._store.get_idempotency_record(principal.name or "", replays.digest(request.key))
         if replay is None or replay.expires_at <= self._now():
             return None
         case_id, body = replays.unseal(replay, key=request.key, request_digest=request.request_digest)
@@ -105,32 +107,32 @@ class Reception:
         body = self._body(case, offer, minted)
         created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
         filed, event = begin(case, created, actor=actor_of(principal), salt=minting.salt())
-        filing = Filing(
+        filing = CaseCreation(
             case=filed,
             offer=offer,
             events=(event,),
             due_at=due_at(filed, keep_for=self._limits.keep_for),
-            replay=self._replay(repeatable, filed, body) if repeatable else None,
+            idempotency=self._replay(repeatable, filed, body) if repeatable else None,
             endpoint=await self._endpoint(filed) if filed.callback_url else None,
         )
         if filed.previous_case_id is None:
-            await self._store.create(filing)
+            await self._store.create_case(filing)
         else:
             filing = await self._create_linked(filing, principal)
         if self._observe is not None:
             self._observe(filing)
         return Opened(case_id=filed.id, body=body)
 
-    async def _create_linked(self, filing: Filing, principal: Principal) -> Filing:
+    async def _create_linked(self, filing: CaseCreation, principal: Principal) -> CaseCreation:
         """Write a case that follows another. In this process those that follow the same one take turns."""
         turn = self._turns.setdefault(filing.case.previous_case_id or "", asyncio.Lock())
         async with turn:
             for _ in range(ATTEMPTS):
                 linked = replace(filing, link=await self._link(filing.case, principal))
                 try:
-                    await self._store.create(linked)
+                    await self._store.create_case(linked)
                 except CaseConflict:
-                    if filing.replay is not None:
+                    if filing.idempotency is not None:
                         raise
                 else:
                     return linked
@@ -156,19 +158,19 @@ class Reception:
         links = self._addresses.links(case.id, review_token=minted.review_token, submit_token=submit_token)
         return msgspec.json.encode(human_input_required(case, offer, links))
 
-    def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> Replay:
+    def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:
         owner = case.owner or ""
-        return Replay(
+        return IdempotencyRecord(
             owner=owner,
             key_digest=replays.digest(request.key),
             request_digest=request.request_digest,
-            sealed_answer=replays.seal(body, owner=owner, key=request.key, case_id=case.id),
+            sealed_response=replays.seal(body, owner=owner, key=request.key, case_id=case.id),
             expires_at=max(case.expires_at, case.created_at + self._limits.replay_for),
         )
 
     async def _link(self, case: Case, principal: Principal) -> Step:
         """The step by which the earlier round points to this one; owners do not see each other's cases."""
-        previous = await self._store.case(case.previous_case_id or "")
+        previous = await self._store.get_case(case.previous_case_id or "")
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:
             raise ValidationFailed(f"previous_case_id {case.previous_case_id!r} is not a case of yours.")
         command = Link(actor=actor_of(principal), next_case_id=case.id)
@@ -177,7 +179,7 @@ class Reception:
     async def _endpoint(self, case: Case) -> Endpoint | None:
         """A new endpoint with its own secret, unless this owner has called this address before."""
         owner, url = case.owner or "", case.callback_url or ""
-        if await self._store.endpoint(owner, url) is not None:
+        if await self._store.get_endpoint(owner, url) is not None:
             return None
         return Endpoint(owner=owner, url=url, secret=minting.callback_secret(), created_at=case.created_at)
 

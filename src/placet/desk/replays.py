@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from placet.errors import ValidationFailed
-from placet.ports.store import Replay
+from placet.ports.case_store import IdempotencyRecord
 
 MAX_KEY_LENGTH = 255
 _NONCE = bytes(12)  # each sealing key is used for one message only
@@ -37,11 +37,11 @@ def seal(answer: bytes, *, owner: str, key: str, case_id: str) -> bytes:
     return case_id.encode() + b"\n" + AESGCM(_sealing_key(owner, key, case_id)).encrypt(_NONCE, answer, None)
 
 
-def unseal(replay: Replay, *, key: str, request_digest: str) -> tuple[str, bytes]:
+def unseal(replay: IdempotencyRecord, *, key: str, request_digest: str) -> tuple[str, bytes]:
     """The case's id and the first answer; raises ValidationFailed if the key was used for another request."""
     if replay.request_digest != request_digest:
         raise ValidationFailed("This Idempotency-Key was used with a different body; use a new key.")
-    case_id, _, sealed = replay.sealed_answer.partition(b"\n")
+    case_id, _, sealed = replay.sealed_response.partition(b"\n")
     try:
         opened = AESGCM(_sealing_key(replay.owner, key, case_id.decode())).decrypt(_NONCE, sealed, None)
     except InvalidTag as error:

@@ -16,6 +16,7 @@ from placet.desk import minting
 from placet.desk.access import actor_of, require_owner, require_review_token, require_submit_token
 from placet.desk.addresses import Addresses
 from placet.desk.answer import Answer, check_answer, decide
+from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.evidence import judge_evidence
 from placet.desk.grants import Grants, given_grants
@@ -32,9 +33,9 @@ from placet.errors import (
     Unavailable,
     ValidationFailed,
 )
+from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.ports.identity import Principal
 from placet.ports.signer import Signer
-from placet.ports.store import Commitment, Draft, Filing, Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import Progress, Result, Status
@@ -50,7 +51,7 @@ class ReviewDesk:
     def __init__(
         self,
         *,
-        store: Store,
+        store: DeskStore,
         kinds: Mapping[str, ReviewKind],
         custom_kind: ReviewKind,
         addresses: Addresses,
@@ -60,7 +61,7 @@ class ReviewDesk:
         verifier: EvidenceVerifier | None = None,
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
-        observe: Callable[[Commitment | Filing], None] | None = None,
+        observe: Callable[[CaseUpdate | CaseCreation], None] | None = None,
     ) -> None:
         self.store = store
         self.addresses = addresses
@@ -110,11 +111,11 @@ class ReviewDesk:
 
     async def owned(self, case_id: str, principal: Principal) -> Case:
         """The principal's own case; raises CaseNotFound for anyone else's."""
-        return require_owner(await self.store.case(case_id), principal)
+        return require_owner(await self.store.get_case(case_id), principal)
 
     async def current(self, case_id: str, principal: Principal) -> Case:
         """The principal's own case as it stands now; past its deadline it expires here, if not before."""
-        case = require_owner(await self.store.case(case_id), principal)
+        case = require_owner(await self.store.get_case(case_id), principal)
         if not case.live or self.now() < case.expires_at:
             return case
         return await self._order(case_id, Expire(actor=SYSTEM))
@@ -126,25 +127,25 @@ class ReviewDesk:
 
     async def shown(self, case_id: str) -> tuple[Case, Offer]:
         """A case with what it shows."""
-        found = await self.store.case_and_offer(case_id)
+        found = await self.store.get_case_and_offer(case_id)
         if found is None:
             raise CaseNotFound()
         return found
 
     async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """The case's log after a sequence."""
-        return await self.store.events(case_id, after=after)
+        return await self.store.list_events(case_id, after=after)
 
     async def rounds(self, case: Case, *, limit: int = 50) -> list[Case]:
         """The whole chain this case belongs to, oldest first."""
         chain = [case]
         while chain[0].previous_case_id and len(chain) < limit:
-            earlier = await self.store.case(chain[0].previous_case_id)
+            earlier = await self.store.get_case(chain[0].previous_case_id)
             if earlier is None or earlier.owner != case.owner:
                 break
             chain.insert(0, earlier)
         while chain[-1].next_case_id and len(chain) < limit:
-            later = await self.store.case(chain[-1].next_case_id)
+            later = await self.store.get_case(chain[-1].next_case_id)
             if later is None or later.owner != case.owner:
                 break
             chain.append(later)
@@ -154,7 +155,7 @@ class ReviewDesk:
         self, principal: Principal, *, status: Status | None, before: str | None, limit: int
     ) -> Sequence[Case]:
         """The principal's cases, newest first."""
-        return await self.store.cases_of(principal.name, status=status, before=before, limit=limit)
+        return await self.store.list_cases(principal.name, status=status, before=before, limit=limit)
 
     # The person at the page
 
@@ -169,7 +170,9 @@ class ReviewDesk:
         command = Work(actor=actor, progress=progress)
         case = await self._order(case_id, command)
         try:
-            await self.store.save_draft(Draft(case_id=case_id, values=values, step=step, saved_at=self.now()))
+            await self.store.save_draft(
+                FormDraft(case_id=case_id, values=values, step=step, saved_at=self.now())
+            )
         except CaseConflict:  # closed meanwhile: the machine says how
             return await self._order(case_id, command)
         return case
@@ -294,7 +297,7 @@ class ReviewDesk:
         raise Unavailable()
 
     async def _known(self, case_id: str) -> Case:
-        case = await self.store.case(case_id)
+        case = await self.store.get_case(case_id)
         if case is None or case.erased_at is not None:
             raise CaseNotFound()
         return case
@@ -302,7 +305,7 @@ class ReviewDesk:
     async def _commit(
         self, case: Case, step: Step, *, spent_evidence: tuple[str, ...] = (), grants: tuple[Grant, ...] = ()
     ) -> Case:
-        commitment = Commitment(
+        commitment = CaseUpdate(
             step=step,
             due_at=due_at(step.case, keep_for=self.limits.keep_for),
             deliveries=owed_deliveries(step, minting.message_id),
@@ -310,7 +313,7 @@ class ReviewDesk:
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
             grants=grants,
         )
-        await self.store.commit(commitment)
+        await self.store.update_case(commitment)
         if self.observe is not None:
             self.observe(commitment)
         return step.case

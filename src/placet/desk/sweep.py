@@ -11,8 +11,8 @@ from placet.cases.machine import Step, apply
 from placet.desk import minting
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict
-from placet.ports.inbox_store import Place
-from placet.ports.store import Commitment
+from placet.ports.case_store import CaseUpdate
+from placet.ports.inbox_store import InboxCursor
 
 BATCH = 200
 
@@ -26,7 +26,7 @@ class Sweep:
     async def once(self) -> int:
         """Handle everything that is due now; returns how many cases moved or were put off."""
         moved = 0
-        while batch := await self._desk.store.due(self._desk.now(), limit=BATCH):
+        while batch := await self._desk.store.list_due_cases(self._desk.now(), limit=BATCH):
             done = await self._move_all(batch)
             moved += done
             if not done:
@@ -36,9 +36,9 @@ class Sweep:
     async def catch_up(self) -> int:
         """Erase what was closed under a longer retention than today's; returns how many cases."""
         erased = 0
-        owners = await self._desk.store.owners()
-        over = Place(at=self._desk.now() - self._keep_for, case_id="")
-        while batch := await self._desk.store.closed(owners, after=over, limit=BATCH):
+        owners = await self._desk.store.list_owners()
+        over = InboxCursor(at=self._desk.now() - self._keep_for, case_id="")
+        while batch := await self._desk.store.list_closed_cases(owners, after=over, limit=BATCH):
             done = await self._move_all([case for case, _ in batch])
             erased += done
             if not done:
@@ -47,7 +47,7 @@ class Sweep:
 
     async def next_at(self) -> datetime | None:
         """When the next case comes due."""
-        return await self._desk.store.next_due_at()
+        return await self._desk.store.get_next_due_at()
 
     async def _move_all(self, cases: Sequence[Case]) -> int:
         done = await asyncio.gather(*(self._move(case) for case in cases), return_exceptions=True)
@@ -71,14 +71,14 @@ class Sweep:
         """It was closed under a shorter retention than today's, and would be found due for ever."""
         unmoved = Step(case=case, events=(), expected_version=case.version)
         due = due_at(case, keep_for=self._keep_for)
-        await self._desk.store.commit(Commitment(step=unmoved, due_at=due))
+        await self._desk.store.update_case(CaseUpdate(step=unmoved, due_at=due))
         return True
 
     async def _erase(self, case: Case, command: Erase) -> bool:
         step = apply(case, command, now=self._desk.now(), salt=minting.salt())
         due = due_at(step.case, keep_for=self._keep_for)
-        commitment = Commitment(step=step, due_at=due, clear_draft=True)
-        await self._desk.store.erase(commitment)
+        commitment = CaseUpdate(step=step, due_at=due, clear_draft=True)
+        await self._desk.store.erase_case(commitment)
         if self._desk.observe is not None:
             self._desk.observe(commitment)
         return True

@@ -1,4 +1,4 @@
-"""The store as an inbox reads it: what waits, the most urgent first, and what was closed last."""
+"""Storage as the inbox reads it: waiting cases by deadline, and closed cases, the last closed first."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -11,28 +11,28 @@ from placet.cases.case import Case, Offer
 Owner = str | None
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where a page of cases ended: the moment that the last one was sorted by, and that one's id."""
+class InboxCursor(Struct, frozen=True, kw_only=True):
+    """The end of a page of cases: the sort time of the last case, and its id."""
 
     at: datetime
     case_id: str
 
 
 class InboxStore(Protocol):
-    """Cases of several owners in one order. A page costs the same however many there are."""
+    """Lists the cases of several owners in one order. A page costs the same however many there are."""
 
-    async def owners(self) -> Sequence[Owner]:
-        """Everyone who has a case here, nobody included, however long it is closed."""
+    async def list_owners(self) -> Sequence[Owner]:
+        """Return every owner of a case, open or closed; None stands for anonymous cases."""
         ...
 
-    async def waiting(
-        self, owners: Collection[Owner], *, now: datetime, after: Place | None = None, limit: int = 50
+    async def list_waiting_cases(
+        self, owners: Collection[Owner], *, now: datetime, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
-        """These owners' cases that can be answered now, sorted by their deadlines."""
+        """Return these owners' cases that can be answered now, by deadline."""
         ...
 
-    async def closed(
-        self, owners: Collection[Owner], *, after: Place | None = None, limit: int = 50
+    async def list_closed_cases(
+        self, owners: Collection[Owner], *, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
-        """These owners' closed cases whose content is still there, the last closed first."""
+        """Return these owners' closed cases whose content is not erased, the last closed first."""
         ...

@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from placet.ports.relay_store import Record
+from placet.ports.config_store import ConfigRecord
 from placet.relay.membership.tenancy import Membership
 
 T = TypeVar("T")
@@ -23,8 +23,8 @@ class Held(Struct, Generic[T], frozen=True, kw_only=True):
 class Change(Struct, Generic[T], frozen=True, kw_only=True):
     """What to write, what the audit tells of it, and what whoever asked for it gets."""
 
-    save: tuple[Record, ...] = ()
-    delete: tuple[Record, ...] = ()
+    save: tuple[ConfigRecord, ...] = ()
+    delete: tuple[ConfigRecord, ...] = ()
     message: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     gives: T

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import PlacetError
+from placet.ports.store_maintenance import StoreMaintenance
 from placet.server.streams import EventStreams
 
 IDLE_FOR = timedelta(seconds=0.5)
@@ -40,8 +41,17 @@ class Sweeping(Round, Protocol):
 class Clockwork:
     """Keeps time-driven work going; a round that fails is logged and tried again."""
 
-    def __init__(self, *, desk: ReviewDesk, sweep: Sweeping, outbox: Round, streams: EventStreams) -> None:
+    def __init__(
+        self,
+        *,
+        desk: ReviewDesk,
+        store: StoreMaintenance,
+        sweep: Sweeping,
+        outbox: Round,
+        streams: EventStreams,
+    ) -> None:
         self._desk = desk
+        self._store = store
         self._sweep = sweep
         self._outbox = outbox
         self._streams = streams
@@ -94,7 +104,7 @@ class Clockwork:
     async def _purge(self) -> None:
         while True:
             await self._remove(self._sweep.catch_up())
-            await self._remove(self._desk.store.purge(self._desk.now()))
+            await self._remove(self._store.purge(self._desk.now()))
             await asyncio.sleep(PURGE_EVERY.total_seconds())
 
     async def _remove(self, what_is_over: Awaitable[int]) -> None:

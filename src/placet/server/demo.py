@@ -91,7 +91,7 @@ class DemoDoor:
 
     async def receive(self, request: Request) -> Response:
         """A callback, received as an agent would: its signature is checked before it is believed."""
-        endpoint = await self._desk.store.endpoint("", self._desk.addresses.base + CALLBACKS)
+        endpoint = await self._desk.store.get_endpoint("", self._desk.addresses.base + CALLBACKS)
         secrets = active_secrets(endpoint, self._desk.now()) if endpoint else []
         body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
         try:

@@ -12,8 +12,9 @@ from placet.desk.draft import CallbackUrl
 from placet.desk.outbox import active_secrets, rotated
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, Unavailable, ValidationFailed
+from placet.ports.endpoint_store import Endpoint
 from placet.ports.identity import Principal
-from placet.ports.store import Delivery, DeliveryState, Endpoint
+from placet.ports.outbox_store import Delivery, DeliveryState, OutboxStore
 from placet.protocol.moment import Moment
 from placet.server.case_api import id_of, page_limit, require_caller
 from placet.server.wire import decode
@@ -73,13 +74,14 @@ _decoder = msgspec.json.Decoder(EndpointRequest)
 class EndpointApi:
     """Callback addresses and what was sent to them."""
 
-    def __init__(self, desk: ReviewDesk) -> None:
+    def __init__(self, desk: ReviewDesk, deliveries: OutboxStore) -> None:
         self._desk = desk
+        self._deliveries = deliveries
 
     async def list(self, principal: Principal) -> EndpointList:
         """The caller's addresses."""
         require_caller(principal, "cases:read")
-        endpoints = await self._desk.store.endpoints(principal.name or "")
+        endpoints = await self._desk.store.list_endpoints(principal.name or "")
         return EndpointList(callbacks=tuple(self._view(one) for one in endpoints))
 
     async def save(self, body: bytes, principal: Principal) -> EndpointView:
@@ -94,7 +96,7 @@ class EndpointApi:
 
     async def _saved(self, request: EndpointRequest, owner: str) -> Endpoint:
         now = self._desk.now()
-        known = await self._desk.store.endpoint(owner, request.url)
+        known = await self._desk.store.get_endpoint(owner, request.url)
         endpoint = known or Endpoint(
             owner=owner, url=request.url, secret=minting.callback_secret(), created_at=now
         )
@@ -109,7 +111,7 @@ class EndpointApi:
     async def deliveries(self, query: dict[str, str], principal: Principal) -> DeliveryList:
         """The delivery log of the caller's cases."""
         require_caller(principal, "cases:read")
-        found = await self._desk.store.deliveries(
+        found = await self._deliveries.list_deliveries(
             owner=principal.name or "",
             case_id=id_of(query, "case_id"),
             state=_state_of(query.get("state")),

@@ -15,7 +15,7 @@ from placet.cases.tokens import token_digest
 from placet.desk.sight import Sight, require_inbox, sight_of
 from placet.errors import InvalidToken, NotPermitted
 from placet.ports.identity import Principal
-from placet.ports.store import KeyStore
+from placet.ports.key_store import KeyStore
 from placet.server.keyring import principal_of
 from placet.server.sessions import LAST_FOR, CaseSession, same, seal
 
@@ -87,7 +87,7 @@ class InboxDoor:
         return CaseSession(case_id=case.id, link="", csrf=csrf, key_name=visitor.name)
 
     async def _principal(self, digest: str) -> Principal:
-        return principal_of(await self._keys.api_key(digest), self._now())
+        return principal_of(await self._keys.get_api_key(digest), self._now())
 
     def _seal(self, purpose: str, *parts: str) -> str:
         return seal(self._secret, f"inbox {purpose}", *parts)

@@ -9,7 +9,7 @@ from placet.cases.case import Case, Offer
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sight import Sight
 from placet.pages.view import InboxRow
-from placet.ports.inbox_store import Owner, Place
+from placet.ports.inbox_store import InboxCursor, Owner
 from placet.reviews import SAMPLES, kind_of
 
 A_PAGE = 25
@@ -29,7 +29,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     decided: bool = False
     kind: str = ""
     words: str = ""
-    after: Place | None = None
+    after: InboxCursor | None = None
 
     @property
     def sifts(self) -> bool:
@@ -48,7 +48,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     """One page."""
 
     rows: tuple[InboxRow, ...]
-    next: Place | None = None
+    next: InboxCursor | None = None
     """Where to go on; None: that was all."""
     versions: str = ""
     """Changes when anything on the page does."""
@@ -65,16 +65,16 @@ def read_asked(query: Mapping[str, str]) -> Asked:
     )
 
 
-def write_place(place: Place) -> str:
+def write_place(place: InboxCursor) -> str:
     """A place as it stands in an address."""
     return f"{(place.at - _EPOCH) // _MICROSECOND}.{place.case_id}"
 
 
-def _read_place(text: str) -> Place | None:
+def _read_place(text: str) -> InboxCursor | None:
     moment, _, case_id = text.partition(".")
     if not (moment.isascii() and moment.isdigit() and len(moment) < 18 and case_id):
         return None
-    return Place(at=_EPOCH + int(moment) * _MICROSECOND, case_id=case_id)
+    return InboxCursor(at=_EPOCH + int(moment) * _MICROSECOND, case_id=case_id)
 
 
 class InboxList:
@@ -97,7 +97,7 @@ class InboxList:
         return _listed(rows, asked, next=None)
 
     async def _owners(self, sight: Sight) -> Collection[Owner]:
-        known = await self._desk.store.owners() if sight.everyone else (sight.own, sight.holds)
+        known = await self._desk.store.list_owners() if sight.everyone else (sight.own, sight.holds)
         return [owner for owner in known if sight.sees(owner)]
 
     async def _cases(self, owners: Collection[Owner], asked: Asked) -> AsyncIterator[tuple[Case, Offer]]:
@@ -105,9 +105,9 @@ class InboxList:
         limit = AT_ONCE if asked.sifts else A_PAGE + 1
         while True:
             if asked.decided:
-                found = await store.closed(owners, after=after, limit=limit)
+                found = await store.list_closed_cases(owners, after=after, limit=limit)
             else:
-                found = await store.waiting(owners, now=self._desk.now(), after=after, limit=limit)
+                found = await store.list_waiting_cases(owners, now=self._desk.now(), after=after, limit=limit)
             for one in found:
                 yield one
             if len(found) < limit:
@@ -121,12 +121,12 @@ def kind_name(offer: Offer) -> str:
     return next((name for name, one in SAMPLES.items() if one is kind), offer.type)
 
 
-def _place(case: Case) -> Place:
+def _place(case: Case) -> InboxCursor:
     moment = case.expires_at if case.closed_at is None else case.closed_at
-    return Place(at=moment, case_id=case.id)
+    return InboxCursor(at=moment, case_id=case.id)
 
 
-def _listed(rows: list[tuple[Case, Offer]], asked: Asked, *, next: Place | None) -> Listed:
+def _listed(rows: list[tuple[Case, Offer]], asked: Asked, *, next: InboxCursor | None) -> Listed:
     return Listed(
         rows=tuple(_row(case, offer) for case, offer in rows),
         next=next,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from placet.cases.tokens import token_digest
 from placet.errors import InvalidToken
 from placet.ports.identity import Principal
-from placet.ports.store import ApiKey, KeyStore
+from placet.ports.key_store import ApiKey, KeyStore
 from placet.server.wire import Scope, bearer_token
 
 ANONYMOUS = Principal(name=None, scopes=frozenset())
@@ -32,7 +32,7 @@ class ApiKeyDoor:
         known = self._known.get(digest)
         if known is not None and now < known[1]:
             return known[0]
-        return self._remember(digest, await self._store.api_key(digest), now)
+        return self._remember(digest, await self._store.get_api_key(digest), now)
 
     def _remember(self, digest: str, key: ApiKey | None, now: datetime) -> Principal:
         self._known.pop(digest, None)
@@ -47,6 +47,6 @@ class ApiKeyDoor:
 
 def principal_of(key: ApiKey | None, now: datetime) -> Principal:
     """The principal of a key that holds at this moment; raises InvalidToken for any other."""
-    if key is None or not key.valid(now):
+    if key is None or not key.is_valid(now):
         raise InvalidToken("This API key is not known, has expired or was revoked.")
     return Principal(name=key.name, scopes=frozenset(key.scopes))

@@ -150,7 +150,7 @@ class PageViews:
     async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
         if case.decision is None or not case.decision.result.data.get("grants"):
             return ()
-        now, found = self._desk.now(), await self._desk.store.grants(case_id=case.id)
+        now, found = self._desk.now(), await self._desk.store.list_grants(case_id=case.id)
         return tuple(
             GivenGrant(
                 id=grant.id,

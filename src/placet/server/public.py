@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from placet.desk.review_desk import ReviewDesk
 from placet.pages.renderer import PageRenderer
 from placet.protocol.discovery import ServiceCard, discovery
 from placet.protocol.versions import DEFAULT_VERSION, check_version
@@ -22,7 +21,7 @@ class PublicDocuments:
     def __init__(
         self,
         *,
-        desk: ReviewDesk,
+        check_ready: Callable[[], Awaitable[None]],
         card: ServiceCard,
         meter: Meter,
         jwks: Callable[[], Awaitable[dict[str, Any]]],
@@ -31,7 +30,7 @@ class PublicDocuments:
         replies: PageReplies,
         concerns: Callable[[], list[str]] = list,
     ) -> None:
-        self._desk = desk
+        self._check_ready = check_ready
         self._concerns = concerns
         self._card = card
         self._meter = meter
@@ -77,7 +76,7 @@ class PublicDocuments:
 
     async def readyz(self, request: Request) -> Response:
         """The store can read and write; 503 otherwise. What else an operator should see is in `concerns`."""
-        await self._desk.store.ready()
+        await self._check_ready()
         concerns = self._concerns()
         return json_response({"status": "ready", **({"concerns": concerns} if concerns else {})})
 

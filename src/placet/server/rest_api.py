@@ -10,6 +10,7 @@ from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseNotFound
 from placet.ports.identity import Principal
+from placet.ports.outbox_store import OutboxStore
 from placet.server.case_api import CaseApi, require_caller
 from placet.server.endpoint_api import EndpointApi, delivery_view
 from placet.server.grant_api import GrantApi
@@ -27,11 +28,13 @@ class RestApi:
         authenticate: Callable[[Scope], Awaitable[Principal]],
         cases: CaseApi,
         outbox: Outbox,
+        deliveries: OutboxStore,
     ) -> None:
         self._desk = desk
         self._authenticate = authenticate
         self._cases = cases
-        self._endpoints = EndpointApi(desk)
+        self._endpoints = EndpointApi(desk, deliveries)
+        self._deliveries = deliveries
         self._outbox = outbox
         self._grants = GrantApi(desk.grants)
 
@@ -77,7 +80,7 @@ class RestApi:
         """Send one callback again."""
         principal = await self._authenticate(request.scope)
         require_caller(principal, "cases:write")
-        delivery = await self._desk.store.delivery(request.path_params["delivery_id"])
+        delivery = await self._deliveries.get_delivery(request.path_params["delivery_id"])
         if delivery is None or delivery.owner != (principal.name or ""):
             raise CaseNotFound("There is no such delivery for you.")
         return json_response(delivery_view(await self._outbox.replay(delivery.id)), status=202)

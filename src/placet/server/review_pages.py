@@ -146,7 +146,7 @@ class ReviewPages:
     async def _resumed(self, case: Case) -> int | None:
         """The step to go on with, where a page has steps."""
         _, offer = await self._desk.shown(case.id)
-        draft = await self._desk.store.draft(case.id)
+        draft = await self._desk.store.get_draft(case.id)
         values, step = (draft.values, draft.step) if draft else ({}, 0)
         return self._kind(offer).place(offer, values, step) if case.live else None
 
@@ -235,7 +235,7 @@ class ReviewPages:
     async def revoke(self, request: Request) -> Response:
         """The person ends what was allowed here; who has the link could have answered, so may end it too."""
         visit = await self._visits.visit(request)
-        grant = await self._desk.store.grant(visit.value("grant") or "")
+        grant = await self._desk.store.get_grant(visit.value("grant") or "")
         if grant is None or grant.case_id != visit.case.id:
             raise CaseNotFound()
         await self._desk.grants.revoke_as(grant.id, visit.session.actor)
@@ -296,7 +296,7 @@ class ReviewPages:
 
     async def _saved(self, case: Case, offer: Offer) -> tuple[dict[str, Any], int]:
         """What the form starts from: fetched defaults under what the person saved."""
-        draft = await self._desk.store.draft(case.id)
+        draft = await self._desk.store.get_draft(case.id)
         values = await self._prefill.values(case, offer)
         return ({**values, **draft.values}, draft.step) if draft else (values, 0)
 

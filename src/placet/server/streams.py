@@ -70,7 +70,7 @@ class EventStreams:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._others: list[Callable[[], Awaitable[None]]] = []
-        desk.store.on_change(self.wake)
+        desk.store.add_change_listener(self.wake)
 
     def __len__(self) -> int:
         return sum(len(streams) for streams in self._streams.values())

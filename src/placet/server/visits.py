@@ -69,7 +69,7 @@ class Visits:
 
     async def erased(self, request: Request, token: str | None) -> Case | None:
         """The case of this address if its content was erased, for whoever came by its link."""
-        case = await self._desk.store.case(request.path_params["case_id"])
+        case = await self._desk.store.get_case(request.path_params["case_id"])
         if case is None or case.erased_at is None:
             return None
         try:

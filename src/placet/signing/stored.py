@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Self
 
+from placet.ports.key_store import KeyStore
 from placet.ports.signer import Claim
-from placet.ports.store import KeyStore
 from placet.signing.busy_signer import BusySigner
 from placet.signing.keys import KeyRing, SigningKey, dump_key, generate_key, load_key
 
@@ -23,7 +23,7 @@ class StoredSigner:
     @classmethod
     async def open(cls, store: KeyStore, *, algorithm: str, clock: Callable[[], datetime]) -> Self:
         """The signer over the store's keys; makes a first one, or one of the algorithm now asked for."""
-        keys = [load_key(text) for text in await store.signing_keys()]
+        keys = [load_key(text) for text in await store.list_signing_keys()]
         ring = KeyRing.of(keys) if keys else await add_key(store, algorithm, clock())
         if ring.current.algorithm != algorithm:
             ring = await rotate_keys(store, now=clock(), algorithm=algorithm)
@@ -44,7 +44,7 @@ class StoredSigner:
 
     async def refresh(self) -> None:
         """Take up keys that were rotated elsewhere."""
-        ring = KeyRing.of([load_key(text) for text in await self._store.signing_keys()])
+        ring = KeyRing.of([load_key(text) for text in await self._store.list_signing_keys()])
         if _kids(ring) != self._kids:
             self._kids = _kids(ring)
             earlier, self._signer = self._signer, BusySigner(ring)
@@ -57,7 +57,7 @@ class StoredSigner:
 
 async def published_keys(store: KeyStore) -> dict[str, Any]:
     """The JSON Web Key Set of all that ever signed here, newest first, whether or not anything signs now."""
-    keys = [load_key(text) for text in await store.signing_keys()]
+    keys = [load_key(text) for text in await store.list_signing_keys()]
     return {"keys": [key.published() for key in reversed(keys)]}
 
 
@@ -68,7 +68,7 @@ async def add_key(store: KeyStore, algorithm: str, now: datetime) -> KeyRing:
 
 async def rotate_keys(store: KeyStore, *, now: datetime, algorithm: str | None = None) -> KeyRing:
     """Replace the current key, or make the first; earlier ones stay published without their private half."""
-    keys = [load_key(text) for text in await store.signing_keys()]
+    keys = [load_key(text) for text in await store.list_signing_keys()]
     if not keys:
         return await add_key(store, algorithm or DEFAULT_ALGORITHM, now)
     return await _save(store, KeyRing.of(keys).rotate(now=now, algorithm=algorithm))

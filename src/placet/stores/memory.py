@@ -12,7 +12,10 @@ from placet.cases.events import Event
 from placet.cases.grant import Grant, GrantUse
 from placet.cases.machine import Step
 from placet.errors import CaseConflict
-from placet.ports.store import KEEP_NOTICES_FOR, ApiKey, Commitment, Delivery, Draft, Endpoint, Filing, Replay
+from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, IdempotencyRecord
+from placet.ports.endpoint_store import Endpoint
+from placet.ports.key_store import ApiKey
+from placet.ports.outbox_store import RETAIN_NOTICES_FOR, Delivery
 from placet.protocol.poll import Status
 from placet.stores.memory_inbox import MemoryInboxStore
 from placet.stores.memory_relay import MemoryRelayStore
@@ -28,8 +31,8 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._offers: dict[str, Offer] = {}
         self._events: dict[str, list[Event]] = {}
         self._due_at: dict[str, datetime] = {}
-        self._drafts: dict[str, Draft] = {}
-        self._replays: dict[tuple[str, str], Replay] = {}
+        self._drafts: dict[str, FormDraft] = {}
+        self._replays: dict[tuple[str, str], IdempotencyRecord] = {}
         self._spent: set[str] = set()
         self._deliveries: dict[str, Delivery] = {}
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
@@ -40,7 +43,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._grant_uses: dict[tuple[str, str], GrantUse] = {}
         self._listeners: list[Listener] = []
 
-    async def create(self, filing: Filing) -> None:
+    async def create_case(self, filing: CaseCreation) -> None:
         """Write a new case; raises CaseConflict if its id, its replay key or its link's version is taken."""
         self._check_open()
         self._guard_filing(filing)
@@ -48,8 +51,8 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._place(case, filing.due_at)
         self._offers[case.id] = filing.offer
         self._events[case.id] = [*filing.events]
-        if filing.replay is not None:
-            self._replays[filing.replay.owner, filing.replay.key_digest] = filing.replay
+        if filing.idempotency is not None:
+            self._replays[filing.idempotency.owner, filing.idempotency.key_digest] = filing.idempotency
         if filing.endpoint is not None:
             self._endpoints.setdefault((filing.endpoint.owner, filing.endpoint.url), filing.endpoint)
         changed = [case.id]
@@ -58,14 +61,14 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
             changed.append(filing.link.case.id)
         self._announce(changed)
 
-    async def commit(self, commitment: Commitment) -> None:
+    async def update_case(self, commitment: CaseUpdate) -> None:
         """Write a step; raises CaseConflict unless the case is still at the expected version."""
         self._check_open()
         self._guard_commitment(commitment)
         self._write(commitment)
         self._announce([commitment.step.case.id])
 
-    async def erase(self, commitment: Commitment) -> None:
+    async def erase_case(self, commitment: CaseUpdate) -> None:
         """Write an erasing step and remove content: the offer, event data, drafts, bodies, patterns."""
         self._check_open()
         self._guard_commitment(commitment)
@@ -82,23 +85,23 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
                 self._grants[grant.id] = dataclasses.replace(grant, patterns=None, granted_by="")
         self._announce([case_id])
 
-    async def case(self, case_id: str) -> Case | None:
+    async def get_case(self, case_id: str) -> Case | None:
         """Where a case stands."""
         self._check_open()
         return self._cases.get(case_id)
 
-    async def case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
+    async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
         """A case with what it shows."""
         self._check_open()
         offer = self._offers.get(case_id)
         return None if offer is None else (self._cases[case_id], offer)
 
-    async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
+    async def list_events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """The case's events with a sequence above `after`, in order."""
         self._check_open()
         return [event for event in self._events.get(case_id, ()) if event.seq > after]
 
-    async def cases_of(
+    async def list_cases(
         self, owner: str | None, *, status: Status | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[Case]:
         """The owner's cases, newest first; `before` is the id that the last page ended with."""
@@ -112,28 +115,28 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         end = len(ids) if case_id is None else ids.index(case_id) if case_id in self._cases else 0
         return [self._cases[id] for id in ids[:end]]
 
-    async def due(self, now: datetime, *, limit: int) -> Sequence[Case]:
+    async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
         """Cases whose due moment has passed, the most overdue first."""
         self._check_open()
         overdue = sorted((at, id) for id, at in self._due_at.items() if at <= now)
         return [self._cases[id] for _, id in overdue[:limit]]
 
-    async def next_due_at(self) -> datetime | None:
+    async def get_next_due_at(self) -> datetime | None:
         """The earliest due moment of all cases."""
         self._check_open()
         return min(self._due_at.values(), default=None)
 
-    async def replay(self, owner: str, key_digest: str) -> Replay | None:
+    async def get_idempotency_record(self, owner: str, key_digest: str) -> IdempotencyRecord | None:
         """What was first answered to this Idempotency-Key."""
         self._check_open()
         return self._replays.get((owner, key_digest))
 
-    async def evidence_spent(self, digests: Sequence[str]) -> bool:
+    async def is_evidence_spent(self, digests: Sequence[str]) -> bool:
         """Whether any of this evidence has been used before."""
         self._check_open()
         return not self._spent.isdisjoint(digests)
 
-    async def save_draft(self, draft: Draft) -> None:
+    async def save_draft(self, draft: FormDraft) -> None:
         """Keep what was typed so far; the last save stands. Raises CaseConflict once the case is closed."""
         self._check_open()
         case = self._cases.get(draft.case_id)
@@ -141,12 +144,12 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
             raise CaseConflict()
         self._drafts[draft.case_id] = draft
 
-    async def draft(self, case_id: str) -> Draft | None:
+    async def get_draft(self, case_id: str) -> FormDraft | None:
         """What was typed so far."""
         self._check_open()
         return self._drafts.get(case_id)
 
-    async def owe(self, deliveries: Sequence[Delivery]) -> None:
+    async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Write deliveries that no case owes, all or none."""
         self._check_open()
         self._deliveries.update((owed.id, owed) for owed in deliveries)
@@ -167,7 +170,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._deliveries.update((owed.id, owed) for owed in leased)
         return leased
 
-    async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
+    async def save_delivery_attempt(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
         """Write the outcome of one attempt; one that was delivered stays delivered."""
         self._check_open()
         kept = self._deliveries.get(delivery.id)
@@ -191,7 +194,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._deliveries[delivery_id] = again
         return again
 
-    async def deliveries(
+    async def list_deliveries(
         self,
         *,
         owner: str | None = None,
@@ -208,23 +211,23 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         )
         return [*islice(wanted, limit)]
 
-    async def delivery(self, delivery_id: str) -> Delivery | None:
+    async def get_delivery(self, delivery_id: str) -> Delivery | None:
         """One delivery."""
         self._check_open()
         return self._deliveries.get(delivery_id)
 
-    async def next_delivery_at(self) -> datetime | None:
+    async def get_next_delivery_at(self) -> datetime | None:
         """When the next waiting delivery is due."""
         self._check_open()
         waiting = (owed.next_at for owed in self._deliveries.values() if owed.state == "waiting")
         return min((at for at in waiting if at is not None), default=None)
 
-    async def endpoint(self, owner: str, url: str) -> Endpoint | None:
+    async def get_endpoint(self, owner: str, url: str) -> Endpoint | None:
         """The endpoint of this owner at this address."""
         self._check_open()
         return self._endpoints.get((owner, url))
 
-    async def endpoints(self, owner: str) -> Sequence[Endpoint]:
+    async def list_endpoints(self, owner: str) -> Sequence[Endpoint]:
         """All endpoints of an owner."""
         self._check_open()
         owned = [endpoint for endpoint in self._endpoints.values() if endpoint.owner == owner]
@@ -237,12 +240,12 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
             raise CaseConflict
         self._endpoints[endpoint.owner, endpoint.url] = endpoint
 
-    async def api_key(self, digest: str) -> ApiKey | None:
+    async def get_api_key(self, digest: str) -> ApiKey | None:
         """The key with this digest, valid or not."""
         self._check_open()
         return next((key for key in self._api_keys.values() if key.digest == digest), None)
 
-    async def api_keys(self) -> Sequence[ApiKey]:
+    async def list_api_keys(self) -> Sequence[ApiKey]:
         """All keys, oldest first."""
         self._check_open()
         return sorted(self._api_keys.values(), key=lambda key: key.created_at)
@@ -254,7 +257,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
             raise CaseConflict()
         self._api_keys[key.id] = key
 
-    async def signing_keys(self) -> Sequence[str]:
+    async def list_signing_keys(self) -> Sequence[str]:
         """Serialised signing keys, oldest first."""
         self._check_open()
         return [*self._signing_keys.values()]
@@ -264,17 +267,17 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._check_open()
         self._signing_keys.update(keys)
 
-    async def secret(self, name: str, fresh: str) -> str:
+    async def get_or_create_secret(self, name: str, fresh: str) -> str:
         """The secret of this name; `fresh` becomes it if there is none yet."""
         self._check_open()
         return self._secrets.setdefault(name, fresh)
 
-    async def grant(self, grant_id: str) -> Grant | None:
+    async def get_grant(self, grant_id: str) -> Grant | None:
         """One grant, whatever became of it."""
         self._check_open()
         return self._grants.get(grant_id)
 
-    async def grants(
+    async def list_grants(
         self,
         owner: str | None = None,
         *,
@@ -292,22 +295,22 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         )
         return [*islice(wanted, limit)]
 
-    async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
+    async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
         """The owner's grants for this tool that are neither over, revoked nor used up."""
         self._check_open()
         granted = (grant for grant in self._grants.values() if (grant.owner, grant.tool) == (owner, tool))
         return [grant for grant in granted if grant.state(now) == "live"]
 
-    async def grant_use(self, owner: str, key: str) -> GrantUse | None:
+    async def get_grant_use(self, owner: str, key: str) -> GrantUse | None:
         """The use that was counted under this key."""
         self._check_open()
         return self._grant_uses.get((owner, key))
 
-    def on_change(self, listener: Listener) -> None:
+    def add_change_listener(self, listener: Listener) -> None:
         """Call `listener` with a case's id after it changed."""
         self._listeners.append(listener)
 
-    async def ready(self) -> None:
+    async def check_ready(self) -> None:
         """Raises Unavailable once the store is closed."""
         self._check_open()
 
@@ -321,7 +324,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         self._deliveries = {
             id: owed
             for id, owed in self._deliveries.items()
-            if not _forgettable(owed, now - KEEP_NOTICES_FOR)
+            if not _forgettable(owed, now - RETAIN_NOTICES_FOR)
         }
         return forgotten
 
@@ -329,8 +332,8 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         """Serve no longer."""
         self._closed = True
 
-    def _guard_filing(self, filing: Filing) -> None:
-        replay, now = filing.replay, filing.case.created_at
+    def _guard_filing(self, filing: CaseCreation) -> None:
+        replay, now = filing.idempotency, filing.case.created_at
         if filing.case.id in self._cases:
             raise CaseConflict()
         if replay is not None:
@@ -340,7 +343,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         if filing.link is not None:
             self._guard_step(filing.link)
 
-    def _guard_commitment(self, commitment: Commitment) -> None:
+    def _guard_commitment(self, commitment: CaseUpdate) -> None:
         self._guard_step(commitment.step)
         evidence = commitment.spent_evidence
         if len(set(evidence)) < len(evidence) or not self._spent.isdisjoint(evidence):
@@ -354,7 +357,7 @@ class MemoryStore(MemoryRelayStore, MemoryInboxStore):
         if case is None or case.version != step.expected_version:
             raise CaseConflict()
 
-    def _write(self, commitment: Commitment) -> None:
+    def _write(self, commitment: CaseUpdate) -> None:
         self._move(commitment.step, commitment.due_at)
         self._spent.update(commitment.spent_evidence)
         self._deliveries.update((owed.id, owed) for owed in commitment.deliveries)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from placet.cases.case import Case, Offer
-from placet.ports.inbox_store import Owner, Place
+from placet.ports.inbox_store import InboxCursor, Owner
 
 Key = tuple[datetime, int]
 """What a case is sorted by: a moment, and when it was opened among all."""
@@ -17,13 +17,13 @@ class MemoryInboxStore(ABC):
     _cases: dict[str, Case]
     _offers: dict[str, Offer]
 
-    async def owners(self) -> Sequence[Owner]:
+    async def list_owners(self) -> Sequence[Owner]:
         """Everyone who has a case here."""
         self._check_open()
         return [*dict.fromkeys(case.owner for case in self._cases.values())]
 
-    async def waiting(
-        self, owners: Collection[Owner], *, now: datetime, after: Place | None = None, limit: int = 50
+    async def list_waiting_cases(
+        self, owners: Collection[Owner], *, now: datetime, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
         """These owners' cases that can be answered now, sorted by their deadlines."""
         start = self._key(after) if after is not None else None
@@ -34,8 +34,8 @@ class MemoryInboxStore(ABC):
                 found.append((key, case.id))
         return [(self._cases[id], self._offers[id]) for _, id in sorted(found)[:limit]]
 
-    async def closed(
-        self, owners: Collection[Owner], *, after: Place | None = None, limit: int = 50
+    async def list_closed_cases(
+        self, owners: Collection[Owner], *, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
         """These owners' closed cases whose content is still there, the last closed first."""
         start = self._key(after) if after is not None else None
@@ -53,7 +53,7 @@ class MemoryInboxStore(ABC):
         numbered = enumerate(self._cases.values(), start=1)
         return [(number, case) for number, case in numbered if case.owner in owners]
 
-    def _key(self, place: Place) -> Key:
+    def _key(self, place: InboxCursor) -> Key:
         ids = [*self._cases]
         return place.at, ids.index(place.case_id) + 1 if place.case_id in self._cases else 0
 

@@ -7,18 +7,11 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from placet.errors import RelayConflict, Unavailable
-from placet.ports.relay_store import (
-    AuditFilter,
-    AuditRow,
-    HoldFilter,
-    HoldRow,
-    Order,
-    Record,
-    RecordKind,
-    TaskRow,
-    Trace,
-)
+from placet.ports.audit_store import AuditFilter, AuditRow, SortOrder, Trace
+from placet.ports.config_store import ConfigKind, ConfigRecord
+from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.ports.storable import check_page, check_storable
+from placet.ports.task_store import TaskRow
 from placet.stores.telling import Listener, tell
 
 K = TypeVar("K")
@@ -30,7 +23,7 @@ class MemoryRelayStore:
     """A RelayStore of plain dictionaries."""
 
     def __init__(self) -> None:
-        self._records: dict[RecordKey, Record] = {}
+        self._records: dict[RecordKey, ConfigRecord] = {}
         self._record_listeners: list[Listener] = []
         self._tasks: dict[tuple[str, str, str, str], TaskRow] = {}
         self._holds: dict[str, HoldRow] = {}
@@ -41,19 +34,23 @@ class MemoryRelayStore:
 
     # What operators set up
 
-    async def save_record(self, record: Record) -> None:
+    async def save_record(self, record: ConfigRecord) -> None:
         """Write a record; raises RelayConflict unless its `rev` is one more than the stored one (1: new)."""
         await self.change_records(save=(record,))
 
-    async def delete_record(self, tenant: str, kind: RecordKind, id: str, *, rev: int) -> None:
+    async def delete_record(self, tenant: str, kind: ConfigKind, id: str, *, rev: int) -> None:
         """Remove a record; raises RelayConflict unless it is stored with this `rev`."""
-        stored = await self.record(tenant, kind, id)
+        stored = await self.get_record(tenant, kind, id)
         if stored is None or stored.rev != rev:
             raise RelayConflict()
         await self.change_records(delete=(stored,))
 
     async def change_records(
-        self, *, save: Sequence[Record] = (), delete: Sequence[Record] = (), events: Sequence[AuditRow] = ()
+        self,
+        *,
+        save: Sequence[ConfigRecord] = (),
+        delete: Sequence[ConfigRecord] = (),
+        events: Sequence[AuditRow] = (),
     ) -> None:
         """Remove and write records, and tell of it in the audit, all or none; raises RelayConflict."""
         self._check_open()
@@ -64,33 +61,35 @@ class MemoryRelayStore:
         self._append(events)
         tell(self._record_listeners, dict.fromkeys(record.tenant for record in (*delete, *save)))
 
-    async def record(self, tenant: str, kind: RecordKind, id: str) -> Record | None:
+    async def get_record(self, tenant: str, kind: ConfigKind, id: str) -> ConfigRecord | None:
         """One record."""
         self._check_open()
         return self._records.get((tenant, kind, id))
 
-    async def records(self, kind: RecordKind, tenant: str | None = None) -> Sequence[Record]:
+    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:
         """All records of a kind, of one tenant or of all, in the order they were first saved."""
         self._check_open()
         kept = self._records.values()
         return [record for record in kept if record.kind == kind and tenant in (None, record.tenant)]
 
-    def on_records(self, listener: Listener) -> None:
+    def add_record_listener(self, listener: Listener) -> None:
         """Call `listener` in the event loop after records changed, with their tenant."""
         self._record_listeners.append(listener)
 
     # Tasks
 
-    async def task(self, tenant: str, agent: str, kind: str, id: str) -> TaskRow | None:
+    async def get_task(self, tenant: str, agent: str, kind: str, id: str) -> TaskRow | None:
         """What is known under this name."""
         self._check_open()
         return self._tasks.get((tenant, agent, kind, id))
 
-    async def save_tasks(self, tasks: Sequence[TaskRow]) -> None:
+    async def save_tasks(self, tasks: Sequence[TaskRow], *, events: Sequence[AuditRow] = ()) -> None:
         """Write entries in the place of earlier ones of their names, all or none."""
         self._check_open()
-        check_storable(tasks)
+        check_storable((*tasks, *events))
+        self._guard_events(events)
         self._name(tasks)
+        self._append(events)
 
     # Holds
 
@@ -100,11 +99,11 @@ class MemoryRelayStore:
         """Write a new hold with what belongs to it; raises RelayConflict if its id or its case is taken."""
         self._check_open()
         check_storable((hold, *tasks, *events))
-        if hold.id in self._holds or await self.hold_of_case(hold.case_id) is not None:
+        if hold.id in self._holds or await self.get_hold_of_case(hold.case_id) is not None:
             raise RelayConflict()
         self._put_hold(hold, tasks, events)
 
-    async def change_hold(
+    async def update_hold(
         self, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()
     ) -> None:
         """Write a changed hold with what belongs to it; raises RelayConflict unless its `rev` is the next."""
@@ -115,18 +114,18 @@ class MemoryRelayStore:
             raise RelayConflict()
         self._put_hold(hold, tasks, events)
 
-    async def hold(self, hold_id: str) -> HoldRow | None:
+    async def get_hold(self, hold_id: str) -> HoldRow | None:
         """One hold."""
         self._check_open()
         return self._holds.get(hold_id)
 
-    async def hold_of_case(self, case_id: str) -> HoldRow | None:
+    async def get_hold_of_case(self, case_id: str) -> HoldRow | None:
         """The hold that a case decides."""
         self._check_open()
         return next((hold for hold in self._holds.values() if hold.case_id == case_id), None)
 
-    async def holds(
-        self, tenant: str, asked: HoldFilter, *, page: int, size: int, order: Order = "newest"
+    async def list_holds(
+        self, tenant: str, asked: HoldFilter, *, page: int, size: int, order: SortOrder = "newest"
     ) -> tuple[Sequence[HoldRow], int]:
         """A page of holds, counted from 0, and how many there are in all."""
         self._check_open()
@@ -137,15 +136,15 @@ class MemoryRelayStore:
 
     # Audit
 
-    async def add_events(self, events: Sequence[AuditRow]) -> None:
+    async def add_audit_events(self, events: Sequence[AuditRow]) -> None:
         """Append events, all or none; raises RelayConflict if an id is taken."""
         self._check_open()
         check_storable(events)
         self._guard_events(events)
         self._append(events)
 
-    async def audit(
-        self, tenant: str, asked: AuditFilter, *, page: int, size: int, order: Order = "newest"
+    async def list_audit_events(
+        self, tenant: str, asked: AuditFilter, *, page: int, size: int, order: SortOrder = "newest"
     ) -> tuple[Sequence[AuditRow], int]:
         """A page of events, counted from 0, and how many there are in all."""
         self._check_open()
@@ -153,20 +152,20 @@ class MemoryRelayStore:
         found = [event for _, event in self._asked(tenant, asked)]
         return _page(found, lambda event: event.at, page, size, order), len(found)
 
-    async def event(self, tenant: str, event_id: str) -> AuditRow | None:
+    async def get_audit_event(self, tenant: str, event_id: str) -> AuditRow | None:
         """One event of this tenant."""
         self._check_open()
         _, event = self._audit.get(event_id, (0, None))
         return event if event is not None and event.tenant == tenant else None
 
-    async def audit_after(
+    async def list_audit_events_after(
         self, tenant: str, asked: AuditFilter, *, after: int = 0, limit: int = 500
     ) -> Sequence[tuple[int, AuditRow]]:
         """Events in the order they were written with a number above `after`, to read very many bit by bit."""
         self._check_open()
         return [(number, event) for number, event in self._asked(tenant, asked) if number > after][:limit]
 
-    async def traces(
+    async def list_traces(
         self, tenant: str, asked: AuditFilter, *, page: int, size: int
     ) -> tuple[Sequence[Trace], int]:
         """Correlation ids with events that fit, the newest first, and how many there are in all."""
@@ -183,14 +182,14 @@ class MemoryRelayStore:
         ]
         return _page(traces, lambda trace: trace.ended_at, page, size, "newest"), len(traces)
 
-    async def redact_events(self, tenant: str, *, before: datetime, limit: int) -> Sequence[AuditRow]:
+    async def list_events_to_redact(self, tenant: str, *, before: datetime, limit: int) -> Sequence[AuditRow]:
         """Events older than this whose body was not redacted yet, for `replace_events`."""
         self._check_open()
         old = [event for _, event in self._asked(tenant, AuditFilter(until=before))]
         old.sort(key=lambda event: event.at)
         return [event for event in old if event.id not in self._redacted][:limit]
 
-    async def replace_events(self, events: Sequence[AuditRow]) -> None:
+    async def redact_audit_events(self, events: Sequence[AuditRow]) -> None:
         """Write other bodies into events and mark them as redacted; nothing else of them changes."""
         self._check_open()
         check_storable(events)
@@ -200,15 +199,17 @@ class MemoryRelayStore:
                 self._audit[event.id] = (number, replace(kept, body=event.body))
                 self._redacted.add(event.id)
 
-    async def audited_tenants(self) -> Sequence[str]:
+    async def list_audited_tenants(self) -> Sequence[str]:
         """Every tenant that has events."""
         self._check_open()
         return sorted({event.tenant for _, event in self._audit.values()})
 
-    async def forget(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
+    async def delete_older(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
         """Remove events, settled holds and tasks that are older, at most `limit` of each."""
         self._check_open()
-        found, _ = await self.audit(tenant, AuditFilter(until=before), page=0, size=limit, order="oldest")
+        found, _ = await self.list_audit_events(
+            tenant, AuditFilter(until=before), page=0, size=limit, order="oldest"
+        )
         events = [event.id for event in found]
         holds = [hold.id for hold in self._holds.values() if hold.tenant == tenant and _over(hold, before)]
         old = [key for key, task in self._tasks.items() if task.kind != "context" and task.saved_at < before]
@@ -259,8 +260,8 @@ class MemoryRelayStore:
 
 
 def _changed(
-    records: dict[RecordKey, Record], save: Iterable[Record], delete: Iterable[Record]
-) -> dict[RecordKey, Record]:
+    records: dict[RecordKey, ConfigRecord], save: Iterable[ConfigRecord], delete: Iterable[ConfigRecord]
+) -> dict[RecordKey, ConfigRecord]:
     records = {**records}
     for record in delete:
         gone = records.pop((record.tenant, record.kind, record.id), None)
@@ -301,7 +302,9 @@ def _over(hold: HoldRow, before: datetime) -> bool:
     return hold.status != "PENDING" and max(hold.created_at, ended_at) < before
 
 
-def _page(found: Sequence[T], moment: Callable[[T], datetime], page: int, size: int, order: Order) -> list[T]:
+def _page(
+    found: Sequence[T], moment: Callable[[T], datetime], page: int, size: int, order: SortOrder
+) -> list[T]:
     ordered = sorted(found, key=moment)
     if order == "newest":
         ordered.reverse()

@@ -46,13 +46,13 @@ class OpenedCase(Struct, frozen=True, kw_only=True):
 class DeskForTests:
     """Everything around one desk. A second desk on the same store is another process."""
 
-    def __init__(self, desk: ReviewDesk, clock: FakeClock, courier: RecordingCourier) -> None:
+    def __init__(self, desk: ReviewDesk, store: Store, clock: FakeClock, courier: RecordingCourier) -> None:
         self.desk = desk
-        self.store = desk.store
+        self.store = store
         self.clock = clock
         self.courier = courier
         self.sweep = Sweep(desk)
-        self.outbox = Outbox(store=desk.store, couriers={"webhook": courier}, clock=clock)
+        self.outbox = Outbox(store=store, couriers={"webhook": courier}, clock=clock)
 
     async def open(
         self,
@@ -94,8 +94,9 @@ def desk_for_tests(
 ) -> DeskForTests:
     """A desk for all types; its callbacks go to any public address, through its courier."""
     clock = clock or FakeClock()
+    store = store or MemoryStore()
     desk = ReviewDesk(
-        store=store or MemoryStore(),
+        store=store,
         kinds=kinds,
         custom_kind=CUSTOM,
         addresses=Addresses(BASE_URL),
@@ -105,7 +106,7 @@ def desk_for_tests(
         verifier=verifier,
         check_callback=_check_callback if sends_callbacks else None,
     )
-    return DeskForTests(desk, clock, courier or RecordingCourier())
+    return DeskForTests(desk, store, clock, courier or RecordingCourier())
 
 
 async def _check_callback(url: str) -> None:

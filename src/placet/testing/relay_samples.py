@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from placet.ports.relay_store import AuditRow, HoldRow, Record, TaskRow
+from placet.ports.audit_store import AuditRow
+from placet.ports.config_store import ConfigRecord
+from placet.ports.hold_store import HoldRow
+from placet.ports.task_store import TaskRow
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import new_id
 
 
-def sample_record(**changes: Any) -> Record:
+def sample_record(**changes: Any) -> ConfigRecord:
     """A policy of the tenant acme, new."""
     fields: dict[str, Any] = {
         "tenant": "acme",
@@ -17,7 +20,7 @@ def sample_record(**changes: Any) -> Record:
         "body": b'{"name":"no secrets"}',
         "saved_at": DAYBREAK,
     }
-    return Record(**fields | changes)
+    return ConfigRecord(**fields | changes)
 
 
 def sample_task(**changes: Any) -> TaskRow:

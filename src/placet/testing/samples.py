@@ -8,7 +8,10 @@ from placet.cases.case import Case, Decision, Offer, offer_digest
 from placet.cases.commands import Command, Link, Respond
 from placet.cases.grant import Grant
 from placet.cases.machine import Step, apply, begin
-from placet.ports.store import ApiKey, Commitment, Delivery, Endpoint, Filing, Replay
+from placet.ports.case_store import CaseCreation, CaseUpdate, IdempotencyRecord
+from placet.ports.endpoint_store import Endpoint
+from placet.ports.key_store import ApiKey
+from placet.ports.outbox_store import Delivery
 from placet.protocol.poll import Result, SubmissionContext
 from placet.testing.clock import DAYBREAK
 
@@ -38,11 +41,11 @@ def sample_filing(
     owner: str | None = "acme",
     offer: Offer | None = None,
     now: datetime = DAYBREAK,
-    replay: Replay | None = None,
+    replay: IdempotencyRecord | None = None,
     link: Step | None = None,
     endpoint: Endpoint | None = None,
     **changes: Any,
-) -> Filing:
+) -> CaseCreation:
     """A case about to be opened; `changes` are fields of the case."""
     offer = offer or sample_offer()
     case_id = changes.pop("id", None) or new_id("review")
@@ -57,12 +60,12 @@ def sample_filing(
     }
     fresh = Case(id=case_id, owner=owner, **fields | changes)
     case, created = begin(fresh, {"type": offer.type}, actor=owner or "anonymous", salt="grain")
-    return Filing(
+    return CaseCreation(
         case=case,
         offer=offer,
         events=(created,),
         due_at=case.expires_at,
-        replay=replay,
+        idempotency=replay,
         link=link,
         endpoint=endpoint,
     )
@@ -75,10 +78,10 @@ def sample_step(case: Case, command: Command, *, now: datetime | None = None) ->
 
 def sample_commitment(
     case: Case, command: Command, *, now: datetime | None = None, **fields: Any
-) -> Commitment:
+) -> CaseUpdate:
     """A step about to be written; `fields` are fields of the commitment."""
     step = sample_step(case, command, now=now)
-    return Commitment(step=step, **{"due_at": step.case.expires_at} | fields)
+    return CaseUpdate(step=step, **{"due_at": step.case.expires_at} | fields)
 
 
 def approval(actor: str = "person", *grants: Grant) -> Respond:
@@ -112,13 +115,15 @@ def linking(earlier: Case, next_case_id: str) -> Step:
     return sample_step(earlier, Link(actor="acme", next_case_id=next_case_id))
 
 
-def sample_replay(key: str, *, owner: str = "acme", expires_at: datetime = DAYBREAK + DAY) -> Replay:
+def sample_replay(
+    key: str, *, owner: str = "acme", expires_at: datetime = DAYBREAK + DAY
+) -> IdempotencyRecord:
     """The first answer to an Idempotency-Key."""
-    return Replay(
+    return IdempotencyRecord(
         owner=owner,
         key_digest=key,
         request_digest=f"request of {key}",
-        sealed_answer=b"\x00\xff sealed",
+        sealed_response=b"\x00\xff sealed",
         expires_at=expires_at,
     )
 

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from placet.errors import CaseNotFound
+from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
-from placet.ports.relay_store import AuditFilter, RelayStore
+from placet.ports.store import Store
 from placet.relay.api.bindings import BindingApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
@@ -35,7 +36,7 @@ class PolicyDesk:
 
     def __init__(
         self,
-        store: RelayStore,
+        store: Store,
         detectors: Detectors,
         clock: FakeClock,
         of_settings: Sequence[Policy] = (),
@@ -84,7 +85,7 @@ class PolicyDesk:
     async def events(self, tenant: str = "default") -> list[dict[str, Any]]:
         """The audit, the oldest first."""
         await self.trail.flush()
-        rows, _ = await self.store.audit(tenant, AuditFilter(), page=0, size=200, order="oldest")
+        rows, _ = await self.store.list_audit_events(tenant, AuditFilter(), page=0, size=200, order="oldest")
         return [msgspec.json.decode(row.body) for row in rows]
 
     def _route(self, method: str, path: str) -> tuple[ApiRoute, dict[str, str]]:
@@ -98,7 +99,7 @@ class PolicyDesk:
 
 @asynccontextmanager
 async def policy_desk(
-    store: RelayStore | None = None, of_settings: Sequence[Policy] = ()
+    store: Store | None = None, of_settings: Sequence[Policy] = ()
 ) -> AsyncIterator[PolicyDesk]:
     """Over a store of its own, unless one is given."""
     desk = PolicyDesk(store or MemoryStore(), installed(), FakeClock(), of_settings)

@@ -219,7 +219,7 @@ async def test_reading_does_not_allow_writing(desk: PolicyDesk):
 
 async def test_a_record_that_cannot_be_read_is_named_and_not_left_out(desk: PolicyDesk):
     made = await written(desk)
-    known = await desk.store.record("default", "policy", f"{made['policyId']}:1")
+    known = await desk.store.get_record("default", "policy", f"{made['policyId']}:1")
     assert known is not None
     await desk.store.save_record(replace(known, rev=2, body=b'{"policy": {}, "createdBy": "x"}'))
     await desk.store.save_record(book_record("default", rev=2, now=desk.clock()))

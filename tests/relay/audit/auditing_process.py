@@ -6,7 +6,7 @@ import sys
 import time
 
 from placet.desk import clock
-from placet.ports.relay_store import HoldRow
+from placet.ports.hold_store import HoldRow
 from placet.relay.audit.stored import StoredTrail
 from placet.stores.sqlite import SqliteStore
 from tests.relay.audit.samples import subscription

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.ports.relay_store import AuditRow
+from placet.ports.audit_store import AuditRow
 from placet.relay.audit.stored import StoredTrail
 from placet.relay.settings import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import subscription

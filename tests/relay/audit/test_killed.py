@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from placet.ports.relay_store import AuditFilter, HoldFilter
+from placet.ports.audit_store import AuditFilter
+from placet.ports.hold_store import HoldFilter
 from placet.stores.sqlite.store import SqliteStore
 from tests.docs.markdown import ROOT
 
@@ -43,8 +44,8 @@ async def test_a_killed_process_loses_the_last_moment_at_most_and_nothing_of_a_h
     path = tmp_path / "audit.db"
     said = said_before_a_kill(path)
     store = await SqliteStore.open(path)
-    rows, _ = await store.audit("default", AuditFilter(), page=0, size=ALL, order="oldest")
-    holds, _ = await store.holds("default", HoldFilter(), page=0, size=ALL, order="oldest")
+    rows, _ = await store.list_audit_events("default", AuditFilter(), page=0, size=ALL, order="oldest")
+    holds, _ = await store.list_holds("default", HoldFilter(), page=0, size=ALL, order="oldest")
     await store.aclose()
 
     passed = [int(row.correlation_id) for row in rows if row.type == "COMMUNICATION_AUDIT"]

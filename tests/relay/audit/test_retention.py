@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from placet.errors import RelayConflict, SettingsError
+from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
-from placet.ports.relay_store import AuditFilter, RelayStore
+from placet.ports.store import Store
 from placet.relay.audit.keeping import Keeping, Payloads
 from placet.relay.audit.retention import BATCH, Retention
 from placet.relay.audit.stored import StoredTrail
@@ -32,7 +33,7 @@ def keeping(events: str = "10d", bodies: str = "2d", payloads: Payloads = "maske
 class Desk:
     """A trail and its retention over one store."""
 
-    def __init__(self, store: RelayStore, clock: FakeClock, **settled: Keeping) -> None:
+    def __init__(self, store: Store, clock: FakeClock, **settled: Keeping) -> None:
         self.store = store
         self.clock = clock
         self.keeping = TenantKeeping(store, settled=settled, now=clock)
@@ -52,7 +53,9 @@ class Desk:
         await self.trail.flush()
 
     async def events(self, tenant: str) -> list[dict[str, Any]]:
-        found, _ = await self.store.audit(tenant, AuditFilter(), page=0, size=10_000, order="oldest")
+        found, _ = await self.store.list_audit_events(
+            tenant, AuditFilter(), page=0, size=10_000, order="oldest"
+        )
         return [json.loads(row.body) for row in found]
 
 
@@ -136,7 +139,7 @@ async def test_what_one_server_was_told_another_one_knows(tmp_path):
     await there.keeping.save(member, keeping(), there.trail)
     assert [one["auditType"] for one in await here.events("acme")] == ["POLICY_LIFECYCLE"] * 2
     for desk in (here, there):
-        await desk.store.aclose()  # type: ignore[attr-defined]
+        await desk.store.aclose()
 
 
 async def test_the_settings_file_is_not_overruled():

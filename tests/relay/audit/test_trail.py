@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from placet.errors import Unavailable, ValidationFailed
+from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.identity import Principal
-from placet.ports.relay_store import AuditFilter, AuditRow
 from placet.relay.audit.communication import Communication, Told
 from placet.relay.audit.event import AuditEvent
 from placet.relay.audit.making import LONGEST_ID
@@ -42,14 +42,14 @@ class Flaky(MemoryStore):
         self.tried = asyncio.Event()
         self.batches: list[int] = []
 
-    async def add_events(self, events: Sequence[AuditRow]) -> None:
+    async def add_audit_events(self, events: Sequence[AuditRow]) -> None:
         self.tried.set()
         if self.away.is_set():
             raise Unavailable
         if any(event.correlation_id == "poison" for event in events):
             raise ValidationFailed
         self.batches.append(len(events))
-        await super().add_events(events)
+        await super().add_audit_events(events)
 
 
 def noted(trail: StoredTrail, *names: str) -> None:
@@ -58,7 +58,7 @@ def noted(trail: StoredTrail, *names: str) -> None:
 
 
 async def names(store: MemoryStore) -> list[str]:
-    found, _ = await store.audit("default", ALL, page=0, size=100_000, order="oldest")
+    found, _ = await store.list_audit_events("default", ALL, page=0, size=100_000, order="oldest")
     return [row.correlation_id for row in found]
 
 
@@ -161,7 +161,7 @@ async def test_events_are_written_within_a_moment_and_in_order():
         await trail.flush()
     assert await names(store) == wanted
     assert max(store.batches) <= BATCH
-    rows, _ = await store.audit("default", ALL, page=0, size=1000, order="oldest")
+    rows, _ = await store.list_audit_events("default", ALL, page=0, size=1000, order="oldest")
     assert [row.id for row in rows] == sorted(row.id for row in rows)
 
 
@@ -257,7 +257,7 @@ async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_ord
     await trail.flush()
     assert made == ["first", "third"]
     assert await names(store) == ["first", "second", "third"]
-    rows, _ = await store.audit("default", ALL, page=0, size=10, order="oldest")
+    rows, _ = await store.list_audit_events("default", ALL, page=0, size=10, order="oldest")
     assert [row.at - began for row in rows] == [timedelta(), timedelta(seconds=1), timedelta(seconds=1)]
     assert [row.id for row in rows] == sorted(row.id for row in rows)
 
@@ -296,7 +296,7 @@ async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
     way = Way(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
     Communication(trail).note(way, Told(size=200, reply=odd), timedelta(microseconds=5))
     await trail.flush()
-    rows, _ = await store.audit("default", ALL, page=0, size=10)
+    rows, _ = await store.list_audit_events("default", ALL, page=0, size=10)
     event = json.loads(rows[0].body)
     assert (event["auditType"], event["auditAction"], event["correlationId"]) == (
         "COMMUNICATION_AUDIT",

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from placet.ports.relay_store import AuditFilter, AuditRow
+from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.relay.api.audit import exported
 from placet.relay.audit.making import EventMaker
 from placet.stores.sqlite.relay_filters import asked_events
@@ -52,7 +52,7 @@ async def store(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) ->
     store = await SqliteStore.open(path)
     rows = events()
     for start in range(0, COUNT, 20_000):
-        await store.add_events(rows[start : start + 20_000])
+        await store.add_audit_events(rows[start : start + 20_000])
     yield store
     await store.aclose()
 
@@ -84,7 +84,7 @@ LAST = AuditFilter(since=BEGINNING + timedelta(seconds=COUNT - 20_000))
 async def test_each_filter_finds_its_events_by_an_index(
     store: SqliteStore, asked: AuditFilter, count: int, index: str
 ):
-    found, total = await store.audit("default", asked, page=0, size=20)
+    found, total = await store.list_audit_events("default", asked, page=0, size=20)
     assert (len(found), total) == (min(20, count), count)
     assert asked_events("default", asked).index == f"audit_events_{index}"
 

@@ -18,7 +18,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
 from placet.errors import SettingsError
-from placet.ports.relay_store import AuditFilter
+from placet.ports.audit_store import AuditFilter
 from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
@@ -217,7 +217,7 @@ def test_the_audit_says_how_the_caller_came(server: RunningServer) -> None:
     wanted = AuditFilter(task_id=task_id, types=("COMMUNICATION_AUDIT",))
 
     def look() -> Any:
-        return server.run(server.parts.store.audit("default", wanted, page=0, size=9))[0]
+        return server.run(server.parts.store.list_audit_events("default", wanted, page=0, size=9))[0]
 
     [event] = eventually(look)
     assert event.transport == "GRPC"

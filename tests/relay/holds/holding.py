@@ -12,7 +12,7 @@ from a2a.types.a2a_pb2 import GetTaskRequest, Task, TaskState
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
 from placet.desk.answer import Answer
-from placet.ports.relay_store import HoldFilter, HoldRow
+from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
 from tests.relay.traffic.test_pass_through import Errand
@@ -98,7 +98,7 @@ def errand(
 def pending(server: RunningServer, task_id: str) -> HoldRow:
     """The hold that a task waits for."""
     asked = HoldFilter(status="PENDING", task_id=task_id)
-    holds, _ = server.run(server.parts.store.holds("default", asked, page=0, size=5))
+    holds, _ = server.run(server.parts.store.list_holds("default", asked, page=0, size=5))
     [hold] = holds
     return hold
 
@@ -147,7 +147,7 @@ def settled(server: RunningServer, hold: HoldRow) -> HoldRow:
     """The hold once all that follows from its decision was done."""
 
     def look() -> HoldRow | None:
-        found = server.run(server.parts.store.hold(hold.id))
+        found = server.run(server.parts.store.get_hold(hold.id))
         return found if found is not None and b"done_at" in found.body else None
 
     return eventually(look)

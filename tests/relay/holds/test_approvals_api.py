@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.ports.relay_store import HoldRow
+from placet.ports.hold_store import HoldRow
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import DONE, errand, pending, reason, settled, task_of, texts
 from tests.server.running import ReviewPage, RunningServer

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.ports.relay_store import HoldFilter
+from placet.ports.hold_store import HoldFilter
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import decide, holding_server, pending, settled
 from tests.server.running import RunningServer
@@ -64,7 +64,7 @@ def fill(server: RunningServer) -> list[str]:
 
 def waiting(server: RunningServer, caller: str = "acme") -> int:
     asked = HoldFilter(status="PENDING", source=caller)
-    _, total = server.run(server.parts.store.holds("default", asked, page=0, size=1))
+    _, total = server.run(server.parts.store.list_holds("default", asked, page=0, size=1))
     return total
 
 

@@ -7,7 +7,8 @@ import pytest
 from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, ListTasksRequest
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
-from placet.ports.relay_store import AuditFilter, HoldFilter
+from placet.ports.audit_store import AuditFilter
+from placet.ports.hold_store import HoldFilter
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,
@@ -29,7 +30,7 @@ from tests.server.running import RunningServer
 
 def count(server: RunningServer, task_id: str) -> int:
     asked = HoldFilter(task_id=task_id)
-    return server.run(server.parts.store.holds("default", asked, page=0, size=1))[1]
+    return server.run(server.parts.store.list_holds("default", asked, page=0, size=1))[1]
 
 
 @pytest.mark.parametrize(("binding", "version"), BINDINGS)
@@ -45,7 +46,7 @@ def test_canceling_withdraws_the_approval(
             assert canceled.status.state == CANCELED
             assert reason(canceled) == {}
             assert settled(server, hold).status == "WITHDRAWN"
-            case = server.run(server.parts.store.case(hold.case_id))
+            case = server.run(server.parts.store.get_case(hold.case_id))
             assert case is not None
             assert case.status.value == "cancelled"
             assert (await task_of(made, sent.task.id)).status.state == CANCELED
@@ -198,7 +199,9 @@ def test_every_step_of_a_hold_is_in_the_audit(server: RunningServer) -> None:
             return str(sent.task.id)
 
     asked = AuditFilter(task_id=asyncio.run(run()), types=("HITL", "HITL_GUARD", "HITL_RESOLUTION"))
-    rows, _ = server.run(server.parts.store.audit("default", asked, page=0, size=20, order="oldest"))
+    rows, _ = server.run(
+        server.parts.store.list_audit_events("default", asked, page=0, size=20, order="oldest")
+    )
     assert [row.type for row in rows] == ["HITL", "HITL_GUARD", "HITL_RESOLUTION"]
     assert len({row.correlation_id for row in rows}) == 1
     assert b"Not like this." in rows[-1].body

@@ -92,7 +92,7 @@ def test_a_file_that_nobody_can_read_waits_for_a_person(
     assert task["metadata"]["relay_reason"] == "HITL_HELD"
     assert task["metadata"]["policy_name"] == "No numbers"
     assert len(agent.executor.texts) == reached
-    found = server.run(server.parts.store.case_and_offer(pending(server, task["id"]).case_id))
+    found = server.run(server.parts.store.get_case_and_offer(pending(server, task["id"]).case_id))
     assert found is not None
     held = found[1].context["held_message"]
     assert held["files"]
@@ -136,7 +136,7 @@ def test_text_in_an_address_within_a_text_is_read(agent: SdkAgent, server: Runni
 def test_a_reviewer_sees_how_it_reads_what_was_found(server: RunningServer, written: str) -> None:
     task = send(server, f"reads {len(written)}", {"text": f"echo {written}"})
     hold = pending(server, task["id"])
-    found = server.run(server.parts.store.case_and_offer(hold.case_id))
+    found = server.run(server.parts.store.get_case_and_offer(hold.case_id))
     assert found is not None
     [text] = found[1].context["held_message"]["texts"]
     [mark] = text["excerpts"][0]["marks"]

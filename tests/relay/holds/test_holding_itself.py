@@ -11,8 +11,8 @@ from placet.desk.draft import draft_from
 from placet.desk.outbox import Outbox
 from placet.errors import Unavailable
 from placet.ports.detector import Scannable
+from placet.ports.hold_store import HoldFilter
 from placet.ports.identity import Principal
-from placet.ports.relay_store import HoldFilter
 from placet.relay.a2a.problems import A2AProblem
 from placet.relay.a2a.recognition import recognise
 from placet.relay.audit.stored import StoredTrail
@@ -61,7 +61,7 @@ class Kit:
         return await self.holds.hold(Leg.REQUEST_FROM_SOURCE, exchange, found(text))
 
     async def all(self) -> list[Any]:
-        rows, _ = await self.store.holds("default", HoldFilter(), page=0, size=100)
+        rows, _ = await self.store.list_holds("default", HoldFilter(), page=0, size=100)
         return list(rows)
 
 
@@ -133,7 +133,7 @@ async def test_the_same_message_ten_times_at_once_is_one_hold_and_one_case(kit: 
     answers = await asyncio.gather(*(kit.hold() for _ in range(10)))
     assert len(await kit.all()) == 1
     assert len({answer.document["result"]["task"]["id"] for answer in answers}) == 1
-    assert len(await kit.store.cases_of("relay:default")) == 1
+    assert len(await kit.store.list_cases("relay:default")) == 1
 
 
 async def test_two_callers_with_the_same_words_are_two_holds(kit: Kit) -> None:
@@ -161,7 +161,7 @@ async def test_a_hold_that_could_not_be_written_opens_no_second_case_when_it_is_
         await kit.hold()
     await kit.hold()
     [hold] = await kit.all()
-    [case] = await kit.store.cases_of("relay:default")
+    [case] = await kit.store.list_cases("relay:default")
     assert hold.case_id == case.id
 
 
@@ -188,7 +188,7 @@ async def test_a_caller_that_leaves_while_its_message_is_held_leaves_no_case_beh
     store.go_on.set()
     await kit.holds.aclose()
     [hold] = await kit.all()
-    [case] = await store.cases_of("relay:default")
+    [case] = await store.list_cases("relay:default")
     assert hold.case_id == case.id
 
 
@@ -227,7 +227,7 @@ async def test_a_case_without_a_hold_is_delivered_and_does_nothing(kit: Kit) -> 
     outbox = Outbox(store=kit.store, couriers={"relay": courier}, clock=kit.desk.clock)
     await kit.desk.desk.cancel(opened.case_id, Principal(name="relay:default"), reason=None)
     await outbox.once()
-    [owed] = await kit.store.deliveries(case_id=opened.case_id)
+    [owed] = await kit.store.list_deliveries(case_id=opened.case_id)
     assert (owed.courier, owed.state, resumed) == ("relay", "delivered", ["nothing"])
 
 
@@ -261,7 +261,7 @@ async def test_data_that_is_no_text_is_shown_too(kit: Kit) -> None:
     parts = [{"text": "a tulip"}, {"data": {"amount": 5000, "paid": False, "to": ["x\x00"]}}]
     await kit.hold(parts=parts)
     [hold] = await kit.all()
-    found_case = await kit.store.case_and_offer(hold.case_id)
+    found_case = await kit.store.get_case_and_offer(hold.case_id)
     assert found_case is not None
     held = found_case[1].context["held_message"]
     assert held["data"] == [{"amount": 5000, "paid": False, "to": ["x␀"]}]

@@ -157,7 +157,7 @@ def test_the_reviewer_sees_the_question_and_both_sides(server: RunningServer) ->
             [sent] = await made.send("ask")
             return pending(server, sent.task.id).case_id
 
-    found = server.run(server.parts.store.case_and_offer(asyncio.run(run())))
+    found = server.run(server.parts.store.get_case_and_offer(asyncio.run(run())))
     assert found is not None
     case, offer = found
     held = offer.context["held_message"]

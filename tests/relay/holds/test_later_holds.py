@@ -7,7 +7,7 @@ import pytest
 from a2a.types.a2a_pb2 import Task, TaskState
 from a2a.utils.errors import UnsupportedOperationError
 
-from placet.ports.relay_store import HoldFilter
+from placet.ports.hold_store import HoldFilter
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import (
     CANCELED,
@@ -66,7 +66,7 @@ def test_a_late_answer_is_held_under_the_name_its_caller_has(
                     if reason(answered).get("policy_name") == "No marigold":
                         settled(hasty, decide(hasty, task_id))
             asked = HoldFilter(task_id=task_id, status="APPROVED")
-            _, count = hasty.run(hasty.parts.store.holds("default", asked, page=0, size=1))
+            _, count = hasty.run(hasty.parts.store.list_holds("default", asked, page=0, size=1))
             assert count >= 1
             assert answered.id == task_id
             assert texts(answered)[0] == "late task marigold 0"

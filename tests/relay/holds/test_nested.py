@@ -13,7 +13,7 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types.a2a_pb2 import Task
 
-from placet.ports.relay_store import HoldFilter, HoldRow
+from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.server.serving import bind
 from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
@@ -89,7 +89,7 @@ def delegating() -> Iterator[tuple[SdkAgent, Delegating]]:
 def held_between(server: RunningServer) -> HoldRow:
     def look() -> HoldRow | None:
         asked = HoldFilter(status="PENDING", source="front", sink="errands")
-        holds, _ = server.run(server.parts.store.holds("default", asked, page=0, size=2))
+        holds, _ = server.run(server.parts.store.list_holds("default", asked, page=0, size=2))
         return holds[0] if holds else None
 
     return eventually(look)

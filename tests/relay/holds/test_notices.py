@@ -50,7 +50,7 @@ def test_every_hold_is_told_once_and_signed(
             assert told.body["inboxUrl"] == f"{server.url}/inbox"
             assert hidden not in repr(told.body)
             endpoint = await asyncio.to_thread(
-                server.run, server.parts.store.endpoint("acme", f"{receiver.url}/holds")
+                server.run, server.parts.store.get_endpoint("acme", f"{receiver.url}/holds")
             )
             assert endpoint is not None
             verify_callback(

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from placet.desk.answer import Answer
-from placet.ports.store import Delivery
+from placet.ports.outbox_store import Delivery
 from placet.protocol.callback import RETRY_SCHEDULE
 from placet.relay.holds.body import body_of
 from placet.relay.holds.envelope import Frozen
@@ -66,7 +66,7 @@ def call(server: RunningServer, method: str, *, key: str | None = None, **params
 
 
 def delivery(server: RunningServer, case_id: str) -> Delivery:
-    [found] = server.run(server.parts.store.deliveries(case_id=case_id))
+    [found] = server.run(server.parts.store.list_deliveries(case_id=case_id))
     return found
 
 
@@ -116,7 +116,7 @@ def test_an_agent_that_stays_away_fails_the_task_for_all_to_see(away: RunningSer
     task = call(away, "GetTask", id=task_id)
     assert task["status"]["state"] == "TASK_STATE_FAILED"
     assert "could not be reached" in task["status"]["message"]["parts"][0]["text"]
-    kept = away.run(away.parts.store.hold(hold.id))
+    kept = away.run(away.parts.store.get_hold(hold.id))
     assert kept is not None
     assert kept.status == "APPROVED"
     assert body_of(kept).failure == "The agent could not be reached."

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from placet.cli.main import cli
-from placet.ports.relay_store import HoldRow
+from placet.ports.hold_store import HoldRow
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import LEGS, errand, pending
 from tests.server.running import RunningServer

@@ -42,13 +42,13 @@ def leave_a_stray(server: RunningServer, message_id: str) -> Case:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server.parts.store, "add_hold", die)
         assert "error" in send(server, message_id).json()
-    [case] = server.run(server.parts.store.cases_of(owner_of("default").name, limit=1))
-    assert server.run(server.parts.store.hold_of_case(case.id)) is None
+    [case] = server.run(server.parts.store.list_cases(owner_of("default").name, limit=1))
+    assert server.run(server.parts.store.get_hold_of_case(case.id)) is None
     return case
 
 
 def case_of(server: RunningServer, case: Case) -> Case:
-    found = server.run(server.parts.store.case(case.id))
+    found = server.run(server.parts.store.get_case(case.id))
     assert found is not None
     return found
 
@@ -63,7 +63,7 @@ def test_a_question_without_its_message_is_withdrawn_and_others_stay(server: Run
     assert server.run(strays.once()) == 1
     withdrawn = case_of(server, stray)
     assert (withdrawn.status, withdrawn.reason) == (Status.CANCELLED, LOST)
-    kept = server.run(server.parts.store.case(held.case_id))
+    kept = server.run(server.parts.store.get_case(held.case_id))
     assert kept is not None
     assert kept.live
     assert server.run(strays.once()) == 0

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.errors import Unavailable
+from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
 from placet.ports.identity import Principal
-from placet.ports.relay_store import AuditRow, RelayStore
+from placet.ports.store import Store
 from placet.relay.a2a.building import task, task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.keeping import Payloads
@@ -51,9 +52,7 @@ from tests.relay.traffic.test_pass_through import BINDINGS, Errand
 T = TypeVar("T")
 
 
-async def put_in_force(
-    store: RelayStore, drafts: dict[str, dict[str, Any]], sink: str, *, rev: int = 1
-) -> None:
+async def put_in_force(store: Store, drafts: dict[str, dict[str, Any]], sink: str, *, rev: int = 1) -> None:
     """A policy for each caller, bound to its subscription."""
     now = clock.now()
     for name, draft in drafts.items():
@@ -222,7 +221,7 @@ async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
 
 @contextmanager
 def judged_relay(
-    settings: RelaySettings, store: RelayStore, detectors: Detectors, **limits: Any
+    settings: RelaySettings, store: Store, detectors: Detectors, **limits: Any
 ) -> Iterator[Judged]:
     """A relay of these settings that judges by the store's policies."""
     listener = bind("127.0.0.1", 0)

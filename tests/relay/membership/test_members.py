@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from placet.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
+from placet.ports.config_store import ConfigRecord
 from placet.ports.identity import Principal
-from placet.ports.relay_store import Record
 from placet.relay.membership.members import LOOK_EVERY_S, Members
 from placet.relay.membership.records import record_of, roster_record
 from placet.relay.membership.roster import Roster, roster_of
@@ -105,7 +105,7 @@ class Beside:
             roster_of(SETTINGS, {"KEY": "Bearer x"}), store=self.store, monotonic=lambda: self.time
         )
 
-    async def write(self, *records: Record) -> None:
+    async def write(self, *records: ConfigRecord) -> None:
         self._rev += 1
         await self.store.change_records(save=(*records, roster_record(rev=self._rev, now=NOW)))
 
@@ -113,7 +113,7 @@ class Beside:
         self.time += LOOK_EVERY_S
 
 
-def group(tenant: str, name: str, **fields: Any) -> Record:
+def group(tenant: str, name: str, **fields: Any) -> ConfigRecord:
     return record_of("group", (tenant, name), GroupSettings(**fields), rev=1, now=NOW)
 
 
@@ -160,8 +160,8 @@ async def test_a_record_that_does_not_fit_gives_nobody_anything() -> None:
         record_of("agent", ("default", "inside"), inside, rev=1, now=NOW),
         record_of("caller", ("default", "bob"), CallerSettings(agents=("inside",)), rev=1, now=NOW),
         group("default", "odd", members=("eve",), permissions=("EVERYTHING",)),
-        Record(tenant="default", kind="group", id="torn", rev=1, body=b"{", saved_at=NOW),
-        Record(tenant="south", kind="group", id="forged", rev=1, body=forged, saved_at=NOW),
+        ConfigRecord(tenant="default", kind="group", id="torn", rev=1, body=b"{", saved_at=NOW),
+        ConfigRecord(tenant="south", kind="group", id="forged", rev=1, body=forged, saved_at=NOW),
     )
     here.pass_time()
     with pytest.raises(CaseNotFound):

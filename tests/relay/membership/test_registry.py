@@ -343,4 +343,4 @@ def test_a_relay_that_cannot_begin_serves_nothing(tmp_path: Path, agent: RawAgen
         eventually(lambda: admin.get(AGENTS).status_code == 500)
         assert server.parts.relay is None
         assert card(admin, "first").status_code in (404, 500)
-        assert server.run(server.parts.store.records("agent"))
+        assert server.run(server.parts.store.list_records("agent"))

@@ -24,7 +24,7 @@ def update(task_id: str, state: str = "WORKING", **fields: Any) -> dict[str, Any
 
 def settle(server: RunningServer) -> None:
     """Wait until callers were told of all that is to be told."""
-    eventually(lambda: not server.run(server.parts.store.deliveries(state="waiting")))
+    eventually(lambda: not server.run(server.parts.store.list_deliveries(state="waiting")))
 
 
 class Pusher:

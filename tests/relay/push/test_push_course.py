@@ -137,7 +137,7 @@ def test_a_receiver_that_fails_is_tried_again(
 
 
 def _attempts(server: RunningServer) -> int | None:
-    waiting = server.run(server.parts.store.deliveries(state="waiting"))
+    waiting = server.run(server.parts.store.list_deliveries(state="waiting"))
     return waiting[0].attempts if waiting else None
 
 
@@ -164,7 +164,7 @@ def test_what_was_told_is_not_kept(
     assert receiver.at("/kept")[0].headers["x-a2a-notification-token"] == "a-very-secret-token"
     assert b"a-very-secret-token" not in kept
     assert pusher.token.encode() not in kept
-    [delivered] = [one for one in server.run(server.parts.store.deliveries()) if not one.body][:1]
+    [delivered] = [one for one in server.run(server.parts.store.list_deliveries()) if not one.body][:1]
     assert delivered.target == ""
 
 
@@ -199,6 +199,6 @@ def test_a_webhook_goes_with_its_task(
 ) -> None:
     pusher = given(acme, raw, "t-old", {"url": f"{receiver.url}/old"})
     server.advance(days=100)
-    while server.run(server.parts.store.forget("default", before=server.clock())):
+    while server.run(server.parts.store.delete_older("default", before=server.clock())):
         pass
     assert pusher.push(update("t-old")).status_code == 404

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.ports.relay_store import AuditFilter, AuditRow
+from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import decide, pending, policy, settled
@@ -221,7 +221,9 @@ def test_the_audit_tells_of_a_push_with_the_call_that_asked_for_it(
 
     def events() -> list[AuditRow] | None:
         wanted = AuditFilter(correlation_id="order-7", types=("COMMUNICATION_AUDIT",))
-        found, _ = server.run(server.parts.store.audit("default", wanted, page=0, size=9, order="oldest"))
+        found, _ = server.run(
+            server.parts.store.list_audit_events("default", wanted, page=0, size=9, order="oldest")
+        )
         return list(found) if len(found) == 3 else None
 
     sent, masked, blocked = eventually(events)

@@ -131,7 +131,7 @@ async def test_what_another_process_wrote_is_read_anew(
     book: StoredTaskBook, store: SqliteStore, path: Path
 ) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
-    store.on_change(heard.put_nowait)
+    store.add_change_listener(heard.put_nowait)
     await book.write("acme", "clerk", "task", entry("one"))
     await book.flush()
     other = await SqliteStore.open(path)

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import CaseNotFound, RelayConflict
-from placet.ports.relay_store import Record
+from placet.ports.config_store import ConfigRecord
 from placet.relay.api.paging import Page, PageQuery
 from placet.relay.api.registry_records import Entry, Origin, RegistryKind, RegistryRecords, Rev
 from placet.relay.api.route import ApiRequest, read_json
@@ -146,7 +146,7 @@ class AgentsApi(Api):
             request, agent_id, lambda enrolled: self._unsubscribed(enrolled, tenant, agent_id)
         )
 
-    def _unsubscribed(self, enrolled: Enrolled, tenant: str, agent_id: str) -> tuple[Record, ...]:
+    def _unsubscribed(self, enrolled: Enrolled, tenant: str, agent_id: str) -> tuple[ConfigRecord, ...]:
         """Everyone who may call an agent, as they are without it."""
         now = self._enrolment.now()
         return tuple(

@@ -10,7 +10,7 @@ from placet.desk.access import actor_of
 from placet.desk.answer import Answer
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import AlreadyClosed, CaseExpired, CaseNotFound
-from placet.ports.relay_store import HoldFilter, HoldRow, RelayStore
+from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
 from placet.protocol.moment import Moment
 from placet.protocol.poll import RespondedBy
 from placet.relay.api.moments import check_period
@@ -134,7 +134,7 @@ class ReviewLink(Struct, frozen=True, kw_only=True, rename="camel"):
 class ApprovalApi(Api):
     """What is answered there; page, button and API take the same one decision."""
 
-    def __init__(self, store: RelayStore, desk: ReviewDesk, settling: Settling) -> None:
+    def __init__(self, store: HoldStore, desk: ReviewDesk, settling: Settling) -> None:
         self._store = store
         self._desk = desk
         self._settling = settling
@@ -149,7 +149,7 @@ class ApprovalApi(Api):
         found: list[Approval] = []
         total = 0
         for page in range(asked.page * steps, (asked.page + 1) * steps):
-            holds, total = await self._store.holds(tenant, asked.filter(), page=page, size=step)
+            holds, total = await self._store.list_holds(tenant, asked.filter(), page=page, size=step)
             found += [approval_of(hold, largest=LARGEST_LISTED) for hold in holds]
             if len(holds) < step:
                 break
@@ -197,7 +197,7 @@ class ApprovalApi(Api):
         return ReviewLink(review_url=await self._desk.pass_on(hold.case_id, actor=actor))
 
     async def _own(self, request: ApiRequest) -> HoldRow:
-        hold = await self._store.hold(request.path["id"])
+        hold = await self._store.get_hold(request.path["id"])
         if hold is None or hold.tenant != request.member.tenant:
             raise CaseNotFound(NO_SUCH_APPROVAL)
         return hold

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from placet.errors import CaseNotFound, ValidationFailed
-from placet.ports.relay_store import AuditFilter, RelayStore, Trace
+from placet.ports.audit_store import AuditFilter, AuditStore, Trace
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.moments import check_period
@@ -156,7 +156,7 @@ _happened = msgspec.json.Decoder(_Happened).decode
 class AuditApi(Api):
     """What is answered there."""
 
-    def __init__(self, store: RelayStore, trail: Trail, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: AuditStore, trail: Trail, *, now: Callable[[], datetime]) -> None:
         self._store = store
         self._trail = trail
         self._now = now
@@ -174,7 +174,7 @@ class AuditApi(Api):
         asked = read_query(request, AuditQuery)
         wanted = asked.filter()
         await self._catch_up()
-        found, total = await self._store.audit(
+        found, total = await self._store.list_audit_events(
             request.member.tenant, wanted, page=asked.page, size=asked.size
         )
         return asked.of([msgspec.Raw(row.body) for row in found], total)
@@ -183,7 +183,7 @@ class AuditApi(Api):
     async def shown(self, request: ApiRequest) -> msgspec.Raw:
         """Look at one audit event."""
         await self._catch_up()
-        found = await self._store.event(request.member.tenant, request.path["eventId"])
+        found = await self._store.get_audit_event(request.member.tenant, request.path["eventId"])
         if found is None:
             raise CaseNotFound("There is no such event.")
         return msgspec.Raw(found.body)
@@ -201,7 +201,7 @@ class AuditApi(Api):
         asked = read_query(request, AuditQuery)
         wanted = asked.filter()
         await self._catch_up()
-        found, total = await self._store.traces(
+        found, total = await self._store.list_traces(
             request.member.tenant, wanted, page=asked.page, size=asked.size
         )
         return asked.of([_trace_view(one) for one in found], total)
@@ -251,7 +251,7 @@ class AuditApi(Api):
         found: list[_Happened] = []
         total = 0
         for page in range(MOST_STEPS // STEPS_AT_ONCE):
-            rows, total = await self._store.audit(
+            rows, total = await self._store.list_audit_events(
                 tenant, asked, page=page, size=STEPS_AT_ONCE, order="oldest"
             )
             found += [_happened(row.body) for row in rows]
@@ -266,10 +266,10 @@ class AuditApi(Api):
                 await self._trail.flush()
 
 
-async def exported(store: RelayStore, tenant: str, asked: AuditFilter) -> AsyncIterator[bytes]:
+async def exported(store: AuditStore, tenant: str, asked: AuditFilter) -> AsyncIterator[bytes]:
     """All events as JSON Lines, some at a time."""
     after = 0
-    while rows := await store.audit_after(tenant, asked, after=after, limit=EXPORT_BATCH):
+    while rows := await store.list_audit_events_after(tenant, asked, after=after, limit=EXPORT_BATCH):
         yield b"".join(row.body + b"\n" for _, row in rows)
         after = rows[-1][0]
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from placet.desk import minting
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
-from placet.ports.relay_store import Record
+from placet.ports.config_store import ConfigRecord
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.paging import Page, PageQuery
@@ -83,7 +83,7 @@ class _Bindings:
     def find(self, present: Library, tenant: str, name: str) -> Held[Binding] | None:
         return present.bindings.get(name)
 
-    def record(self, tenant: str, name: str, held: Held[Binding], now: datetime) -> Record:
+    def record(self, tenant: str, name: str, held: Held[Binding], now: datetime) -> ConfigRecord:
         return binding_record(tenant, held.value, rev=held.rev, now=now)
 
     def saved(self, present: Library, name: str, value: Binding) -> Told:

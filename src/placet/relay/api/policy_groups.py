@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from placet.desk import minting
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
-from placet.ports.relay_store import Record
+from placet.ports.config_store import ConfigRecord
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.paging import Page, PageQuery
@@ -53,7 +53,7 @@ class _Groups:
     def find(self, present: Library, tenant: str, name: str) -> Held[PolicyGroup] | None:
         return present.groups.get(name)
 
-    def record(self, tenant: str, name: str, held: Held[PolicyGroup], now: datetime) -> Record:
+    def record(self, tenant: str, name: str, held: Held[PolicyGroup], now: datetime) -> ConfigRecord:
         return group_record(tenant, held.value, rev=held.rev, now=now)
 
     def saved(self, present: Library, name: str, value: PolicyGroup) -> Told:

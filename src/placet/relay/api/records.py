@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from placet.errors import CaseNotFound
-from placet.ports.relay_store import Record
+from placet.ports.config_store import ConfigRecord
 from placet.relay.api.preconditions import check_match
 from placet.relay.api.route import ApiRequest
 from placet.relay.changes import Change, Held, Keeper
@@ -39,7 +39,7 @@ class Kind(Protocol[P_contra, S]):
         """The one of this name; raises RelayConflict for one that is not changed here."""
         ...
 
-    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> Record:
+    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> ConfigRecord:
         """It as it is written."""
         ...
 
@@ -85,7 +85,7 @@ class Records(Generic[P, S]):
         return await self._keeper.change(request.member, change)
 
     async def remove(
-        self, request: ApiRequest, name: str, also: Callable[[P], tuple[Record, ...]] = lambda _: ()
+        self, request: ApiRequest, name: str, also: Callable[[P], tuple[ConfigRecord, ...]] = lambda _: ()
     ) -> None:
         """Remove this one, and write what has to change with it."""
 
@@ -119,5 +119,5 @@ class Records(Generic[P, S]):
             gives=held,
         )
 
-    def _record(self, request: ApiRequest, name: str, held: Held[S]) -> Record:
+    def _record(self, request: ApiRequest, name: str, held: Held[S]) -> ConfigRecord:
         return self._kind.record(request.member.tenant, name, held, self._keeper.now())

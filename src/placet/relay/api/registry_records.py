@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from placet.errors import CaseNotFound, RelayConflict
-from placet.ports.relay_store import Record, RecordKind
+from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.relay.api.paging import Page, PageQuery
 from placet.relay.api.preconditions import IN_SETTINGS
 from placet.relay.api.records import Records, Told
@@ -52,7 +52,7 @@ def shown(model: type[M], entry: Entry[S]) -> M:
 class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
     """Agents, callers or groups: where they are found, and how the audit speaks of them."""
 
-    kind: RecordKind
+    kind: ConfigKind
     taken: str
     """What is said to whoever wants a name that somebody has."""
     deed: str
@@ -75,7 +75,7 @@ class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
             raise RelayConflict(IN_SETTINGS)
         return self.enrolled(present.enrolled).get((tenant, name))
 
-    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> Record:
+    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> ConfigRecord:
         """See `Kind`."""
         return record_of(self.kind, (tenant, name), held.value, rev=held.rev, now=now)
 
@@ -155,7 +155,7 @@ class RegistryRecords(Generic[S]):
         self,
         request: ApiRequest,
         name: str,
-        also: Callable[[Enrolled], tuple[Record, ...]] = lambda _: (),
+        also: Callable[[Enrolled], tuple[ConfigRecord, ...]] = lambda _: (),
     ) -> None:
         """Remove somebody, and write what has to change with it."""
         await self._records.remove(request, name, lambda present: also(present.enrolled))

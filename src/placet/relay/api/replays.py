@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from placet.errors import CaseNotFound, RateLimited
-from placet.ports.relay_store import AuditFilter, RelayStore
+from placet.ports.audit_store import AuditFilter, AuditStore
 from placet.protocol.moment import Moment
 from placet.relay.api.audit import audit
 from placet.relay.api.moments import check_years
@@ -49,7 +49,7 @@ class ReplayApi(Api):
     def __init__(
         self,
         books: Bookkeeper,
-        store: RelayStore,
+        store: AuditStore,
         *,
         make: Callable[[], Detectors],
         monotonic: Callable[[], float],

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.errors import Unavailable
-from placet.ports.relay_store import AuditRow
+from placet.ports.audit_store import AuditRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_1_0, RPC_NAMES, Dialect, Version
 from placet.relay.a2a.gathering import gathered_documents

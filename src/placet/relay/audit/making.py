@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.ports.relay_store import AuditRow
+from placet.ports.audit_store import AuditRow
 from placet.relay.audit.event import Party
 from placet.relay.membership.registry import Subscription
 from placet.relay.membership.tenancy import Membership

@@ -4,13 +4,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from placet.errors import PlacetError
-from placet.ports.relay_store import AuditRow, RelayStore
+from placet.ports.audit_store import AuditRow, AuditStore
+from placet.ports.hold_store import HoldStore
+from placet.ports.retention_store import RetentionStore
 from placet.relay.audit.settled import SettledHolds
 from placet.relay.audit.tenants import TenantKeeping
 
@@ -21,10 +23,16 @@ BODIES = ("requestBody", "requestHeaders", "responseBody", "responseHeaders")
 log = logging.getLogger("placet.relay.audit")
 
 
+class RelayRetentionStore(AuditStore, HoldStore, RetentionStore, Protocol):
+    """What retention reads, redacts and deletes."""
+
+
 class Retention:
     """Does what is due; safe to run in many processes."""
 
-    def __init__(self, store: RelayStore, keeping: TenantKeeping, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, store: RelayRetentionStore, keeping: TenantKeeping, *, now: Callable[[], datetime]
+    ) -> None:
         self._store = store
         self._keeping = keeping
         self._holds = SettledHolds(store)
@@ -44,7 +52,7 @@ class Retention:
     async def once(self) -> int:
         """Redact and forget all that is due; returns how many events and holds that were."""
         done = 0
-        for tenant in await self._store.audited_tenants():
+        for tenant in await self._store.list_audited_tenants():
             keeping, now = self._keeping.of(tenant), self._now()
             done += await self._forget(tenant, now - keeping.events_for, now)
             none = keeping.payloads == "none"
@@ -56,15 +64,15 @@ class Retention:
         # What a person let go on must not be lost because its agent is away for longer than events are kept.
         under_way = await self._holds.under_way_since(tenant, before=before, now=now)
         before, forgotten = under_way or before, 0
-        while count := await self._store.forget(tenant, before=before):
+        while count := await self._store.delete_older(tenant, before=before):
             forgotten += count
             await asyncio.sleep(0)  # others come first
         return forgotten
 
     async def _redact(self, tenant: str, before: datetime) -> int:
         redacted = 0
-        while rows := await self._store.redact_events(tenant, before=before, limit=BATCH):
-            await self._store.replace_events([without_bodies(row, self._now()) for row in rows])
+        while rows := await self._store.list_events_to_redact(tenant, before=before, limit=BATCH):
+            await self._store.redact_audit_events([without_bodies(row, self._now()) for row in rows])
             redacted += len(rows)
             await asyncio.sleep(0)
         return redacted

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from placet.errors import RelayConflict
-from placet.ports.relay_store import HoldFilter, HoldRow, HoldStatus, RelayStore
+from placet.ports.hold_store import HoldFilter, HoldRow, HoldStatus, HoldStore
 from placet.relay.holds.body import HoldBody, body_of
 
 SETTLED: tuple[HoldStatus, ...] = ("APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN")
@@ -20,7 +20,7 @@ UNDER_WAY_FOR = timedelta(days=7)
 class SettledHolds:
     """Remembers how far it came, so that holds without content are not read again and again."""
 
-    def __init__(self, store: RelayStore) -> None:
+    def __init__(self, store: HoldStore) -> None:
         self._store = store
         self._done_until: dict[tuple[str, HoldStatus], datetime] = {}
 
@@ -57,7 +57,7 @@ class SettledHolds:
 
     async def _waiting_since(self, tenant: str) -> datetime | None:
         """The oldest that waits: it is settled some day, and must not lie behind what was looked at then."""
-        waiting, _ = await self._store.holds(
+        waiting, _ = await self._store.list_holds(
             tenant, HoldFilter(status="PENDING"), page=0, size=1, order="oldest"
         )
         return waiting[0].created_at if waiting else None
@@ -65,7 +65,7 @@ class SettledHolds:
     async def _oldest_first(self, tenant: str, asked: HoldFilter) -> AsyncIterator[HoldRow]:
         page = 0
         while True:
-            holds, _ = await self._store.holds(tenant, asked, page=page, size=BATCH, order="oldest")
+            holds, _ = await self._store.list_holds(tenant, asked, page=page, size=BATCH, order="oldest")
             for hold in holds:
                 yield hold
             if len(holds) < BATCH:
@@ -77,7 +77,7 @@ class SettledHolds:
         if body.done_at is None or hold.resolved_at is None or hold.resolved_at >= before:
             return False
         try:
-            await self._store.change_hold(without_content(hold, body))
+            await self._store.update_hold(without_content(hold, body))
         except RelayConflict:  # somebody works on it; the next round looks again
             return False
         return True

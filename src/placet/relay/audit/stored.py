@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from placet.errors import Unavailable
-from placet.ports.relay_store import AuditRow, RelayStore
+from placet.ports.audit_store import AuditRow, AuditStore
 from placet.relay.audit.keeping import Payloads
 from placet.relay.audit.making import EventMaker
 
@@ -39,7 +39,7 @@ class StoredTrail:
 
     def __init__(
         self,
-        store: RelayStore,
+        store: AuditStore,
         *,
         now: Callable[[], datetime],
         payloads_for: Callable[[str], Payloads] = lambda tenant: "masked",
@@ -150,7 +150,7 @@ class StoredTrail:
         wait = RETRY_AFTER
         while True:
             try:
-                await self._store.add_events(batch)
+                await self._store.add_audit_events(batch)
             except Unavailable as error:
                 self.behind = True
                 log.warning("%d audit events wait for the store: %s", len(self._waiting), error.message)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from placet.errors import PlacetError, RelayConflict
-from placet.ports.relay_store import Record, RelayStore
+from placet.ports.config_store import ConfigRecord, ConfigStore
 from placet.relay.audit.keeping import Keeping, Payloads, check_keeping
 from placet.relay.audit.trail import Trail
 from placet.relay.membership.tenancy import Membership
@@ -25,7 +25,7 @@ class TenantKeeping:
     """Keepings by tenant: those in the settings file, which only the file changes, and those in the store."""
 
     def __init__(
-        self, store: RelayStore, *, settled: Mapping[str, Keeping], now: Callable[[], datetime]
+        self, store: ConfigStore, *, settled: Mapping[str, Keeping], now: Callable[[], datetime]
     ) -> None:
         self._store = store
         self._settled = settled
@@ -37,13 +37,13 @@ class TenantKeeping:
     async def start(self) -> None:
         """Read what is stored, now and whenever it was changed, also by another process."""
         await self.load()
-        self._store.on_records(self._changed)
+        self._store.add_record_listener(self._changed)
 
     async def load(self) -> None:
         """Read what is stored."""
         self._stored = {
             record.tenant: (_decode(record.body), record.rev)
-            for record in await self._store.records("tenant")
+            for record in await self._store.list_records("tenant")
         }
 
     def of(self, tenant: str) -> Keeping:
@@ -89,7 +89,7 @@ class TenantKeeping:
         await self.load()
         before, rev = (self._stored or {}).get(tenant, (DEFAULT, 0))
         check(rev)
-        record = Record(
+        record = ConfigRecord(
             tenant=tenant,
             kind="tenant",
             id=RECORD_ID,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
-from placet.ports.relay_store import AuditRow
+from placet.ports.audit_store import AuditRow
 from placet.relay.audit.keeping import Payloads
 from placet.relay.audit.making import Stamp
 from placet.relay.membership.registry import Subscription
@@ -50,7 +50,7 @@ class Trail(Protocol):
     ) -> AuditRow:
         """An event of now: a member changed what the relay does, such as a policy or a binding.
 
-        Write it with the change, in one transaction (`RelayStore.change_records`).
+        Write it with the change, in one transaction (`ConfigStore.change_records`).
         """
         ...
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from placet.ports.relay_store import HoldFilter, RelayStore
+from placet.ports.hold_store import HoldFilter, HoldStore
 from placet.relay.a2a.problems import A2AProblem
 from placet.relay.holds.body import body_of
 from placet.relay.judging.inspection import Exchange
@@ -31,7 +31,7 @@ class BacklogFull(A2AProblem):
 class Backlog:
     """Counts what waits in the store, and what is just being written there."""
 
-    def __init__(self, store: RelayStore, *, most: int) -> None:
+    def __init__(self, store: HoldStore, *, most: int) -> None:
         self.most = most
         self._store = store
         self._coming: Counter[tuple[str, str]] = Counter()
@@ -58,7 +58,7 @@ class Backlog:
     async def _waiting(self, tenant: str, caller: str) -> int:
         # A page that begins where the limit ends brings no messages along, which may be large.
         asked = HoldFilter(status="PENDING", source=caller)
-        _, total = await self._store.holds(tenant, asked, page=self.most, size=1)
+        _, total = await self._store.list_holds(tenant, asked, page=self.most, size=1)
         return total
 
     async def _goes_on(self, exchange: Exchange) -> bool:
@@ -66,5 +66,5 @@ class Backlog:
         if exchange.task_id is None:
             return False
         asked = HoldFilter(status="APPROVED", task_id=exchange.task_id)
-        found, _ = await self._store.holds(exchange.subscription.tenant, asked, page=0, size=1)
+        found, _ = await self._store.list_holds(exchange.subscription.tenant, asked, page=0, size=1)
         return any(body_of(hold).done_at is None for hold in found)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from placet.ports.relay_store import HoldRow
+from placet.ports.hold_store import HoldRow
 from placet.relay.holds.envelope import Frame, Frozen
 from placet.relay.membership.registry import CallerKind
 from placet.relay.tasks.reasons import PolicyLevel

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from placet.errors import AlreadyClosed, CaseExpired
-from placet.ports.relay_store import HoldFilter, HoldStatus
+from placet.ports.hold_store import HoldFilter, HoldStatus
 from placet.relay.a2a.problems import A2AProblem
 from placet.relay.holds.holds import Holds, owner_of
 from placet.relay.holds.settling import Settling
@@ -31,7 +31,7 @@ class TaskGuard:
 
     async def withdraw(self, subscription: Subscription, entry: Entry) -> Entry:
         """See `Guard`; the case is cancelled, and nobody can answer it any more."""
-        hold = await self._holds.store.hold(entry.mask.hold_id) if entry.mask is not None else None
+        hold = await self._holds.store.get_hold(entry.mask.hold_id) if entry.mask is not None else None
         if hold is None:
             raise A2AProblem("not_cancelable", DECIDED)
         with suppress(AlreadyClosed, CaseExpired):
@@ -47,7 +47,9 @@ class TaskGuard:
         found: dict[str, Entry] = {}
         for status in PENDING_FIRST:
             asked = HoldFilter(status=status, source=subscription.source.name, sink=subscription.sink.id)
-            holds, _ = await self._holds.store.holds(subscription.tenant, asked, page=0, size=MOST_LISTED)
+            holds, _ = await self._holds.store.list_holds(
+                subscription.tenant, asked, page=0, size=MOST_LISTED
+            )
             for hold in holds:
                 entry = None if hold.task_id in found else await self._settling.entry(hold)
                 if entry is not None and entry.upstream_id is None:

@@ -23,7 +23,7 @@ class Holding:
         )
         self.courier = RelayCourier(self.resuming)
         calls.own.guard = TaskGuard(holds, self.settling)
-        holds.store.on_change(calls.own.look_again)
+        holds.store.add_change_listener(calls.own.look_again)
 
     async def aclose(self) -> None:
         """Give up what is under way."""

@@ -18,8 +18,7 @@ from placet.desk.owed import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import RelayConflict, Unavailable
 from placet.ports.identity import Principal
-from placet.ports.relay_store import TaskRow
-from placet.ports.store import Store
+from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
 from placet.relay.a2a.building import task_reply
 from placet.relay.a2a.problems import A2AProblem
@@ -34,6 +33,7 @@ from placet.relay.holds.asking import (
 from placet.relay.holds.backlog import Backlog, BacklogFull
 from placet.relay.holds.body import DetectionSource
 from placet.relay.holds.envelope import freeze_call, freeze_reply
+from placet.relay.holds.hold_storage import HoldCreationStore
 from placet.relay.holds.notices import HoldNotices
 from placet.relay.holds.places import Places, task_of, waits_or_ended
 from placet.relay.holds.taking import ATTEMPTS, Taking
@@ -57,7 +57,7 @@ class Holds:
     def __init__(
         self,
         *,
-        store: Store,
+        store: HoldCreationStore,
         desk: ReviewDesk,
         book: TaskBook,
         access: Access,
@@ -213,7 +213,7 @@ class Holds:
         exchange, known = taking.exchange, taking.place.entry
         subscription = exchange.subscription
         name = known.id if known is not None else taking.content
-        secret = await self.store.secret("relay", minting.secret())
+        secret = await self.store.get_or_create_secret("relay", minting.secret())
         async with self._lock(subscription.tenant, subscription.sink.id, name):
             if known is not None and known.id != exchange.task_id:
                 held = await self.face(subscription, known.id)
@@ -223,12 +223,12 @@ class Holds:
                     return self._answered(exchange, held)
             for count in range(ATTEMPTS):
                 hold_id, entry = taking.names(secret, count)
-                earlier = await self.store.hold(hold_id)
+                earlier = await self.store.get_hold(hold_id)
                 if earlier is None:
                     try:
                         return self._answered(exchange, await self._filed(taking, secret, hold_id, entry))
                     except RelayConflict:
-                        earlier = await self.store.hold(hold_id)
+                        earlier = await self.store.get_hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
                     waiting = await self.places.named(subscription, earlier.task_id)
                     return self._answered(exchange, waiting or entry)
@@ -285,7 +285,7 @@ class Holds:
                 idempotency_key=_key(secret, hold_id, count, msgspec.json.encode(draft)),
                 subject=Subject(door=RELAY, ref=hold_id),
             )
-            case = await self.store.case(opened.case_id)
+            case = await self.store.get_case(opened.case_id)
             if case is not None and case.live:
                 return case.id
         raise Unavailable()

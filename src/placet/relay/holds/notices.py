@@ -11,9 +11,11 @@ from msgspec import Struct
 from placet.desk import minting
 from placet.desk.owed import WEBHOOK
 from placet.errors import CaseConflict
-from placet.ports.relay_store import HoldRow
-from placet.ports.store import Delivery, Endpoint, Store
+from placet.ports.endpoint_store import Endpoint
+from placet.ports.hold_store import HoldRow
+from placet.ports.outbox_store import Delivery
 from placet.relay.holds.body import body_of
+from placet.relay.holds.hold_storage import NoticeStore
 from placet.relay.settings import NoticeSettings
 
 HELD = "relay.held"
@@ -44,7 +46,7 @@ class HoldNotices:
 
     def __init__(
         self,
-        store: Store,
+        store: NoticeStore,
         settings: Mapping[str, NoticeSettings],
         *,
         public_url: str,
@@ -69,7 +71,7 @@ class HoldNotices:
 
     async def _owe(self, receiver: NoticeSettings, hold: HoldRow) -> None:
         now = self._now()
-        if await self._store.endpoint(receiver.key, receiver.url) is None:
+        if await self._store.get_endpoint(receiver.key, receiver.url) is None:
             fresh = Endpoint(
                 owner=receiver.key, url=receiver.url, secret=minting.callback_secret(), created_at=now
             )
@@ -86,7 +88,7 @@ class HoldNotices:
             created_at=now,
             next_at=now,
         )
-        await self._store.owe([owed])
+        await self._store.add_deliveries([owed])
         self._wake()
 
     def _notice(self, hold: HoldRow) -> HoldNotice:

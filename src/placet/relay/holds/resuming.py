@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from placet.errors import CaseNotFound, Unavailable
-from placet.ports.relay_store import HoldRow
+from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.problems import A2AProblem, Kind
 from placet.relay.a2a.reply import A2AReply
@@ -66,7 +66,7 @@ class Resuming:
 
     async def resume(self, hold_id: str, case_id: str) -> None:
         """Do what the closed case says; raises Later for what may be tried again."""
-        hold = await self.settling.store.hold(hold_id)
+        hold = await self.settling.store.get_hold(hold_id)
         if hold is None and await self.settling.is_new(case_id):
             raise Later("The message is just being held.")
         if hold is None or hold.case_id != case_id:
@@ -86,7 +86,7 @@ class Resuming:
 
     async def fail(self, hold_id: str, words: str) -> None:
         """No more is tried: the task fails for all to see."""
-        hold = await self.settling.store.hold(hold_id)
+        hold = await self.settling.store.get_hold(hold_id)
         if hold is not None and body_of(hold).done_at is None:
             await self.settling.fail(hold, words)
             await self._tell(hold, body_of(hold))
@@ -116,7 +116,7 @@ class Resuming:
 
     async def _is_what_was_shown(self, hold: HoldRow, body: HoldBody) -> bool:
         """Whether digest, caller and agent are those on the reviewer's page, as long as there is one."""
-        found = await self.settling.store.case_and_offer(hold.case_id)
+        found = await self.settling.store.get_case_and_offer(hold.case_id)
         held = found[1].context.get("held_message") if found is not None else None
         shown = {"digest": body.digest, "caller": label(hold.source), "agent": label(hold.sink)}
         return not isinstance(held, dict) or all(held.get(name) == value for name, value in shown.items())
@@ -129,7 +129,7 @@ class Resuming:
             return await self._forwarding.forward(_asking(way, body.ran_as), _nobody)
 
         async def named(task_id: str) -> None:
-            current = await self.settling.store.hold(hold.id)
+            current = await self.settling.store.get_hold(hold.id)
             if current is not None:
                 await self.settling.note(current, replace(body_of(current), ran_as=task_id))
 
@@ -147,7 +147,7 @@ class Resuming:
             return await self._forwarding.forward(way, named)
         except (A2AProblem, Unavailable) as problem:
             if not isinstance(problem.__cause__, BrokenOff | HungUp):
-                current = await self.settling.store.hold(hold.id)
+                current = await self.settling.store.get_hold(hold.id)
                 if current is not None:
                     await self.settling.note(current, replace(body_of(current), sent=body.sent))
             raise
@@ -210,11 +210,11 @@ class Resuming:
         await self._leave(hold, [replace(entry, mask=None, ending=ending, upstream_id=theirs)], reply)
 
     async def _leave(self, hold: HoldRow, entries: list[Entry], reply: A2AReply | None = None) -> None:
-        current = await self.settling.store.hold(hold.id)
+        current = await self.settling.store.get_hold(hold.id)
         await self.settling.finish(current or hold, entries, reply)
 
     async def _failed(self, hold_id: str, words: str) -> None:
-        current = await self.settling.store.hold(hold_id)
+        current = await self.settling.store.get_hold(hold_id)
         if current is not None:
             await self.settling.fail(current, words)
 

@@ -10,13 +10,15 @@ from msgspec.structs import replace
 from placet.cases.case import Case
 from placet.desk.access import actor_of
 from placet.errors import RelayConflict, Unavailable
-from placet.ports.relay_store import AuditRow, HoldRow, TaskRow
-from placet.ports.store import Store
+from placet.ports.audit_store import AuditRow
+from placet.ports.hold_store import HoldRow
+from placet.ports.task_store import TaskRow
 from placet.protocol.poll import Status
 from placet.relay.a2a.dialects import State
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.trail import Trail
 from placet.relay.holds.body import HoldBody, Resolution, ResolutionAction, body_of
+from placet.relay.holds.hold_storage import CaseHoldStore
 from placet.relay.holds.holder import text_digest
 from placet.relay.holds.holds import owner_of
 from placet.relay.membership.registry import Agent, Caller, Subscription
@@ -39,7 +41,13 @@ class Settling:
     """Moves holds on, each change in one transaction with the task and the audit."""
 
     def __init__(
-        self, *, store: Store, book: TaskBook, own: OwnTasks, trail: Trail, now: Callable[[], datetime]
+        self,
+        *,
+        store: CaseHoldStore,
+        book: TaskBook,
+        own: OwnTasks,
+        trail: Trail,
+        now: Callable[[], datetime],
     ) -> None:
         self.store = store
         self._book = book
@@ -49,7 +57,7 @@ class Settling:
 
     async def is_new(self, case_id: str) -> bool:
         """Whether a case was opened so lately that its hold may still be on its way."""
-        case = await self.store.case(case_id)
+        case = await self.store.get_case(case_id)
         return case is not None and self._now() - case.created_at < ON_ITS_WAY
 
     async def settle(self, hold: HoldRow) -> HoldRow:
@@ -57,13 +65,13 @@ class Settling:
         for _ in range(ATTEMPTS):
             if hold.status != "PENDING":
                 return hold
-            case = await self.store.case(hold.case_id)
+            case = await self.store.get_case(hold.case_id)
             if case is None or case.live:
                 return hold
             try:
                 return await self._resolve(hold, await self._resolution(case, hold))
             except RelayConflict:
-                again = await self.store.hold(hold.id)
+                again = await self.store.get_hold(hold.id)
                 hold = hold if again is None else again
         raise Unavailable()
 
@@ -99,7 +107,7 @@ class Settling:
     # The decision
 
     async def _resolution(self, case: Case, hold: HoldRow) -> Resolution:
-        closing = (await self.store.events(case.id))[-1]
+        closing = (await self.store.list_events(case.id))[-1]
         action: ResolutionAction = "EXPIRED"
         message: Any = None
         by: str | None = None
@@ -147,7 +155,7 @@ class Settling:
     ) -> HoldRow:
         changed = replace(hold, rev=hold.rev + 1, body=msgspec.json.encode(body))
         await self._book.flush()  # or an earlier entry of these names would come after this
-        await self.store.change_hold(changed, tasks=rows, events=events)
+        await self.store.update_hold(changed, tasks=rows, events=events)
         self._book.adopt(rows)
         if tell:
             self._own.tell(hold.tenant, hold.sink, hold.task_id)

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from placet.cases.case import Case
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import AlreadyClosed, CaseExpired, CaseNotFound, PlacetError
-from placet.ports.store import Store
 from placet.protocol.poll import Status
+from placet.relay.holds.hold_storage import HoldSearchStore
 from placet.relay.holds.holds import owner_of
 
 EVERY = timedelta(minutes=1)
@@ -26,7 +26,7 @@ log = logging.getLogger("placet.relay")
 class Strays:
     """Looks for them; safe to run in many processes."""
 
-    def __init__(self, store: Store, desk: ReviewDesk, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: HoldSearchStore, desk: ReviewDesk, *, now: Callable[[], datetime]) -> None:
         self._store = store
         self._desk = desk
         self._now = now
@@ -46,9 +46,9 @@ class Strays:
     async def once(self) -> int:
         """Withdraw all that are there; returns how many. What was looked at before is not looked at again."""
         until, withdrawn = self._now() - OLD_ENOUGH, 0
-        for tenant in await self._store.audited_tenants():
+        for tenant in await self._store.list_audited_tenants():
             async for case in self._between(tenant, until):
-                if await self._store.hold_of_case(case.id) is None:
+                if await self._store.get_hold_of_case(case.id) is None:
                     await self._withdraw(tenant, case)
                     withdrawn += 1
                 await asyncio.sleep(0)  # a hold brings its message along; others come first
@@ -60,7 +60,7 @@ class Strays:
         for status in OPEN:
             before: str | None = None
             while True:
-                found = await self._store.cases_of(
+                found = await self._store.list_cases(
                     owner_of(tenant).name, status=status, before=before, limit=BATCH
                 )
                 for case in found:

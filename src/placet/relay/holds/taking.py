@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
-from placet.ports.relay_store import AuditRow, HoldRow
+from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.reading import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.trail import Trail

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from placet.ports.relay_store import AuditRow
+from placet.ports.audit_store import AuditRow
 from placet.relay.audit.event import transport_of
 from placet.relay.audit.trail import Trail
 from placet.relay.judging.inspection import Exchange

@@ -14,8 +14,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import ValidationFailed
+from placet.ports.audit_store import AuditFilter, AuditRow, AuditStore
 from placet.ports.detector import Scannable
-from placet.ports.relay_store import AuditFilter, AuditRow, RelayStore
 from placet.protocol.moment import Moment
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
@@ -125,7 +125,7 @@ def detectors_beside() -> Detectors:
 async def replay(
     policy: Policy,
     *,
-    store: RelayStore,
+    store: AuditStore,
     tenant: str,
     asked: AuditFilter,
     limits: ReplayLimits,
@@ -143,7 +143,7 @@ async def replay(
     inspector = await inspector_of(always, detectors, now=now)
     run = _Run(always, inspector, limits, now=now)
     messages = replace(asked, types=(MESSAGES,))
-    if await store.audit_after(tenant, messages, limit=1):
+    if await store.list_audit_events_after(tenant, messages, limit=1):
         await run.warm_up()
     pace = _Pace(monotonic, limits.seconds)
     try:
@@ -154,9 +154,9 @@ async def replay(
     return run.result(asked.since, asked.until)
 
 
-async def _read(run: "_Run", pace: "_Pace", store: RelayStore, tenant: str, asked: AuditFilter) -> None:
+async def _read(run: "_Run", pace: "_Pace", store: AuditStore, tenant: str, asked: AuditFilter) -> None:
     after = 0
-    while rows := await store.audit_after(tenant, asked, after=after, limit=BATCH):
+    while rows := await store.list_audit_events_after(tenant, asked, after=after, limit=BATCH):
         for _, row in rows:
             if run.read >= run.limits.messages or pace.is_over:
                 run.stopped_by = "seconds" if pace.is_over else "messages"

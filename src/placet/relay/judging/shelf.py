@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from placet.errors import PlacetError, SettingsError, ValidationFailed
-from placet.ports.relay_store import RelayStore
+from placet.ports.config_store import ConfigStore
 from placet.relay.detectors.inspector import Inspector
 from placet.relay.detectors.registry import Detectors
 from placet.relay.membership.registry import DEFAULT_TENANT
@@ -45,7 +45,7 @@ class Shelf:
 
     def __init__(
         self,
-        store: RelayStore | None,
+        store: ConfigStore | None,
         detectors: Detectors,
         *,
         now: Callable[[], datetime],
@@ -71,9 +71,9 @@ class Shelf:
         """
         tenants = {DEFAULT_TENANT}
         if self._store is not None:
-            self._store.on_records(self._changed)
+            self._store.add_record_listener(self._changed)
             for kind in ("policy", "policy_group", "binding"):
-                tenants.update(record.tenant for record in await self._store.records(kind))
+                tenants.update(record.tenant for record in await self._store.list_records(kind))
         for tenant in sorted(tenants):
             await self.reload(tenant)
 

@@ -7,7 +7,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from placet.errors import NotPermitted, RelayConflict, SettingsError, ValidationFailed
-from placet.ports.relay_store import AuditRow, RelayStore
+from placet.ports.audit_store import AuditRow
+from placet.ports.config_store import ConfigStore
 from placet.relay.changes import Change
 from placet.relay.membership.members import Members
 from placet.relay.membership.records import TRIES, Enrolled, Kept, read_enrolled, roster_record
@@ -40,7 +41,7 @@ class Enrolment:
     """Changes who is there. `tell` makes the audit's event of a change, as `Trail.change` does."""
 
     def __init__(
-        self, store: RelayStore, members: Members, *, tell: TellChange, now: Callable[[], datetime]
+        self, store: ConfigStore, members: Members, *, tell: TellChange, now: Callable[[], datetime]
     ) -> None:
         self._store = store
         self._tell = tell

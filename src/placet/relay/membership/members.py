@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from placet.ports.config_store import ConfigStore
 from placet.ports.identity import Principal
-from placet.ports.relay_store import RelayStore
 from placet.protocol.addresses import Network
 from placet.relay.membership.records import Enrolled, Kept, check_kept, read_enrolled, roster_rev, sound
 from placet.relay.membership.registry import Agent, Subscription
@@ -21,7 +21,7 @@ class Members:
         self,
         settled: Roster,
         *,
-        store: RelayStore | None = None,
+        store: ConfigStore | None = None,
         monotonic: Callable[[], float] = lambda: 0.0,
         allow_loopback: bool = False,
         networks: Sequence[Network] = (),
@@ -64,7 +64,7 @@ class Members:
         """See `Registry`."""
         return (await self.current()).agent(agent)
 
-    async def _look(self, store: RelayStore) -> None:
+    async def _look(self, store: ConfigStore) -> None:
         now = self._monotonic()
         if await roster_rev(store) != self.enrolled.rev:
             enrolled = await read_enrolled(store)

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placet.errors import RelayConflict, SettingsError
-from placet.ports.relay_store import Record, RecordKind, RelayStore
+from placet.ports.config_store import ConfigKind, ConfigRecord, ConfigStore
 from placet.protocol.addresses import Network
 from placet.relay.changes import Held
 from placet.relay.membership.roster import Key
@@ -52,19 +52,19 @@ class Enrolled(Struct, frozen=True, kw_only=True):
     groups: Mapping[Key, Held[GroupSettings]] = field(default_factory=dict)
 
 
-async def roster_rev(store: RelayStore) -> int:
+async def roster_rev(store: ConfigStore) -> int:
     """How often anyone was enrolled, changed or removed."""
-    record = await store.record(EVERYWHERE, "roster", ROSTER)
+    record = await store.get_record(EVERYWHERE, "roster", ROSTER)
     return 0 if record is None else record.rev
 
 
-async def read_enrolled(store: RelayStore) -> Enrolled:
+async def read_enrolled(store: ConfigStore) -> Enrolled:
     """Everyone in the store at one moment; raises RelayConflict if it never stands still."""
     rev = await roster_rev(store)
     for _ in range(TRIES):
-        agents = await store.records("agent")
-        callers = await store.records("caller")
-        groups = await store.records("group")
+        agents = await store.list_records("agent")
+        callers = await store.list_records("caller")
+        groups = await store.list_records("group")
         before, rev = rev, await roster_rev(store)
         if rev == before:
             return Enrolled(
@@ -76,16 +76,16 @@ async def read_enrolled(store: RelayStore) -> Enrolled:
     raise RelayConflict("The registry changes faster than it can be read; try again.")
 
 
-def record_of(kind: RecordKind, key: Key, value: Kept, *, rev: int, now: datetime) -> Record:
+def record_of(kind: ConfigKind, key: Key, value: Kept, *, rev: int, now: datetime) -> ConfigRecord:
     """Someone as a record; the tenant is the record's own."""
     tenant, name = key
     body = msgspec.json.encode(replace(value, tenant=tenant))
-    return Record(tenant=tenant, kind=kind, id=name, rev=rev, body=body, saved_at=now)
+    return ConfigRecord(tenant=tenant, kind=kind, id=name, rev=rev, body=body, saved_at=now)
 
 
-def roster_record(*, rev: int, now: datetime) -> Record:
+def roster_record(*, rev: int, now: datetime) -> ConfigRecord:
     """The count of changes as it is written with each of them."""
-    return Record(tenant=EVERYWHERE, kind="roster", id=ROSTER, rev=rev, body=b"{}", saved_at=now)
+    return ConfigRecord(tenant=EVERYWHERE, kind="roster", id=ROSTER, rev=rev, body=b"{}", saved_at=now)
 
 
 def check_kept(name: str, value: Kept, *, allow_loopback: bool, networks: Sequence[Network]) -> None:
@@ -111,7 +111,7 @@ def sound(found: Mapping[Key, Held[T]], check: Callable[[str, Kept], None]) -> d
     return kept
 
 
-def _held(records: Iterable[Record], shape: type[T]) -> dict[Key, Held[T]]:
+def _held(records: Iterable[ConfigRecord], shape: type[T]) -> dict[Key, Held[T]]:
     found: dict[Key, Held[T]] = {}
     for record in records:
         try:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from placet.errors import RelayConflict
-from placet.ports.relay_store import RelayStore
+from placet.ports.config_store import ConfigStore
 from placet.relay.audit.trail import Trail
 from placet.relay.changes import Change, Held
 from placet.relay.membership.registry import DEFAULT_TENANT
@@ -31,19 +31,19 @@ SETTINGS = "settings"
 T = TypeVar("T")
 
 
-async def book_rev(store: RelayStore, tenant: str) -> int:
+async def book_rev(store: ConfigStore, tenant: str) -> int:
     """How often the tenant's policies, groups and bindings were changed."""
-    record = await store.record(tenant, "book", BOOK)
+    record = await store.get_record(tenant, "book", BOOK)
     return 0 if record is None else record.rev
 
 
-async def read_library(store: RelayStore, tenant: str) -> Library:
+async def read_library(store: ConfigStore, tenant: str) -> Library:
     """All that is kept about policies, at one moment; raises RelayConflict if it never stands still."""
     rev = await book_rev(store, tenant)
     for _ in range(TRIES):
-        policies = await store.records("policy", tenant)
-        groups = await store.records("policy_group", tenant)
-        bindings = await store.records("binding", tenant)
+        policies = await store.list_records("policy", tenant)
+        groups = await store.list_records("policy_group", tenant)
+        bindings = await store.list_records("binding", tenant)
         before, rev = rev, await book_rev(store, tenant)
         if rev == before:
             return await asyncio.to_thread(
@@ -57,7 +57,7 @@ class Bookkeeper:
 
     def __init__(
         self,
-        store: RelayStore,
+        store: ConfigStore,
         *,
         trail: Trail,
         now: Callable[[], datetime],

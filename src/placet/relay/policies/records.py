@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct, field
 
 from placet.errors import Unavailable, ValidationFailed
-from placet.ports.relay_store import Record, RecordKind
+from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.protocol.moment import Moment
 from placet.relay.changes import Held
 from placet.relay.policies.binding import Binding, PolicyGroup
@@ -31,7 +31,7 @@ from placet.relay.policies.book import PolicyBook
 from placet.relay.policies.policy import Policy, read_policy
 
 BOOK = "book"
-KINDS: tuple[RecordKind, ...] = ("policy", "policy_group", "binding")
+KINDS: tuple[ConfigKind, ...] = ("policy", "policy_group", "binding")
 T = TypeVar("T")
 
 
@@ -103,7 +103,7 @@ def policy_record_id(policy_id: str, version: str) -> str:
     return f"{policy_id}:{version}"
 
 
-def kept_policy(record: Record) -> KeptPolicy:
+def kept_policy(record: ConfigRecord) -> KeptPolicy:
     """What the record of a version says; raises `Unavailable` for one that is not sound."""
     return _sound(record, _kept)
 
@@ -118,7 +118,7 @@ def _kept(content: bytes) -> KeptPolicy:
     )
 
 
-def _sound(record: Record, read: Callable[[bytes], T]) -> T:
+def _sound(record: ConfigRecord, read: Callable[[bytes], T]) -> T:
     """What a record says. One that cannot be read is not left out: the rest would protect less."""
     try:
         return read(record.body)
@@ -127,7 +127,11 @@ def _sound(record: Record, read: Callable[[bytes], T]) -> T:
 
 
 def library_of(
-    rev: int, *, policies: Iterable[Record], groups: Iterable[Record], bindings: Iterable[Record]
+    rev: int,
+    *,
+    policies: Iterable[ConfigRecord],
+    groups: Iterable[ConfigRecord],
+    bindings: Iterable[ConfigRecord],
 ) -> Library:
     """Everything in the records; raises `Unavailable` for one that is not sound."""
     versions: dict[str, list[Held[KeptPolicy]]] = {}
@@ -145,7 +149,7 @@ def library_of(
     )
 
 
-def after(library: Library, *, save: Iterable[Record], delete: Iterable[Record] = ()) -> Library:
+def after(library: Library, *, save: Iterable[ConfigRecord], delete: Iterable[ConfigRecord] = ()) -> Library:
     """The library once these groups and bindings are removed and those records are written."""
     policies, groups, bindings = dict(library.policies), dict(library.groups), dict(library.bindings)
     for record in delete:
@@ -162,23 +166,23 @@ def after(library: Library, *, save: Iterable[Record], delete: Iterable[Record] 
     return Library(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
 
 
-def policy_record(tenant: str, kept: KeptPolicy, *, rev: int, now: datetime) -> Record:
+def policy_record(tenant: str, kept: KeptPolicy, *, rev: int, now: datetime) -> ConfigRecord:
     """A version as it is written."""
     name = policy_record_id(kept.policy.policy_id, kept.policy.version)
     return _record(tenant, "policy", name, kept, rev=rev, now=now)
 
 
-def group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> Record:
+def group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> ConfigRecord:
     """A group as it is written."""
     return _record(tenant, "policy_group", group.id, group, rev=rev, now=now)
 
 
-def binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> Record:
+def binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> ConfigRecord:
     """A binding as it is written."""
     return _record(tenant, "binding", binding.id, binding, rev=rev, now=now)
 
 
-def book_record(tenant: str, *, rev: int, now: datetime) -> Record:
+def book_record(tenant: str, *, rev: int, now: datetime) -> ConfigRecord:
     """The count of changes as it is written with each of them."""
     return _record(tenant, "book", BOOK, {}, rev=rev, now=now)
 
@@ -188,5 +192,7 @@ def _with_version(others: Versions, one: Held[KeptPolicy]) -> Versions:
     return (*(other for other in others if other.value.policy.version != number), one)
 
 
-def _record(tenant: str, kind: RecordKind, id: str, body: object, *, rev: int, now: datetime) -> Record:
-    return Record(tenant=tenant, kind=kind, id=id, rev=rev, body=msgspec.json.encode(body), saved_at=now)
+def _record(tenant: str, kind: ConfigKind, id: str, body: object, *, rev: int, now: datetime) -> ConfigRecord:
+    return ConfigRecord(
+        tenant=tenant, kind=kind, id=id, rev=rev, body=msgspec.json.encode(body), saved_at=now
+    )

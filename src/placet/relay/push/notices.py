@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from placet.desk import minting
-from placet.ports.store import Delivery, OutboxStore
+from placet.ports.outbox_store import Delivery, OutboxStore
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.push.courier import COURIER, target_of
 from placet.relay.push.shapes import payload
@@ -35,5 +35,5 @@ class Notices:
             created_at=now,
             next_at=now,
         )
-        await self._store.owe([owed])
+        await self._store.add_deliveries([owed])
         self._wake()

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.ports.relay_store import RelayStore, TaskKind, TaskRow
+from placet.ports.task_store import TaskKind, TaskRow, TaskStore
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, State
 from placet.relay.membership.registry import Subscription
@@ -57,9 +57,7 @@ class Webhook(Struct, frozen=True, kw_only=True):
 class Webhooks:
     """Makes and finds webhooks, in rows that go with those of tasks."""
 
-    def __init__(
-        self, store: RelayStore, seal: Seal, *, public_url: str, now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, store: TaskStore, seal: Seal, *, public_url: str, now: Callable[[], datetime]) -> None:
         self._store = store
         self._seal = seal
         self._base = public_url.rstrip("/") + PREFIX
@@ -118,7 +116,7 @@ class Webhooks:
         parts = self._seal.parts(webhook_id) if len(webhook_id) <= LONGEST_ID else None
         if parts is None or len(parts) != 3:
             return None
-        row = await self._store.task(parts[0], parts[1], "webhook", webhook_id)
+        row = await self._store.get_task(parts[0], parts[1], "webhook", webhook_id)
         webhook = None if row is None else msgspec.json.decode(row.body, type=Webhook)
         return None if webhook is None or webhook.closed else webhook
 
@@ -156,7 +154,7 @@ class Webhooks:
         await self.save(replace(webhook, closed=True, sealed=b"", seen=()))
 
     async def _listed(self, tenant: str, agent: str, shown: str) -> list[str]:
-        row = await self._store.task(tenant, agent, "webhooks", shown)
+        row = await self._store.get_task(tenant, agent, "webhooks", shown)
         return [] if row is None else msgspec.json.decode(row.body, type=list[str])
 
     async def _list(self, webhook: Webhook, shown: str, ids: list[str]) -> None:

@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.errors import Unavailable
-from placet.ports.relay_store import TaskKind, TaskRow
+from placet.ports.change_feed import ChangeFeed
 from placet.ports.storable import storable
-from placet.ports.store import Store
+from placet.ports.task_store import TaskKind, TaskRow, TaskStore
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.problems import A2AProblem
 from placet.relay.a2a.reading import Json
@@ -166,10 +166,16 @@ class MemoryTaskBook:
                 self._entries[row.tenant, row.agent, row.kind, row.id] = entry_of(row)
 
 
+class WatchedTaskStore(TaskStore, ChangeFeed, Protocol):
+    """A task store that reports the changes of other processes."""
+
+
 class StoredTaskBook:
     """A `TaskBook` over a store: what was asked for lately is at hand, what is new is written behind."""
 
-    def __init__(self, store: Store, *, now: Callable[[], datetime], room: int = ROOM_BYTES) -> None:
+    def __init__(
+        self, store: WatchedTaskStore, *, now: Callable[[], datetime], room: int = ROOM_BYTES
+    ) -> None:
         self._store = store
         self._now = now
         self._known = _Known(room)
@@ -177,7 +183,7 @@ class StoredTaskBook:
         self._unwritten_bytes = 0
         self._writing = asyncio.Lock()
         self._behind: asyncio.Task[None] | None = None
-        store.on_change(self._forget)
+        store.add_change_listener(self._forget)
 
     async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
         """See `TaskBook`."""
@@ -185,7 +191,7 @@ class StoredTaskBook:
         entry = self._at_hand(key)
         if entry is None:
             age = self._known.age
-            row = await self._store.task(tenant, agent, kind, id) if storable(tenant, agent, id) else None
+            row = await self._store.get_task(tenant, agent, kind, id) if storable(tenant, agent, id) else None
             entry = self._at_hand(key)  # somebody may have written it meanwhile
             if entry is None and row is not None:
                 if age == self._known.age:

@@ -2,7 +2,7 @@
 
 from placet.desk.draft import CaseId
 from placet.errors import CaseNotFound, RequestError, ValidationFailed
-from placet.ports.store import DeliveryState
+from placet.ports.outbox_store import DeliveryState
 from placet.server.endpoint_api import DeliveryList, DeliveryView, EndpointList, EndpointRequest, EndpointView
 from placet.server.openapi import examples
 from placet.server.openapi.route import BODY_ERRORS, KEY_ERRORS, LIMIT, Body, Parameter, Reply, Route

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from placet.cases.case import Case, Offer
 from placet.cases.events import Event
-from placet.ports.store import Commitment, Draft, Filing, Replay
+from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, IdempotencyRecord
 from placet.protocol.poll import Status
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import (
@@ -43,7 +43,7 @@ class SqliteCaseStore:
     _writer: Writer
     _recent: RecentCases
 
-    async def create(self, filing: Filing) -> None:
+    async def create_case(self, filing: CaseCreation) -> None:
         """Write a new case; raises CaseConflict if its id, its replay key or its link's version is taken."""
         case = filing.case
         row = Row(case.version, rows.encode(case), rows.encode(filing.offer))
@@ -52,7 +52,7 @@ class SqliteCaseStore:
         await self._writer.submit(filing_operation(filing, row.state, row.offer))
         self._recent.keep(case.id, row)
 
-    async def commit(self, commitment: Commitment) -> None:
+    async def update_case(self, commitment: CaseUpdate) -> None:
         """Write a step; raises CaseConflict unless the case is still at the expected version."""
         case = commitment.step.case
         state = rows.encode(case)
@@ -61,30 +61,30 @@ class SqliteCaseStore:
         if known is not None:
             self._recent.keep(case.id, Row(case.version, state, known.offer))
 
-    async def erase(self, commitment: Commitment) -> None:
+    async def erase_case(self, commitment: CaseUpdate) -> None:
         """Write an erasing step and remove content: the offer, event data, drafts, bodies, patterns."""
         self._recent.drop(commitment.step.case.id)
         await self._writer.submit(erasure_operation(commitment, rows.encode(commitment.step.case)))
 
-    async def case(self, case_id: str) -> Case | None:
+    async def get_case(self, case_id: str) -> Case | None:
         """Where a case stands."""
         if recent := self._recent.get(case_id):
             return rows.case_from(recent.state)
         row = self._reader.row(SELECT_CASE, (case_id,))
         return rows.case_from(row[0]) if row else None
 
-    async def case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
+    async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
         """A case with what it shows."""
         if recent := self._recent.get(case_id):
             return rows.case_from(recent.state), rows.offer_from(recent.offer)
         row = self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
         return (rows.case_from(row[0]), rows.offer_from(row[1])) if row else None
 
-    async def events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
+    async def list_events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """The case's events with a sequence above `after`, in order."""
         return [rows.event_from(row) for row in self._reader.rows(SELECT_EVENTS, (case_id, after))]
 
-    async def cases_of(
+    async def list_cases(
         self, owner: str | None, *, status: Status | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[Case]:
         """The owner's cases, newest first; `before` is the id that the last page ended with."""
@@ -101,29 +101,29 @@ class SqliteCaseStore:
         row = self._reader.row(SELECT_CASE_NUMBER, (case_id,))
         return int(row[0]) if row else 0
 
-    async def due(self, now: datetime, *, limit: int) -> Sequence[Case]:
+    async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
         """Cases whose due moment has passed, the most overdue first."""
         return [rows.case_from(state) for (state,) in self._reader.rows(SELECT_DUE, (micros(now), limit))]
 
-    async def next_due_at(self) -> datetime | None:
+    async def get_next_due_at(self) -> datetime | None:
         """The earliest due moment of all cases."""
         due_at: int | None = self._reader.row(SELECT_NEXT_DUE_AT)[0]
         return moment(due_at)
 
-    async def replay(self, owner: str, key_digest: str) -> Replay | None:
+    async def get_idempotency_record(self, owner: str, key_digest: str) -> IdempotencyRecord | None:
         """What was first answered to this Idempotency-Key."""
         row = self._reader.row(SELECT_REPLAY, (owner, key_digest))
         return rows.replay_from(owner, key_digest, row) if row else None
 
-    async def evidence_spent(self, digests: Sequence[str]) -> bool:
+    async def is_evidence_spent(self, digests: Sequence[str]) -> bool:
         """Whether any of this evidence has been used before."""
         return any(self._reader.row(SELECT_SPENT_EVIDENCE, (digest,)) for digest in digests)
 
-    async def save_draft(self, draft: Draft) -> None:
+    async def save_draft(self, draft: FormDraft) -> None:
         """Keep what was typed so far; the last save stands. Raises CaseConflict once the case is closed."""
         await self._writer.submit(single(UPSERT_DRAFT, rows.draft_row(draft), guarded=True))
 
-    async def draft(self, case_id: str) -> Draft | None:
+    async def get_draft(self, case_id: str) -> FormDraft | None:
         """What was typed so far."""
         row = self._reader.row(SELECT_DRAFT, (case_id,))
         return rows.draft_from(case_id, row) if row else None

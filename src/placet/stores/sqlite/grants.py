@@ -23,12 +23,12 @@ class SqliteGrantStore:
 
     _reader: Reader
 
-    async def grant(self, grant_id: str) -> Grant | None:
+    async def get_grant(self, grant_id: str) -> Grant | None:
         """One grant, whatever became of it."""
         found = self._grants("WHERE grants.id = ?", (grant_id,))
         return found[0] if found else None
 
-    async def grants(
+    async def list_grants(
         self,
         owner: str | None = None,
         *,
@@ -47,11 +47,11 @@ class SqliteGrantStore:
             f"WHERE {where} ORDER BY grants.number DESC LIMIT ?", (*conditions.values(), limit)
         )
 
-    async def usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
+    async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
         """The owner's grants for this tool that are neither over, revoked nor used up."""
         return self._grants(_OPEN, (owner, tool, micros(now)))
 
-    async def grant_use(self, owner: str, key: str) -> GrantUse | None:
+    async def get_grant_use(self, owner: str, key: str) -> GrantUse | None:
         """The use that was counted under this key."""
         row = self._reader.row(SELECT_GRANT_USE, (owner, key))
         if row is None:

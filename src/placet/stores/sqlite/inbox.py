@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 
 from placet.cases.case import Case, Offer
-from placet.ports.inbox_store import Owner, Place
+from placet.ports.inbox_store import InboxCursor, Owner
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.pages import PageReader
 from placet.stores.sqlite.queries import QUERIES
@@ -31,12 +31,12 @@ class SqliteInboxStore:
 
     _pages: PageReader
 
-    async def owners(self) -> Sequence[Owner]:
+    async def list_owners(self) -> Sequence[Owner]:
         """Everyone who has a case here."""
         return await self._pages.ask(lambda reader: [*_owners(reader)])
 
-    async def waiting(
-        self, owners: Collection[Owner], *, now: datetime, after: Place | None = None, limit: int = 50
+    async def list_waiting_cases(
+        self, owners: Collection[Owner], *, now: datetime, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
         """These owners' cases that can be answered now, sorted by their deadlines."""
 
@@ -47,8 +47,8 @@ class SqliteInboxStore:
 
         return await self._pages.ask(question)
 
-    async def closed(
-        self, owners: Collection[Owner], *, after: Place | None = None, limit: int = 50
+    async def list_closed_cases(
+        self, owners: Collection[Owner], *, after: InboxCursor | None = None, limit: int = 50
     ) -> Sequence[tuple[Case, Offer]]:
         """These owners' closed cases whose content is still there, the last closed first."""
 
@@ -68,7 +68,7 @@ def _owners(reader: Reader) -> Iterator[Owner]:
         yield owner
 
 
-def _start(reader: Reader, place: Place | None, *, otherwise: Start) -> Start:
+def _start(reader: Reader, place: InboxCursor | None, *, otherwise: Start) -> Start:
     if place is None:
         return otherwise
     row = reader.row(SELECT_CASE_NUMBER, (place.case_id,))

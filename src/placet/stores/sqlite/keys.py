@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from placet.ports.store import ApiKey
+from placet.ports.key_store import ApiKey
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import Operation, single
 from placet.stores.sqlite.queries import QUERIES
@@ -24,12 +24,12 @@ class SqliteKeyStore:
     _reader: Reader
     _writer: Writer
 
-    async def api_key(self, digest: str) -> ApiKey | None:
+    async def get_api_key(self, digest: str) -> ApiKey | None:
         """The key with this digest, valid or not."""
         row = self._reader.row(SELECT_API_KEY, (digest,))
         return rows.api_key_from(row) if row else None
 
-    async def api_keys(self) -> Sequence[ApiKey]:
+    async def list_api_keys(self) -> Sequence[ApiKey]:
         """All keys, oldest first."""
         return [rows.api_key_from(row) for row in self._reader.rows(SELECT_API_KEYS)]
 
@@ -37,7 +37,7 @@ class SqliteKeyStore:
         """Write a key, new or changed; raises CaseConflict when another key has its digest."""
         await self._writer.submit(single(UPSERT_API_KEY, rows.api_key_row(key)))
 
-    async def signing_keys(self) -> Sequence[str]:
+    async def list_signing_keys(self) -> Sequence[str]:
         """Serialised signing keys, oldest first."""
         return [key for (key,) in self._reader.rows(SELECT_SIGNING_KEYS)]
 
@@ -46,7 +46,7 @@ class SqliteKeyStore:
         statements = tuple((UPSERT_SIGNING_KEY, (kid, key)) for kid, key in keys)
         await self._writer.submit(Operation(statements=statements))
 
-    async def secret(self, name: str, fresh: str) -> str:
+    async def get_or_create_secret(self, name: str, fresh: str) -> str:
         """The server's secret of this name; `fresh` becomes it if there is none yet."""
         kept = self._reader.row(SELECT_SECRET, (name,))
         if kept:

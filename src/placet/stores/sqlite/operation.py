@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from placet.cases.case import Case
 from placet.cases.events import Event
-from placet.ports.store import Commitment, Delivery, Filing
+from placet.ports.case_store import CaseCreation, CaseUpdate
+from placet.ports.outbox_store import Delivery
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.grants import grant_row, use_row
 from placet.stores.sqlite.queries import QUERIES
@@ -46,9 +47,9 @@ class Operation(Struct, frozen=True):
     """Tenants to tell of, whose records changed."""
 
 
-def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:
+def filing_operation(filing: CaseCreation, state: bytes, offer: bytes) -> Operation:
     """The write that opens a case; `state` and `offer` are the case and what it shows, encoded."""
-    case, replay, link, endpoint = filing.case, filing.replay, filing.link, filing.endpoint
+    case, replay, link, endpoint = filing.case, filing.idempotency, filing.link, filing.endpoint
     due_at = micros(filing.due_at)
     opening = (case.id, case.owner, case.status, case.version, due_at, state, *_placed(case))
     guards: list[Statement] = [(INSERT_CASE, opening)]
@@ -66,7 +67,7 @@ def filing_operation(filing: Filing, state: bytes, offer: bytes) -> Operation:
     return Operation(tuple(guards), tuple(statements), changed)
 
 
-def commitment_operation(commitment: Commitment, state: bytes) -> Operation:
+def commitment_operation(commitment: CaseUpdate, state: bytes) -> Operation:
     """The write that moves a case on; `state` is the case, encoded."""
     step, case = commitment.step, commitment.step.case
     due_at = micros(commitment.due_at)
@@ -86,7 +87,7 @@ def commitment_operation(commitment: Commitment, state: bytes) -> Operation:
     return Operation(tuple(guards), tuple(statements), (case.id,))
 
 
-def erasure_operation(commitment: Commitment, state: bytes) -> Operation:
+def erasure_operation(commitment: CaseUpdate, state: bytes) -> Operation:
     """The write that moves a case on and removes its content."""
     moved, step = commitment_operation(commitment, state), commitment.step
     content = (

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from placet.ports.store import Delivery, Endpoint
+from placet.ports.endpoint_store import Endpoint
+from placet.ports.outbox_store import Delivery
 from placet.stores.sqlite import rows
 from placet.stores.sqlite.operation import Operation, settlement_operation, single
 from placet.stores.sqlite.queries import QUERIES
@@ -36,7 +37,7 @@ class SqliteOutboxStore:
     _reader: Reader
     _writer: Writer
 
-    async def owe(self, deliveries: Sequence[Delivery]) -> None:
+    async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Write deliveries that no case owes, all or none."""
         statements = tuple((INSERT_NOTICE, rows.delivery_row(owed)) for owed in deliveries)
         await self._writer.submit(Operation(statements=statements))
@@ -45,13 +46,13 @@ class SqliteOutboxStore:
         self, now: datetime, *, lease_for: timedelta, limit: int, except_to: Collection[str] = ()
     ) -> Sequence[Delivery]:
         """Due deliveries to targets outside `except_to`, moved out of others' reach until the lease ends."""
-        next_at = await self.next_delivery_at()
+        next_at = await self.get_next_delivery_at()
         if next_at is None or next_at > now:
             return []
         terms = (micros(now), micros(now + lease_for), limit, msgspec.json.encode(list(except_to)).decode())
         return [rows.delivery_from(row) for row in await self._writer.submit(single(LEASE_DELIVERIES, terms))]
 
-    async def settle_delivery(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
+    async def save_delivery_attempt(self, delivery: Delivery, *, disable_endpoint: bool = False) -> None:
         """Write the outcome of one attempt; one that was delivered stays delivered."""
         await self._writer.submit(settlement_operation(delivery, disable_endpoint=disable_endpoint))
 
@@ -60,7 +61,7 @@ class SqliteOutboxStore:
         found = await self._writer.submit(single(REQUEUE_DELIVERY, (delivery_id, micros(now))))
         return rows.delivery_from(found[0]) if found else None
 
-    async def deliveries(
+    async def list_deliveries(
         self,
         *,
         owner: str | None = None,
@@ -77,7 +78,7 @@ class SqliteOutboxStore:
         values = [value for value in asked.values() if value is not None]
         return self._deliveries(conditions, (*values, limit))
 
-    async def delivery(self, delivery_id: str) -> Delivery | None:
+    async def get_delivery(self, delivery_id: str) -> Delivery | None:
         """One delivery."""
         found = self._deliveries([_OF_ID], (delivery_id, 1))
         return found[0] if found else None
@@ -87,17 +88,17 @@ class SqliteOutboxStore:
         sql = f"{SELECT_DELIVERIES} WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
         return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]
 
-    async def next_delivery_at(self) -> datetime | None:
+    async def get_next_delivery_at(self) -> datetime | None:
         """When the next waiting delivery is due."""
         next_at: int | None = self._reader.row(SELECT_NEXT_DELIVERY_AT)[0]
         return moment(next_at)
 
-    async def endpoint(self, owner: str, url: str) -> Endpoint | None:
+    async def get_endpoint(self, owner: str, url: str) -> Endpoint | None:
         """The endpoint of this owner at this address."""
         row = self._reader.row(SELECT_ENDPOINT, (owner, url))
         return rows.endpoint_from(row) if row else None
 
-    async def endpoints(self, owner: str) -> Sequence[Endpoint]:
+    async def list_endpoints(self, owner: str) -> Sequence[Endpoint]:
         """All endpoints of an owner."""
         return [rows.endpoint_from(row) for row in self._reader.rows(SELECT_ENDPOINTS, (owner,))]
 

@@ -5,18 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from placet.errors import CaseConflict, RelayConflict, Unavailable
-from placet.ports.relay_store import (
-    AuditFilter,
-    AuditRow,
-    HoldFilter,
-    HoldRow,
-    Order,
-    Record,
-    RecordKind,
-    TaskRow,
-    Trace,
-)
+from placet.ports.audit_store import AuditFilter, AuditRow, SortOrder, Trace
+from placet.ports.config_store import ConfigKind, ConfigRecord
+from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.ports.storable import check_page, check_storable, storable
+from placet.ports.task_store import TaskRow
 from placet.stores.sqlite import relay_rows as rows
 from placet.stores.sqlite.batch import Rows
 from placet.stores.sqlite.operation import Operation, Statement, single
@@ -74,11 +67,11 @@ class SqliteRelayStore:
 
     # What operators set up
 
-    async def save_record(self, record: Record) -> None:
+    async def save_record(self, record: ConfigRecord) -> None:
         """Write a record; raises RelayConflict unless its `rev` is one more than the stored one (1: new)."""
         await self.change_records(save=(record,))
 
-    async def delete_record(self, tenant: str, kind: RecordKind, id: str, *, rev: int) -> None:
+    async def delete_record(self, tenant: str, kind: ConfigKind, id: str, *, rev: int) -> None:
         """Remove a record; raises RelayConflict unless it is stored with this `rev`."""
         if not storable(tenant, id, rev):
             raise RelayConflict()
@@ -86,7 +79,11 @@ class SqliteRelayStore:
         await self._write(Operation(guards, ((COUNT_RECORD_CHANGE, ()),), tenants=(tenant,)))
 
     async def change_records(
-        self, *, save: Sequence[Record] = (), delete: Sequence[Record] = (), events: Sequence[AuditRow] = ()
+        self,
+        *,
+        save: Sequence[ConfigRecord] = (),
+        delete: Sequence[ConfigRecord] = (),
+        events: Sequence[AuditRow] = (),
     ) -> None:
         """Remove and write records, and tell of it in the audit, all or none; raises RelayConflict."""
         check_storable((*save, *delete, *events))
@@ -97,12 +94,12 @@ class SqliteRelayStore:
         tenants = tuple(dict.fromkeys(record.tenant for record in (*delete, *save)))
         await self._write(Operation(guards, (*_appended(events), (COUNT_RECORD_CHANGE, ())), tenants=tenants))
 
-    async def record(self, tenant: str, kind: RecordKind, id: str) -> Record | None:
+    async def get_record(self, tenant: str, kind: ConfigKind, id: str) -> ConfigRecord | None:
         """One record."""
         row = self._reader.row(SELECT_RECORD, (tenant, kind, id))
         return rows.record_from(row) if row else None
 
-    async def records(self, kind: RecordKind, tenant: str | None = None) -> Sequence[Record]:
+    async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> Sequence[ConfigRecord]:
         """All records of a kind, of one tenant or of all, in the order they were first saved."""
         if tenant is None:
             found = self._reader.rows(SELECT_RECORDS, (kind,))
@@ -110,7 +107,7 @@ class SqliteRelayStore:
             found = self._reader.rows(SELECT_RECORDS_OF_TENANT, (kind, tenant))
         return [rows.record_from(row) for row in found]
 
-    def on_records(self, listener: Callable[[str | None], None]) -> None:
+    def add_record_listener(self, listener: Callable[[str | None], None]) -> None:
         """Call `listener` in the event loop after records changed, with their tenant; None: of any tenant."""
         self._writer.on_records(listener)
 
@@ -130,15 +127,15 @@ class SqliteRelayStore:
 
     # Tasks
 
-    async def task(self, tenant: str, agent: str, kind: str, id: str) -> TaskRow | None:
+    async def get_task(self, tenant: str, agent: str, kind: str, id: str) -> TaskRow | None:
         """What is known under this name."""
         row = self._reader.row(SELECT_TASK, (tenant, agent, kind, id))
         return rows.task_from(row) if row else None
 
-    async def save_tasks(self, tasks: Sequence[TaskRow]) -> None:
-        """Write entries in the place of earlier ones of their names, all or none."""
-        check_storable(tasks)
-        await self._write(Operation(statements=(*_named(tasks),)))
+    async def save_tasks(self, tasks: Sequence[TaskRow], *, events: Sequence[AuditRow] = ()) -> None:
+        """Write rows, new or changed, with their audit events, all or none."""
+        check_storable((*tasks, *events))
+        await self._write(Operation(statements=(*_named(tasks), *_appended(events))))
 
     # Holds
 
@@ -148,7 +145,7 @@ class SqliteRelayStore:
         """Write a new hold with what belongs to it; raises RelayConflict if its id or its case is taken."""
         await self._write_hold(INSERT_HOLD, hold, tasks, events)
 
-    async def change_hold(
+    async def update_hold(
         self, hold: HoldRow, *, tasks: Sequence[TaskRow] = (), events: Sequence[AuditRow] = ()
     ) -> None:
         """Write a changed hold with what belongs to it; raises RelayConflict unless its `rev` is the next."""
@@ -161,18 +158,18 @@ class SqliteRelayStore:
         statements = (*_named(tasks), *_appended(events))
         await self._write(Operation(((sql, rows.hold_row(hold)),), statements))
 
-    async def hold(self, hold_id: str) -> HoldRow | None:
+    async def get_hold(self, hold_id: str) -> HoldRow | None:
         """One hold."""
         row = self._reader.row(f"{SELECT_HOLDS} WHERE id = ?", (hold_id,))
         return rows.hold_from(row) if row else None
 
-    async def hold_of_case(self, case_id: str) -> HoldRow | None:
+    async def get_hold_of_case(self, case_id: str) -> HoldRow | None:
         """The hold that a case decides."""
         row = self._reader.row(f"{SELECT_HOLDS} WHERE case_id = ?", (case_id,))
         return rows.hold_from(row) if row else None
 
-    async def holds(
-        self, tenant: str, asked: HoldFilter, *, page: int, size: int, order: Order = "newest"
+    async def list_holds(
+        self, tenant: str, asked: HoldFilter, *, page: int, size: int, order: SortOrder = "newest"
     ) -> tuple[Sequence[HoldRow], int]:
         """A page of holds, counted from 0, and how many there are in all."""
         check_storable((asked,))
@@ -182,13 +179,13 @@ class SqliteRelayStore:
 
     # Audit
 
-    async def add_events(self, events: Sequence[AuditRow]) -> None:
+    async def add_audit_events(self, events: Sequence[AuditRow]) -> None:
         """Append events, all or none; raises RelayConflict if an id is taken."""
         check_storable(events)
         await self._write(Operation(statements=(*_appended(events),)))
 
-    async def audit(
-        self, tenant: str, asked: AuditFilter, *, page: int, size: int, order: Order = "newest"
+    async def list_audit_events(
+        self, tenant: str, asked: AuditFilter, *, page: int, size: int, order: SortOrder = "newest"
     ) -> tuple[Sequence[AuditRow], int]:
         """A page of events, counted from 0, and how many there are in all."""
         check_storable((asked,))
@@ -196,12 +193,12 @@ class SqliteRelayStore:
         found, total = await self._page(SELECT_AUDIT_EVENTS, COUNT_AUDIT_EVENTS, fitting, page, size, order)
         return [rows.audit_from(row) for row in found], total
 
-    async def event(self, tenant: str, event_id: str) -> AuditRow | None:
+    async def get_audit_event(self, tenant: str, event_id: str) -> AuditRow | None:
         """One event of this tenant."""
         row = self._reader.row(SELECT_AUDIT_EVENT, (tenant, event_id))
         return rows.audit_from(row) if row else None
 
-    async def audit_after(
+    async def list_audit_events_after(
         self, tenant: str, asked: AuditFilter, *, after: int = 0, limit: int = 500
     ) -> Sequence[tuple[int, AuditRow]]:
         """Events in the order they were written with a number above `after`, to read very many bit by bit."""
@@ -216,7 +213,7 @@ class SqliteRelayStore:
 
         return [(number, rows.audit_from(row)) for number, *row in await self._pages.ask(look)]
 
-    async def traces(
+    async def list_traces(
         self, tenant: str, asked: AuditFilter, *, page: int, size: int
     ) -> tuple[Sequence[Trace], int]:
         """Correlation ids with events that fit, the newest first, and how many there are in all."""
@@ -232,23 +229,23 @@ class SqliteRelayStore:
         found, total = await self._pages.ask(look)
         return [rows.trace_from(row) for row in found], int(total[0]) if total else 0
 
-    async def redact_events(self, tenant: str, *, before: datetime, limit: int) -> Sequence[AuditRow]:
+    async def list_events_to_redact(self, tenant: str, *, before: datetime, limit: int) -> Sequence[AuditRow]:
         """Events older than this whose body was not redacted yet, for `replace_events`."""
         terms = (tenant, micros(before), limit)
         found = await self._pages.ask(lambda reader: reader.rows(SELECT_TO_REDACT, terms))
         return [rows.audit_from(row) for row in found]
 
-    async def replace_events(self, events: Sequence[AuditRow]) -> None:
+    async def redact_audit_events(self, events: Sequence[AuditRow]) -> None:
         """Write other bodies into events and mark them as redacted; nothing else of them changes."""
         check_storable(events)
         redacted = ((REDACT_AUDIT_EVENT, (event.tenant, event.id, event.body)) for event in events)
         await self._write(Operation(statements=(*redacted,)))
 
-    async def audited_tenants(self) -> Sequence[str]:
+    async def list_audited_tenants(self) -> Sequence[str]:
         """Every tenant that has events."""
         return [tenant for (tenant,) in self._reader.rows(SELECT_AUDITED_TENANTS)]
 
-    async def forget(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
+    async def delete_older(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
         """Remove events, settled holds and tasks that are older, at most `limit` of each."""
         terms: Params = (tenant, micros(before), limit)
         deletions = (DELETE_AUDIT_EVENTS, DELETE_HOLDS, DELETE_TASKS)
@@ -264,7 +261,7 @@ class SqliteRelayStore:
             raise RelayConflict() from None
 
     async def _page(
-        self, select: str, count: str, asked: Asked, page: int, size: int, order: Order
+        self, select: str, count: str, asked: Asked, page: int, size: int, order: SortOrder
     ) -> tuple[list[Row], int]:
         check_page(page, size)
 

@@ -7,7 +7,8 @@ and left to itself would rather walk a time range than look up a correlation id.
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.ports.relay_store import AuditFilter, HoldFilter, Order
+from placet.ports.audit_store import AuditFilter, SortOrder
+from placet.ports.hold_store import HoldFilter
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.rows import Params, Value, micros
 
@@ -41,7 +42,7 @@ class Asked(Struct, frozen=True):
         """What follows the table's name."""
         return f"INDEXED BY {self.index} WHERE {self.where}"
 
-    def page(self, select: str, order: Order) -> str:
+    def page(self, select: str, order: SortOrder) -> str:
         """One page of what fits; its size and where it begins are the last parameters."""
         way = "DESC" if order == "newest" else "ASC"
         return f"{select} {self.source} ORDER BY {self.moment} {way}, number {way} LIMIT ? OFFSET ?"

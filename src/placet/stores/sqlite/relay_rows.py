@@ -1,18 +1,21 @@
 """How the relay's rows lie in SQLite."""
 
-from placet.ports.relay_store import AuditRow, HoldRow, Record, TaskRow, Trace
+from placet.ports.audit_store import AuditRow, Trace
+from placet.ports.config_store import ConfigRecord
+from placet.ports.hold_store import HoldRow
+from placet.ports.task_store import TaskRow
 from placet.stores.sqlite.rows import Params, Row, micros, moment
 
 
-def record_row(record: Record) -> Params:
+def record_row(record: ConfigRecord) -> Params:
     """A record as `insert_record` takes it."""
     return record.tenant, record.kind, record.id, record.rev, micros(record.saved_at), record.body
 
 
-def record_from(row: Row) -> Record:
+def record_from(row: Row) -> ConfigRecord:
     """A record as `select_record` gives it."""
     tenant, kind, id, rev, saved_at, body = row
-    return Record(tenant=tenant, kind=kind, id=id, rev=rev, saved_at=moment(saved_at), body=body)
+    return ConfigRecord(tenant=tenant, kind=kind, id=id, rev=rev, saved_at=moment(saved_at), body=body)
 
 
 def task_row(task: TaskRow) -> Params:

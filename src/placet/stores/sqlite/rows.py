@@ -8,7 +8,10 @@ import msgspec
 
 from placet.cases.case import Case, Offer
 from placet.cases.events import Event
-from placet.ports.store import ApiKey, Delivery, Draft, Endpoint, Replay
+from placet.ports.case_store import FormDraft, IdempotencyRecord
+from placet.ports.endpoint_store import Endpoint
+from placet.ports.key_store import ApiKey
+from placet.ports.outbox_store import Delivery
 
 Value = None | int | float | bytes | str
 Row = Sequence[Any]
@@ -75,38 +78,38 @@ def event_from(row: Row) -> Event:
     )
 
 
-def replay_row(replay: Replay) -> Params:
+def replay_row(replay: IdempotencyRecord) -> Params:
     """A replay as `insert_replay` takes it, but for the present moment."""
     return (
         replay.owner,
         replay.key_digest,
         replay.request_digest,
-        replay.sealed_answer,
+        replay.sealed_response,
         micros(replay.expires_at),
     )
 
 
-def replay_from(owner: str, key_digest: str, row: Row) -> Replay:
+def replay_from(owner: str, key_digest: str, row: Row) -> IdempotencyRecord:
     """A replay as `select_replay` gives it."""
-    request_digest, sealed_answer, expires_at = row
-    return Replay(
+    request_digest, sealed_response, expires_at = row
+    return IdempotencyRecord(
         owner=owner,
         key_digest=key_digest,
         request_digest=request_digest,
-        sealed_answer=sealed_answer,
+        sealed_response=sealed_response,
         expires_at=moment(expires_at),
     )
 
 
-def draft_row(draft: Draft) -> Params:
+def draft_row(draft: FormDraft) -> Params:
     """A draft as `upsert_draft` takes it."""
     return draft.case_id, encode(draft.values), draft.step, micros(draft.saved_at)
 
 
-def draft_from(case_id: str, row: Row) -> Draft:
+def draft_from(case_id: str, row: Row) -> FormDraft:
     """A draft as `select_draft` gives it."""
     entries, step, saved_at = row
-    return Draft(case_id=case_id, values=_entries_from(entries), step=step, saved_at=moment(saved_at))
+    return FormDraft(case_id=case_id, values=_entries_from(entries), step=step, saved_at=moment(saved_at))
 
 
 def delivery_row(delivery: Delivery) -> Params:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from placet.ports.store import KEEP_NOTICES_FOR
+from placet.ports.outbox_store import RETAIN_NOTICES_FOR
 from placet.stores.sqlite.cases import SqliteCaseStore
 from placet.stores.sqlite.connection import OUTAGES, connect_writer, fold_log
 from placet.stores.sqlite.grants import SqliteGrantStore
@@ -62,18 +62,18 @@ class SqliteStore(
         connection = connect_writer(path)
         return cls(Reader(path), Writer(connection), PageReader(path))
 
-    def on_change(self, listener: Callable[[str | None], None]) -> None:
+    def add_change_listener(self, listener: Callable[[str | None], None]) -> None:
         """Call `listener` in the event loop with each changed case's id; None: another process wrote."""
         self._writer.on_change(listener)
 
-    async def ready(self) -> None:
+    async def check_ready(self) -> None:
         """Raises Unavailable when the file cannot be read or no transaction can be had."""
         self._reader.rows(SELECT_NOTHING)
         await self._writer.submit(Operation())
 
     async def purge(self, now: datetime) -> int:
         """Forget replays and keys of grants that have run out; returns how many replays."""
-        over, settled = (micros(now),), (micros(now - KEEP_NOTICES_FOR),)
+        over, settled = (micros(now),), (micros(now - RETAIN_NOTICES_FOR),)
         all_of_it = Operation(
             statements=((DELETE_GRANT_USES, over), (DELETE_NOTICES, settled), (DELETE_REPLAYS, over))
         )

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from placet.cases.commands import Cancel, Expire, View, Work
 from placet.cases.events import broken_link
 from placet.errors import CaseConflict
-from placet.ports.store import Draft, Filing, Store
+from placet.ports.case_store import CaseCreation, FormDraft
+from placet.ports.store import Store
 from placet.protocol.poll import Status
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import (
@@ -35,10 +36,10 @@ async def outcomes(attempts: Iterable[Awaitable[object]]) -> list[Any]:
         return await asyncio.gather(*attempts, return_exceptions=True)
 
 
-async def opened(store: Store, **changes: Any) -> Filing:
+async def opened(store: Store, **changes: Any) -> CaseCreation:
     """A case that the store holds."""
     filing = sample_filing(**changes)
-    await store.create(filing)
+    await store.create_case(filing)
     return filing
 
 
@@ -52,16 +53,16 @@ class CaseStoreContract:
             reminders=(DAYBREAK + timedelta(hours=1, microseconds=1),),
             callback_url="https://acme.example/callback",
         )
-        assert await store.case(filing.case.id) == filing.case
-        assert await store.case_and_offer(filing.case.id) == (filing.case, filing.offer)
-        assert tuple(await store.events(filing.case.id)) == filing.events
+        assert await store.get_case(filing.case.id) == filing.case
+        assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
+        assert tuple(await store.list_events(filing.case.id)) == filing.events
 
     async def test_text_in_any_script_is_kept(self, store: Store) -> None:
         strange = "Ünï ✅ 🇨🇭 עברית e\u0301 \u202e\x00\x7f\ufeff \U0010ffff 'quote' \"--\\"
         offer = sample_offer(prompt=strange, message=strange, context={strange: [strange, {"": None}]})
         filing = await opened(store, owner=strange, offer=offer)
-        assert await store.case_and_offer(filing.case.id) == (filing.case, offer)
-        assert [case.id for case in await store.cases_of(strange)] == [filing.case.id]
+        assert await store.get_case_and_offer(filing.case.id) == (filing.case, offer)
+        assert [case.id for case in await store.list_cases(strange)] == [filing.case.id]
 
     async def test_numbers_at_their_limits_are_kept(self, store: Store) -> None:
         numbers = {
@@ -70,69 +71,75 @@ class CaseStoreContract:
             "flags": [True, None],
         }
         filing = await opened(store, offer=sample_offer(context=numbers))
-        assert await store.case_and_offer(filing.case.id) == (filing.case, filing.offer)
+        assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
 
     async def test_a_large_offer_is_kept(self, store: Store) -> None:
         filing = await opened(store, offer=sample_offer(context={"document": "long " * 400_000}))
-        assert await store.case_and_offer(filing.case.id) == (filing.case, filing.offer)
+        assert await store.get_case_and_offer(filing.case.id) == (filing.case, filing.offer)
 
     @pytest.mark.parametrize(
         "case_id", ["review_unknown", "", "x" * 100_000, "\ud800", "a\x00b", "' OR 1=1 --"]
     )
     async def test_a_case_that_was_never_opened_is_nowhere(self, store: Store, case_id: str) -> None:
         await opened(store)
-        assert await store.case(case_id) is None
-        assert await store.case_and_offer(case_id) is None
-        assert not await store.events(case_id)
-        assert await store.draft(case_id) is None
-        assert not await store.deliveries(case_id=case_id)
+        assert await store.get_case(case_id) is None
+        assert await store.get_case_and_offer(case_id) is None
+        assert not await store.list_events(case_id)
+        assert await store.get_draft(case_id) is None
+        assert not await store.list_deliveries(case_id=case_id)
 
     async def test_a_taken_id_is_refused_and_the_first_case_stands(self, store: Store) -> None:
         first = await opened(store)
         with pytest.raises(CaseConflict):
             await opened(store, id=first.case.id, offer=sample_offer(prompt="Something else?"))
-        assert await store.case_and_offer(first.case.id) == (first.case, first.offer)
-        assert tuple(await store.events(first.case.id)) == first.events
+        assert await store.get_case_and_offer(first.case.id) == (first.case, first.offer)
+        assert tuple(await store.list_events(first.case.id)) == first.events
 
     async def test_many_cases_opened_at_once_all_stand(self, store: Store) -> None:
         filings = [sample_filing() for _ in range(CROWD)]
-        assert await outcomes(store.create(filing) for filing in filings) == [None] * CROWD
-        assert [await store.case(filing.case.id) for filing in filings] == [filing.case for filing in filings]
+        assert await outcomes(store.create_case(filing) for filing in filings) == [None] * CROWD
+        assert [await store.get_case(filing.case.id) for filing in filings] == [
+            filing.case for filing in filings
+        ]
 
     async def test_a_step_moves_the_case_and_appends_its_events(self, store: Store) -> None:
         case = (await opened(store)).case
         work, answer = Work(actor="person"), approval()
         first = sample_commitment(case, work)
-        await store.commit(first)
+        await store.update_case(first)
         second = sample_commitment(first.step.case, answer)
-        await store.commit(second)
-        assert await store.case(case.id) == second.step.case
-        kept = await store.events(case.id)
+        await store.update_case(second)
+        assert await store.get_case(case.id) == second.step.case
+        kept = await store.list_events(case.id)
         assert [event.seq for event in kept] == [1, 2, 3, 4]
         assert broken_link(kept) is None
 
     async def test_events_are_read_from_any_point(self, store: Store) -> None:
         case = (await opened(store)).case
-        await store.commit(sample_commitment(case, Work(actor="person")))
-        assert [event.seq for event in await store.events(case.id, after=1)] == [2, 3]
-        assert not await store.events(case.id, after=3)
-        assert not await store.events(case.id, after=10**30)
+        await store.update_case(sample_commitment(case, Work(actor="person")))
+        assert [event.seq for event in await store.list_events(case.id, after=1)] == [2, 3]
+        assert not await store.list_events(case.id, after=3)
+        assert not await store.list_events(case.id, after=10**30)
 
     async def test_of_many_steps_from_one_version_one_wins(self, store: Store) -> None:
         case = (await opened(store)).case
         answers = [sample_commitment(case, approval(f"person {n}")) for n in range(CROWD)]
-        found = await outcomes(store.commit(answer) for answer in answers)
+        found = await outcomes(store.update_case(answer) for answer in answers)
         assert found.count(None) == 1
         assert sum(isinstance(error, CaseConflict) for error in found) == CROWD - 1
         winner = answers[found.index(None)].step
-        assert await store.case(case.id) == winner.case
-        assert tuple(await store.events(case.id, after=1)) == winner.events
+        assert await store.get_case(case.id) == winner.case
+        assert tuple(await store.list_events(case.id, after=1)) == winner.events
 
     async def test_a_step_from_an_old_version_leaves_no_trace(self, store: Store) -> None:
         case = (await opened(store)).case
-        await store.commit(sample_commitment(case, View(actor="person")))
-        await store.save_draft(Draft(case_id=case.id, values={"a": 1}, step=1, saved_at=DAYBREAK))
-        before = (await store.case(case.id), await store.events(case.id), await store.draft(case.id))
+        await store.update_case(sample_commitment(case, View(actor="person")))
+        await store.save_draft(FormDraft(case_id=case.id, values={"a": 1}, step=1, saved_at=DAYBREAK))
+        before = (
+            await store.get_case(case.id),
+            await store.list_events(case.id),
+            await store.get_draft(case.id),
+        )
         late = sample_commitment(
             case,
             approval(),
@@ -142,50 +149,54 @@ class CaseStoreContract:
             clear_draft=True,
         )
         with pytest.raises(CaseConflict):
-            await store.commit(late)
-        assert (await store.case(case.id), await store.events(case.id), await store.draft(case.id)) == before
-        assert not await store.deliveries(case_id=case.id)
-        assert not await store.evidence_spent(["proof"])
-        assert await store.next_due_at() == case.expires_at
+            await store.update_case(late)
+        assert (
+            await store.get_case(case.id),
+            await store.list_events(case.id),
+            await store.get_draft(case.id),
+        ) == before
+        assert not await store.list_deliveries(case_id=case.id)
+        assert not await store.is_evidence_spent(["proof"])
+        assert await store.get_next_due_at() == case.expires_at
 
     async def test_a_step_of_an_unknown_case_is_refused(self, store: Store) -> None:
         with pytest.raises(CaseConflict):
-            await store.commit(sample_commitment(sample_filing().case, approval()))
+            await store.update_case(sample_commitment(sample_filing().case, approval()))
 
     async def test_a_follow_up_is_linked_in_the_same_write(self, store: Store) -> None:
         earlier = (await opened(store)).case
         follow_up = sample_filing(previous_case_id=earlier.id)
         link = linking(earlier, follow_up.case.id)
         await opened(store, id=follow_up.case.id, previous_case_id=earlier.id, link=link)
-        assert await store.case(earlier.id) == link.case
-        assert broken_link(await store.events(earlier.id)) is None
-        assert await store.next_due_at() == earlier.expires_at
+        assert await store.get_case(earlier.id) == link.case
+        assert broken_link(await store.list_events(earlier.id)) is None
+        assert await store.get_next_due_at() == earlier.expires_at
 
     async def test_a_follow_up_to_a_case_that_moved_is_not_opened(self, store: Store) -> None:
         earlier = (await opened(store)).case
-        await store.commit(sample_commitment(earlier, View(actor="person")))
+        await store.update_case(sample_commitment(earlier, View(actor="person")))
         with pytest.raises(CaseConflict):
             await opened(
                 store, id="review_next", link=linking(earlier, "review_next"), replay=sample_replay("k")
             )
-        assert await store.case("review_next") is None
-        assert not await store.events("review_next")
-        assert await store.replay("acme", "k") is None
+        assert await store.get_case("review_next") is None
+        assert not await store.list_events("review_next")
+        assert await store.get_idempotency_record("acme", "k") is None
 
     async def test_the_first_answer_to_a_key_is_found_again(self, store: Store) -> None:
         replay = sample_replay("key")
         await opened(store, replay=replay)
-        assert await store.replay("acme", "key") == replay
-        assert await store.replay("acme", "other key") is None
-        assert await store.replay("someone else", "key") is None
+        assert await store.get_idempotency_record("acme", "key") == replay
+        assert await store.get_idempotency_record("acme", "other key") is None
+        assert await store.get_idempotency_record("someone else", "key") is None
 
     async def test_of_many_openings_with_one_key_one_wins(self, store: Store) -> None:
         filings = [sample_filing(replay=sample_replay("key")) for _ in range(CROWD)]
-        found = await outcomes(store.create(filing) for filing in filings)
+        found = await outcomes(store.create_case(filing) for filing in filings)
         assert found.count(None) == 1
         assert sum(isinstance(error, CaseConflict) for error in found) == CROWD - 1
         winner = filings[found.index(None)].case
-        assert [case.id for case in await store.cases_of("acme", limit=CROWD)] == [winner.id]
+        assert [case.id for case in await store.list_cases("acme", limit=CROWD)] == [winner.id]
 
     async def test_two_owners_may_use_the_same_key(self, store: Store) -> None:
         await opened(store, replay=sample_replay("key"))
@@ -195,7 +206,7 @@ class CaseStoreContract:
         await opened(store, replay=sample_replay("key", expires_at=DAYBREAK + DAY))
         renewed = sample_replay("key", expires_at=DAYBREAK + 2 * DAY)
         await opened(store, now=DAYBREAK + DAY, replay=renewed)
-        assert await store.replay("acme", "key") == renewed
+        assert await store.get_idempotency_record("acme", "key") == renewed
 
     async def test_purging_forgets_only_what_has_run_out(self, store: Store) -> None:
         for hours in (1, 2, 3):
@@ -203,96 +214,98 @@ class CaseStoreContract:
             await opened(store, replay=sample_replay(f"key {hours}", expires_at=expires_at))
         assert await store.purge(DAYBREAK + timedelta(hours=2)) == 2
         assert await store.purge(DAYBREAK + timedelta(hours=2)) == 0
-        assert await store.replay("acme", "key 2") is None
-        assert await store.replay("acme", "key 3") is not None
+        assert await store.get_idempotency_record("acme", "key 2") is None
+        assert await store.get_idempotency_record("acme", "key 3") is not None
 
     async def test_evidence_is_spent_once(self, store: Store) -> None:
         first, second = (await opened(store)).case, (await opened(store)).case
-        assert not await store.evidence_spent(["proof", "other"])
-        await store.commit(sample_commitment(first, approval(), spent_evidence=("proof",)))
-        assert await store.evidence_spent(["other", "proof"])
-        assert not await store.evidence_spent(["other"])
+        assert not await store.is_evidence_spent(["proof", "other"])
+        await store.update_case(sample_commitment(first, approval(), spent_evidence=("proof",)))
+        assert await store.is_evidence_spent(["other", "proof"])
+        assert not await store.is_evidence_spent(["other"])
         with pytest.raises(CaseConflict):
-            await store.commit(sample_commitment(second, approval(), spent_evidence=("other", "proof")))
-        assert await store.case(second.id) == second
-        assert not await store.evidence_spent(["other"])
+            await store.update_case(sample_commitment(second, approval(), spent_evidence=("other", "proof")))
+        assert await store.get_case(second.id) == second
+        assert not await store.is_evidence_spent(["other"])
 
     async def test_evidence_given_twice_in_one_answer_is_refused(self, store: Store) -> None:
         case = (await opened(store)).case
         with pytest.raises(CaseConflict):
-            await store.commit(sample_commitment(case, approval(), spent_evidence=("proof", "proof")))
-        assert await store.case(case.id) == case
+            await store.update_case(sample_commitment(case, approval(), spent_evidence=("proof", "proof")))
+        assert await store.get_case(case.id) == case
 
     async def test_the_most_overdue_case_comes_first(self, store: Store) -> None:
         cases = [
             (await opened(store, expires_at=DAYBREAK + timedelta(hours=hours))).case for hours in (3, 1, 2, 9)
         ]
         now = DAYBREAK + timedelta(hours=3)
-        assert list(await store.due(now, limit=10)) == [cases[1], cases[2], cases[0]]
-        assert list(await store.due(now, limit=2)) == [cases[1], cases[2]]
-        assert not await store.due(DAYBREAK, limit=10)
+        assert list(await store.list_due_cases(now, limit=10)) == [cases[1], cases[2], cases[0]]
+        assert list(await store.list_due_cases(now, limit=2)) == [cases[1], cases[2]]
+        assert not await store.list_due_cases(DAYBREAK, limit=10)
 
     async def test_the_next_due_moment_follows_the_cases(self, store: Store) -> None:
-        assert await store.next_due_at() is None
+        assert await store.get_next_due_at() is None
         soon = (await opened(store, expires_at=DAYBREAK + timedelta(hours=1))).case
         await opened(store, expires_at=DAYBREAK + timedelta(hours=2))
-        assert await store.next_due_at() == DAYBREAK + timedelta(hours=1)
-        await store.commit(sample_commitment(soon, Expire(actor="system"), now=soon.expires_at, due_at=None))
-        assert await store.next_due_at() == DAYBREAK + timedelta(hours=2)
-        assert not await store.due(DAYBREAK + timedelta(hours=1), limit=10)
+        assert await store.get_next_due_at() == DAYBREAK + timedelta(hours=1)
+        await store.update_case(
+            sample_commitment(soon, Expire(actor="system"), now=soon.expires_at, due_at=None)
+        )
+        assert await store.get_next_due_at() == DAYBREAK + timedelta(hours=2)
+        assert not await store.list_due_cases(DAYBREAK + timedelta(hours=1), limit=10)
 
     async def test_the_last_draft_stands(self, store: Store) -> None:
         case = (await opened(store)).case
-        first = Draft(case_id=case.id, values={"näme": ["x", None]}, step=1, saved_at=DAYBREAK)
+        first = FormDraft(case_id=case.id, values={"näme": ["x", None]}, step=1, saved_at=DAYBREAK)
         for draft in (first, replace(first, step=2, values={})):
             await store.save_draft(draft)
-            assert await store.draft(case.id) == draft
+            assert await store.get_draft(case.id) == draft
 
     async def test_an_answer_can_clear_the_draft(self, store: Store) -> None:
         case = (await opened(store)).case
-        await store.save_draft(Draft(case_id=case.id, values={}, step=0, saved_at=DAYBREAK))
-        await store.commit(sample_commitment(case, approval(), clear_draft=True))
-        assert await store.draft(case.id) is None
+        await store.save_draft(FormDraft(case_id=case.id, values={}, step=0, saved_at=DAYBREAK))
+        await store.update_case(sample_commitment(case, approval(), clear_draft=True))
+        assert await store.get_draft(case.id) is None
 
     async def test_a_draft_of_a_closed_or_unknown_case_is_refused(self, store: Store) -> None:
         case = (await opened(store)).case
-        await store.commit(sample_commitment(case, Cancel(actor="acme")))
+        await store.update_case(sample_commitment(case, Cancel(actor="acme")))
         for case_id in (case.id, "review_unknown"):
             with pytest.raises(CaseConflict):
-                await store.save_draft(Draft(case_id=case_id, values={}, step=0, saved_at=DAYBREAK))
-            assert await store.draft(case_id) is None
+                await store.save_draft(FormDraft(case_id=case_id, values={}, step=0, saved_at=DAYBREAK))
+            assert await store.get_draft(case_id) is None
 
     async def test_an_owner_sees_their_own_cases_newest_first(self, store: Store) -> None:
         mine = [(await opened(store)).case.id for _ in range(3)]
         theirs = (await opened(store, owner="umbrella")).case.id
         nobodys = (await opened(store, owner=None)).case.id
-        assert [case.id for case in await store.cases_of("acme")] == mine[::-1]
-        assert [case.id for case in await store.cases_of("umbrella")] == [theirs]
-        assert [case.id for case in await store.cases_of(None)] == [nobodys]
-        assert not await store.cases_of("")
+        assert [case.id for case in await store.list_cases("acme")] == mine[::-1]
+        assert [case.id for case in await store.list_cases("umbrella")] == [theirs]
+        assert [case.id for case in await store.list_cases(None)] == [nobodys]
+        assert not await store.list_cases("")
 
     async def test_pages_follow_each_other_without_gaps(self, store: Store) -> None:
         ids = [(await opened(store)).case.id for _ in range(7)]
-        moved = [await store.case(case_id) for case_id in ids[::2]]
+        moved = [await store.get_case(case_id) for case_id in ids[::2]]
         for case in filter(None, moved):
-            await store.commit(sample_commitment(case, approval()))
+            await store.update_case(sample_commitment(case, approval()))
         seen: list[str] = []
-        while page := await store.cases_of("acme", before=seen[-1] if seen else None, limit=3):
+        while page := await store.list_cases("acme", before=seen[-1] if seen else None, limit=3):
             seen.extend(case.id for case in page)
         assert seen == ids[::-1]
-        assert not await store.cases_of("acme", before="review_unknown")
+        assert not await store.list_cases("acme", before="review_unknown")
 
     async def test_cases_are_listed_by_status(self, store: Store) -> None:
         waiting, answered = (await opened(store)).case, (await opened(store)).case
         done = sample_commitment(answered, approval())
-        await store.commit(done)
-        assert list(await store.cases_of("acme", status=Status.PENDING)) == [waiting]
-        assert list(await store.cases_of("acme", status=Status.COMPLETED)) == [done.step.case]
-        assert not await store.cases_of("acme", status=Status.EXPIRED)
-        assert not await store.cases_of("acme", status=Status.PENDING, before=waiting.id)
+        await store.update_case(done)
+        assert list(await store.list_cases("acme", status=Status.PENDING)) == [waiting]
+        assert list(await store.list_cases("acme", status=Status.COMPLETED)) == [done.step.case]
+        assert not await store.list_cases("acme", status=Status.EXPIRED)
+        assert not await store.list_cases("acme", status=Status.PENDING, before=waiting.id)
 
     async def test_an_opening_brings_its_endpoint_and_spares_one_that_is_there(self, store: Store) -> None:
         first = sample_endpoint(secret="whsec_first")  # noqa: S106
         await opened(store, endpoint=first)
         await opened(store, endpoint=sample_endpoint(secret="whsec_second"))  # noqa: S106
-        assert await store.endpoint("acme", first.url) == first
+        assert await store.get_endpoint("acme", first.url) == first

@@ -10,7 +10,8 @@ from placet.cases.case import Case
 from placet.cases.commands import UseGrant
 from placet.cases.grant import Grant, GrantUse
 from placet.errors import CaseConflict
-from placet.ports.store import Commitment, Store
+from placet.ports.case_store import CaseUpdate
+from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.case_store import opened
 from placet.testing.contracts.erasure import erasure
@@ -22,11 +23,11 @@ async def granted(store: Store, *grants: Grant) -> Case:
     case = (await opened(store)).case
     given = tuple(replace(grant, case_id=case.id) for grant in grants)
     answer = sample_commitment(case, approval("person", *given), grants=given)
-    await store.commit(answer)
+    await store.update_case(answer)
     return answer.step.case
 
 
-def using(case: Case, grant: Grant, key: str) -> Commitment:
+def using(case: Case, grant: Grant, key: str) -> CaseUpdate:
     """The step that spends one use of the grant."""
     spent = replace(grant, case_id=case.id).spend()
     use = GrantUse(
@@ -48,28 +49,28 @@ class GrantStoreContract:
     async def test_a_grant_is_kept_as_it_was_given(self, store: Store) -> None:
         grant = sample_grant("", revoked_at=DAYBREAK, revoked_by="key:acme")
         case = await granted(store, grant)
-        assert await store.grant(grant.id) == replace(grant, case_id=case.id)
-        assert await store.grant("unknown") is None
+        assert await store.get_grant(grant.id) == replace(grant, case_id=case.id)
+        assert await store.get_grant("unknown") is None
 
     async def test_a_grant_of_a_refused_answer_does_not_exist(self, store: Store) -> None:
         case = (await opened(store)).case
-        await store.commit(sample_commitment(case, approval()))
+        await store.update_case(sample_commitment(case, approval()))
         late = sample_grant(case.id)
         with pytest.raises(CaseConflict):
-            await store.commit(sample_commitment(case, approval("person", late), grants=(late,)))
-        assert await store.grant(late.id) is None
+            await store.update_case(sample_commitment(case, approval("person", late), grants=(late,)))
+        assert await store.get_grant(late.id) is None
 
     async def test_grants_are_listed_newest_first_and_page_by_page(self, store: Store) -> None:
         grants = [sample_grant("") for _ in range(5)]
         case = await granted(store, *grants)
         await granted(store, sample_grant("", owner="other"))
         newest = [replace(grant, case_id=case.id) for grant in reversed(grants)]
-        assert list(await store.grants("acme", limit=2)) == newest[:2]
-        assert list(await store.grants("acme", before=newest[1].id)) == newest[2:]
-        assert len(await store.grants()) == 6
-        assert list(await store.grants(case_id=case.id)) == newest
-        assert list(await store.grants(case_id="unknown")) == []
-        assert list(await store.grants("acme", before="unknown")) == []
+        assert list(await store.list_grants("acme", limit=2)) == newest[:2]
+        assert list(await store.list_grants("acme", before=newest[1].id)) == newest[2:]
+        assert len(await store.list_grants()) == 6
+        assert list(await store.list_grants(case_id=case.id)) == newest
+        assert list(await store.list_grants(case_id="unknown")) == []
+        assert list(await store.list_grants("acme", before="unknown")) == []
 
     async def test_only_what_can_still_be_used_is_usable(self, store: Store) -> None:
         live = sample_grant("")
@@ -83,42 +84,43 @@ class GrantStoreContract:
             sample_grant("", expires_at=DAYBREAK + timedelta(minutes=1)),
         )
         later = DAYBREAK + timedelta(minutes=1)
-        assert list(await store.usable_grants("acme", "send_email", later)) == [
+        assert list(await store.list_usable_grants("acme", "send_email", later)) == [
             replace(live, case_id=case.id)
         ]
-        assert list(await store.usable_grants("acme", "send_email", DAYBREAK + DAY)) == []
+        assert list(await store.list_usable_grants("acme", "send_email", DAYBREAK + DAY)) == []
 
     async def test_a_use_is_found_by_its_key(self, store: Store) -> None:
         grant = sample_grant("")
         case = await granted(store, grant)
         step = using(case, grant, "first")
-        await store.commit(step)
-        assert await store.grant_use("acme", "first") == step.grant_use
-        assert await store.grant_use("other", "first") is None
-        used = await store.grant(grant.id)
+        await store.update_case(step)
+        assert await store.get_grant_use("acme", "first") == step.grant_use
+        assert await store.get_grant_use("other", "first") is None
+        used = await store.get_grant(grant.id)
         assert used is not None
         assert (used.used, used.uses_left) == (1, 4)
 
     async def test_a_key_is_taken_once(self, store: Store) -> None:
         grant = sample_grant("")
         step = using(await granted(store, grant), grant, "first")
-        await store.commit(step)
+        await store.update_case(step)
         with pytest.raises(CaseConflict):
-            await store.commit(using(step.step.case, step.grants[0], "first"))
-        used = await store.grant(grant.id)
+            await store.update_case(using(step.step.case, step.grants[0], "first"))
+        used = await store.get_grant(grant.id)
         assert used is not None
         assert used.used == 1
-        assert await store.case(step.step.case.id) == step.step.case
+        assert await store.get_case(step.step.case.id) == step.step.case
 
     async def test_of_many_who_spend_from_one_version_one_wins(self, store: Store) -> None:
         grant = sample_grant("")
         case = await granted(store, grant)
         async with asyncio.timeout(30):
             ended = await asyncio.gather(
-                *(store.commit(using(case, grant, f"key {n}")) for n in range(16)), return_exceptions=True
+                *(store.update_case(using(case, grant, f"key {n}")) for n in range(16)),
+                return_exceptions=True,
             )
         assert ended.count(None) == 1
-        used = await store.grant(grant.id)
+        used = await store.get_grant(grant.id)
         assert used is not None
         assert used.used == 1
 
@@ -126,16 +128,18 @@ class GrantStoreContract:
         grant, other = sample_grant(""), sample_grant("")
         case = await granted(store, grant)
         await granted(store, other)
-        await store.erase(erasure(case))
-        assert await store.grant(grant.id) == replace(grant, case_id=case.id, patterns=None, granted_by="")
-        assert [usable.id for usable in await store.usable_grants("acme", "send_email", DAYBREAK)] == [
+        await store.erase_case(erasure(case))
+        assert await store.get_grant(grant.id) == replace(
+            grant, case_id=case.id, patterns=None, granted_by=""
+        )
+        assert [usable.id for usable in await store.list_usable_grants("acme", "send_email", DAYBREAK)] == [
             other.id
         ]
 
     async def test_keys_are_forgotten_when_their_grant_is_over(self, store: Store) -> None:
         grant = sample_grant("")
-        await store.commit(using(await granted(store, grant), grant, "first"))
+        await store.update_case(using(await granted(store, grant), grant, "first"))
         await store.purge(grant.expires_at - timedelta(microseconds=1))
-        assert await store.grant_use("acme", "first") is not None
+        assert await store.get_grant_use("acme", "first") is not None
         await store.purge(grant.expires_at)
-        assert await store.grant_use("acme", "first") is None
+        assert await store.get_grant_use("acme", "first") is None

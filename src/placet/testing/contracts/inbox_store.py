@@ -8,7 +8,7 @@ import pytest
 from placet.cases.case import Case
 from placet.cases.commands import Cancel, Expire, View
 from placet.errors import Unavailable
-from placet.ports.inbox_store import Place
+from placet.ports.inbox_store import InboxCursor
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.case_store import opened
@@ -26,16 +26,16 @@ async def lasting(store: Store, hours: float, **changes: Any) -> str:
 
 async def found(store: Store, *owners: str | None, **asked: Any) -> list[str]:
     """The ids of what waits for these."""
-    cases = await store.waiting(owners, **{"now": DAYBREAK} | asked)
+    cases = await store.list_waiting_cases(owners, **{"now": DAYBREAK} | asked)
     return [case.id for case, _ in cases]
 
 
 async def moved(store: Store, case_id: str, command: Any, after: timedelta = HOUR) -> Case:
     """A case after this command."""
-    case = await store.case(case_id)
+    case = await store.get_case(case_id)
     assert case is not None
     commitment = sample_commitment(case, command, now=DAYBREAK + after)
-    await store.commit(commitment)
+    await store.update_case(commitment)
     return commitment.step.case
 
 
@@ -55,12 +55,12 @@ class InboxStoreContract:
 
     async def test_a_case_comes_with_what_it_shows(self, store: Store) -> None:
         filing = await opened(store, offer=sample_offer(prompt="Water the plants?"))
-        assert list(await store.waiting(["acme"], now=DAYBREAK)) == [(filing.case, filing.offer)]
+        assert list(await store.list_waiting_cases(["acme"], now=DAYBREAK)) == [(filing.case, filing.offer)]
 
     async def test_what_is_open_or_begun_waits_as_what_is_new_does(self, store: Store) -> None:
         case_id = await lasting(store, 9)
         viewed = await moved(store, case_id, View(actor="person"))
-        [(case, _)] = await store.waiting(["acme"], now=DAYBREAK)
+        [(case, _)] = await store.list_waiting_cases(["acme"], now=DAYBREAK)
         assert case == viewed
 
     async def test_what_is_closed_or_overdue_waits_no_more(self, store: Store) -> None:
@@ -76,10 +76,10 @@ class InboxStoreContract:
         ids = [await lasting(store, hour, owner=["acme", "umbrella"][hour % 2]) for hour in hours]
         ends = dict(zip(ids, hours, strict=True))
         seen: list[str] = []
-        place: Place | None = None
+        place: InboxCursor | None = None
         while page := await found(store, "acme", "umbrella", after=place, limit=2):
             seen.extend(page)
-            place = Place(at=DAYBREAK + ends[page[-1]] * HOUR, case_id=page[-1])
+            place = InboxCursor(at=DAYBREAK + ends[page[-1]] * HOUR, case_id=page[-1])
         assert sorted(seen) == sorted(ids)
         assert [ends[id] for id in seen] == sorted(hours)
 
@@ -87,7 +87,7 @@ class InboxStoreContract:
         self, store: Store
     ) -> None:
         first, second, third = [await lasting(store, 7) for _ in range(3)]
-        place = Place(at=DAYBREAK + 7 * HOUR, case_id=second)
+        place = InboxCursor(at=DAYBREAK + 7 * HOUR, case_id=second)
         await moved(store, second, approval())
         assert await found(store, "acme", after=place) == [third]
         assert await found(store, "acme") == [first, third]
@@ -97,26 +97,28 @@ class InboxStoreContract:
         last = await moved(store, ids[0], approval(), 4 * HOUR)
         early = await moved(store, ids[1], Cancel(actor="acme"), HOUR)
         over = await moved(store, ids[2], Expire(actor="system"), 10 * HOUR)
-        listed = await store.closed(["acme"])
+        listed = await store.list_closed_cases(["acme"])
         assert [case for case, _ in listed] == [over, last, early]
-        assert not await store.closed(["umbrella", None])
+        assert not await store.list_closed_cases(["umbrella", None])
         assert last.closed_at is not None
-        rest = await store.closed(["acme"], after=Place(at=last.closed_at, case_id=last.id), limit=1)
+        rest = await store.list_closed_cases(
+            ["acme"], after=InboxCursor(at=last.closed_at, case_id=last.id), limit=1
+        )
         assert [case for case, _ in rest] == [early]
 
     async def test_what_was_erased_is_not_listed(self, store: Store) -> None:
         case = await answered(store)
-        assert [found for found, _ in await store.closed(["acme"])] == [case]
-        await store.erase(erasure(case))
-        assert not await store.closed(["acme"])
+        assert [found for found, _ in await store.list_closed_cases(["acme"])] == [case]
+        await store.erase_case(erasure(case))
+        assert not await store.list_closed_cases(["acme"])
         assert not await found(store, "acme")
 
     async def test_everyone_who_has_a_case_is_named_once(self, store: Store) -> None:
-        assert not await store.owners()
+        assert not await store.list_owners()
         for owner in ("umbrella", "acme", None, "acme", "relay:default", "Ünï ✅"):
             await opened(store, owner=owner)
         await answered(store)
-        assert sorted(await store.owners(), key=str) == sorted(
+        assert sorted(await store.list_owners(), key=str) == sorted(
             ["acme", "umbrella", None, "relay:default", "Ünï ✅"], key=str
         )
 
@@ -124,8 +126,8 @@ class InboxStoreContract:
         await opened(store)
         await store.aclose()
         with pytest.raises(Unavailable):
-            await store.owners()
+            await store.list_owners()
         with pytest.raises(Unavailable):
-            await store.waiting(["acme"], now=DAYBREAK)
+            await store.list_waiting_cases(["acme"], now=DAYBREAK)
         with pytest.raises(Unavailable):
-            await store.closed(["acme"])
+            await store.list_closed_cases(["acme"])

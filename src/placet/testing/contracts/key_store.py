@@ -19,16 +19,16 @@ class KeyStoreContract:
     async def test_an_api_key_is_found_by_its_digest(self, store: Store) -> None:
         key = sample_api_key(scopes=("admin",), expires_at=DAYBREAK + timedelta(days=90))
         await store.save_api_key(key)
-        assert await store.api_key(key.digest) == key
-        assert await store.api_key("unknown") is None
+        assert await store.get_api_key(key.digest) == key
+        assert await store.get_api_key("unknown") is None
 
     async def test_a_revoked_key_is_still_found(self, store: Store) -> None:
         key = sample_api_key()
         await store.save_api_key(key)
         revoked = replace(key, revoked_at=DAYBREAK)
         await store.save_api_key(revoked)
-        assert await store.api_key(key.digest) == revoked
-        assert list(await store.api_keys()) == [revoked]
+        assert await store.get_api_key(key.digest) == revoked
+        assert list(await store.list_api_keys()) == [revoked]
 
     async def test_keys_are_listed_oldest_first(self, store: Store) -> None:
         new, old = (
@@ -37,27 +37,29 @@ class KeyStoreContract:
         )
         for key in (new, old):
             await store.save_api_key(key)
-        assert list(await store.api_keys()) == [old, new]
+        assert list(await store.list_api_keys()) == [old, new]
 
     async def test_two_keys_cannot_share_a_digest(self, store: Store) -> None:
         key = sample_api_key()
         await store.save_api_key(key)
         with pytest.raises(CaseConflict):
             await store.save_api_key(sample_api_key("intruder", digest=key.digest))
-        assert list(await store.api_keys()) == [key]
+        assert list(await store.list_api_keys()) == [key]
 
     async def test_signing_keys_are_kept_oldest_first(self, store: Store) -> None:
-        assert not await store.signing_keys()
+        assert not await store.list_signing_keys()
         await store.save_signing_keys([("old", "{old}")])
         await store.save_signing_keys([("old", "{old, retired}"), ("new", "{new}")])
-        assert list(await store.signing_keys()) == ["{old, retired}", "{new}"]
+        assert list(await store.list_signing_keys()) == ["{old, retired}", "{new}"]
 
     async def test_the_first_secret_of_a_name_stands(self, store: Store) -> None:
-        assert await store.secret("cookies", "first") == "first"
-        assert await store.secret("cookies", "second") == "first"
-        assert await store.secret("replays", "third") == "third"
+        assert await store.get_or_create_secret("cookies", "first") == "first"
+        assert await store.get_or_create_secret("cookies", "second") == "first"
+        assert await store.get_or_create_secret("replays", "third") == "third"
 
     async def test_everyone_who_asks_at_once_gets_the_same_secret(self, store: Store) -> None:
         async with asyncio.timeout(30):
-            found = await asyncio.gather(*(store.secret("cookies", f"fresh {n}") for n in range(16)))
+            found = await asyncio.gather(
+                *(store.get_or_create_secret("cookies", f"fresh {n}") for n in range(16))
+            )
         assert len(set(found)) == 1

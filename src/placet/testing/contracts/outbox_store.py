@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from placet.errors import CaseConflict
-from placet.ports.store import KEEP_NOTICES_FOR, Delivery, Store
+from placet.ports.outbox_store import RETAIN_NOTICES_FOR, Delivery
+from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.case_store import opened
 from placet.testing.samples import approval, sample_commitment, sample_delivery, sample_endpoint
@@ -19,7 +20,7 @@ async def owing(store: Store, *moments: timedelta, owner: str = "acme") -> list[
     """Deliveries of one case, due these times after daybreak."""
     case = (await opened(store, owner=owner)).case
     owed = [sample_delivery(case.id, owner=owner, next_at=DAYBREAK + after) for after in moments]
-    await store.commit(sample_commitment(case, approval(), deliveries=tuple(owed)))
+    await store.update_case(sample_commitment(case, approval(), deliveries=tuple(owed)))
     return owed
 
 
@@ -35,24 +36,24 @@ class OutboxStoreContract:
 
     async def test_a_delivery_is_read_back_as_it_was_written(self, store: Store) -> None:
         (owed,) = await owing(store, timedelta(0))
-        assert await store.delivery(owed.id) == owed
-        assert await store.delivery("msg_unknown") is None
+        assert await store.get_delivery(owed.id) == owed
+        assert await store.get_delivery("msg_unknown") is None
 
     async def test_what_no_case_owes_is_delivered_and_forgotten(self, store: Store) -> None:
         notice, other = sample_delivery("", courier="push"), sample_delivery("", courier="push")
-        await store.owe([notice, other])
-        assert await store.delivery(notice.id) == notice
-        assert {one.id for one in await store.deliveries(owner="acme")} == {notice.id, other.id}
+        await store.add_deliveries([notice, other])
+        assert await store.get_delivery(notice.id) == notice
+        assert {one.id for one in await store.list_deliveries(owner="acme")} == {notice.id, other.id}
         (first, _) = await store.lease_deliveries(DAYBREAK, lease_for=MINUTE, limit=10)
         assert first == replace(notice, next_at=DAYBREAK + MINUTE)
         settled = replace(notice, state="delivered", next_at=None, attempts=1, settled_at=DAYBREAK)
-        await store.settle_delivery(settled)
-        assert await store.delivery(notice.id) == replace(settled, target="", body=b"")
-        await store.purge(DAYBREAK + KEEP_NOTICES_FOR - MINUTE)
-        assert await store.delivery(notice.id) is not None
-        await store.purge(DAYBREAK + KEEP_NOTICES_FOR)
-        assert await store.delivery(notice.id) is None
-        assert await store.delivery(other.id) is not None
+        await store.save_delivery_attempt(settled)
+        assert await store.get_delivery(notice.id) == replace(settled, target="", body=b"")
+        await store.purge(DAYBREAK + RETAIN_NOTICES_FOR - MINUTE)
+        assert await store.get_delivery(notice.id) is not None
+        await store.purge(DAYBREAK + RETAIN_NOTICES_FOR)
+        assert await store.get_delivery(notice.id) is None
+        assert await store.get_delivery(other.id) is not None
 
     async def test_a_due_delivery_is_leased_until_the_lease_ends(self, store: Store) -> None:
         (owed,) = await owing(store, MINUTE)
@@ -71,7 +72,7 @@ class OutboxStoreContract:
         case = (await opened(store)).case
         busy, idle = "https://busy.example/in?a='", "https://idle.example/in"
         owed = [sample_delivery(case.id, target=target) for target in (busy, busy, idle)]
-        await store.commit(sample_commitment(case, approval(), deliveries=tuple(owed)))
+        await store.update_case(sample_commitment(case, approval(), deliveries=tuple(owed)))
         found = await store.lease_deliveries(
             DAYBREAK, lease_for=MINUTE, limit=2, except_to={busy, "https://other.example/"}
         )
@@ -89,19 +90,19 @@ class OutboxStoreContract:
         done = replace(
             owed, state="delivered", next_at=None, attempts=1, last_status=200, settled_at=DAYBREAK
         )
-        await store.settle_delivery(done)
-        assert await store.delivery(owed.id) == done
+        await store.save_delivery_attempt(done)
+        assert await store.get_delivery(owed.id) == done
         late = replace(owed, attempts=1, next_at=DAYBREAK, last_error="timed out")
-        await store.settle_delivery(late)
-        assert await store.delivery(owed.id) == done
+        await store.save_delivery_attempt(late)
+        assert await store.get_delivery(owed.id) == done
         assert await leased(store, MINUTE) == []
-        assert await store.next_delivery_at() is None
+        assert await store.get_next_delivery_at() is None
 
     async def test_a_failed_attempt_waits_for_its_next_moment(self, store: Store) -> None:
         (owed,) = await owing(store, timedelta(0))
         retry = replace(owed, attempts=1, next_at=DAYBREAK + 5 * MINUTE, last_status=500, last_error="boom ✗")
-        await store.settle_delivery(retry)
-        assert await store.delivery(owed.id) == retry
+        await store.save_delivery_attempt(retry)
+        assert await store.get_delivery(owed.id) == retry
         assert await leased(store, 4 * MINUTE) == []
         assert await leased(store, 5 * MINUTE) == [owed.id]
 
@@ -111,7 +112,7 @@ class OutboxStoreContract:
             settled = replace(
                 owed, state=state, next_at=None, attempts=3, last_status=500, settled_at=DAYBREAK
             )
-            await store.settle_delivery(settled)
+            await store.save_delivery_attempt(settled)
             assert await leased(store, MINUTE) == []
             again = await store.requeue_delivery(owed.id, now=DAYBREAK + MINUTE)
             assert again == replace(owed, next_at=DAYBREAK + MINUTE, last_status=500)
@@ -122,37 +123,39 @@ class OutboxStoreContract:
 
     async def test_settling_leaves_what_was_sent_alone(self, store: Store) -> None:
         (owed,) = await owing(store, timedelta(0))
-        await store.settle_delivery(replace(owed, body=b"other", target="https://other.example", attempts=1))
-        assert await store.delivery(owed.id) == replace(owed, attempts=1)
+        await store.save_delivery_attempt(
+            replace(owed, body=b"other", target="https://other.example", attempts=1)
+        )
+        assert await store.get_delivery(owed.id) == replace(owed, attempts=1)
 
     async def test_the_next_delivery_is_the_earliest_that_waits(self, store: Store) -> None:
-        assert await store.next_delivery_at() is None
+        assert await store.get_next_delivery_at() is None
         await owing(store, 2 * MINUTE, MINUTE)
-        assert await store.next_delivery_at() == DAYBREAK + MINUTE
+        assert await store.get_next_delivery_at() == DAYBREAK + MINUTE
 
     async def test_the_log_is_newest_first_and_can_be_narrowed(self, store: Store) -> None:
         mine = await owing(store, timedelta(0), timedelta(0))
         (theirs,) = await owing(store, timedelta(0), owner="umbrella")
         failed = replace(mine[0], state="failed", next_at=None)
-        await store.settle_delivery(failed)
-        assert list(await store.deliveries()) == [theirs, mine[1], failed]
-        assert list(await store.deliveries(limit=1)) == [theirs]
-        assert list(await store.deliveries(owner="acme")) == [mine[1], failed]
-        assert list(await store.deliveries(case_id=theirs.case_id)) == [theirs]
-        assert list(await store.deliveries(state="failed")) == [failed]
-        assert list(await store.deliveries(owner="acme", state="waiting")) == [mine[1]]
-        assert not await store.deliveries(owner="umbrella", case_id=failed.case_id)
-        assert not await store.deliveries(state="no such state")
+        await store.save_delivery_attempt(failed)
+        assert list(await store.list_deliveries()) == [theirs, mine[1], failed]
+        assert list(await store.list_deliveries(limit=1)) == [theirs]
+        assert list(await store.list_deliveries(owner="acme")) == [mine[1], failed]
+        assert list(await store.list_deliveries(case_id=theirs.case_id)) == [theirs]
+        assert list(await store.list_deliveries(state="failed")) == [failed]
+        assert list(await store.list_deliveries(owner="acme", state="waiting")) == [mine[1]]
+        assert not await store.list_deliveries(owner="umbrella", case_id=failed.case_id)
+        assert not await store.list_deliveries(state="no such state")
 
     async def test_endpoints_are_kept_and_changed(self, store: Store) -> None:
         url = "https://acme.example/callback"
-        assert await store.endpoint("acme", url) is None
+        assert await store.get_endpoint("acme", url) is None
         first = sample_endpoint(url)
         rotated = replace(first, secret="whsec_next", previous_secret=first.secret, previous_until=DAYBREAK)  # noqa: S106
         for endpoint, before in ((first, None), (rotated, first)):
             await store.save_endpoint(endpoint, after=before)
-            assert await store.endpoint("acme", url) == endpoint
-        assert await store.endpoint("umbrella", url) is None
+            assert await store.get_endpoint("acme", url) == endpoint
+        assert await store.get_endpoint("umbrella", url) is None
 
     async def test_an_endpoint_changes_only_after_the_one_that_is_there(self, store: Store) -> None:
         first = sample_endpoint()
@@ -162,22 +165,24 @@ class OutboxStoreContract:
         for stale in (None, rotated, disabled, sample_endpoint(owner="umbrella", secret="whsec_other")):  # noqa: S106
             with pytest.raises(CaseConflict):
                 await store.save_endpoint(rotated, after=stale)
-        assert await store.endpoint("acme", first.url) == first
+        assert await store.get_endpoint("acme", first.url) == first
         await store.save_endpoint(disabled, after=first)
-        assert await store.endpoint("acme", first.url) == disabled
+        assert await store.get_endpoint("acme", first.url) == disabled
 
     async def test_an_owner_sees_their_own_endpoints(self, store: Store) -> None:
         urls = ["https://b.example/", "https://a.example/"]
         mine = [sample_endpoint(url, created_at=DAYBREAK + n * MINUTE) for n, url in enumerate(urls)]
         for endpoint in (*mine, sample_endpoint(owner="umbrella")):
             await store.save_endpoint(endpoint)
-        assert list(await store.endpoints("acme")) == mine
-        assert not await store.endpoints("nobody")
+        assert list(await store.list_endpoints("acme")) == mine
+        assert not await store.list_endpoints("nobody")
 
     async def test_an_endpoint_that_is_gone_is_disabled_with_the_outcome(self, store: Store) -> None:
         (owed,) = await owing(store, timedelta(0))
         endpoint = sample_endpoint(owed.target)
         await store.save_endpoint(endpoint)
         gone = replace(owed, state="failed", next_at=None, last_status=410, settled_at=DAYBREAK + MINUTE)
-        await store.settle_delivery(gone, disable_endpoint=True)
-        assert await store.endpoint("acme", owed.target) == replace(endpoint, disabled_at=DAYBREAK + MINUTE)
+        await store.save_delivery_attempt(gone, disable_endpoint=True)
+        assert await store.get_endpoint("acme", owed.target) == replace(
+            endpoint, disabled_at=DAYBREAK + MINUTE
+        )

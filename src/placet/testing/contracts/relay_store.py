@@ -1,4 +1,4 @@
-"""What every RelayStore must do; what becomes of events is in `relay_audit.py`."""
+"""What every Store must do; what becomes of events is in `relay_audit.py`."""
 
 import asyncio
 from datetime import timedelta
@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from placet.errors import RelayConflict, Unavailable, ValidationFailed
-from placet.ports.relay_store import AuditFilter, HoldFilter, HoldRow, RelayStore
+from placet.ports.audit_store import AuditFilter
+from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.ports.storable import LONGEST_TEXT, MOST_BYTES
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
@@ -25,9 +26,9 @@ UNSTORABLE: dict[str, dict[str, Any]] = {
 }
 
 
-async def found(store: RelayStore, **asked: Any) -> list[str]:
+async def found(store: Store, **asked: Any) -> list[str]:
     """Ids of the holds that fit, oldest first."""
-    holds, total = await store.holds("acme", HoldFilter(**asked), page=0, size=100, order="oldest")
+    holds, total = await store.list_holds("acme", HoldFilter(**asked), page=0, size=100, order="oldest")
     assert total == len(holds)
     return [hold.id for hold in holds]
 
@@ -39,11 +40,11 @@ class RecordContract:
     async def test_a_record_is_kept_as_it_was_saved(self, store: Store) -> None:
         record = sample_record(id=ODD, body=bytes(range(256)))
         await store.save_record(record)
-        assert await store.record("acme", "policy", ODD) == record
+        assert await store.get_record("acme", "policy", ODD) == record
         changed = replace(record, rev=2, body=b"", saved_at=DAYBREAK + SECOND)
         await store.save_record(changed)
-        assert await store.record("acme", "policy", ODD) == changed
-        assert await store.record("acme", "policy", "unknown") is None
+        assert await store.get_record("acme", "policy", ODD) == changed
+        assert await store.get_record("acme", "policy", "unknown") is None
 
     @pytest.mark.parametrize("rev", [0, 1, 3, 2**62])
     async def test_only_the_next_revision_is_taken(self, store: Store, rev: int) -> None:
@@ -51,12 +52,12 @@ class RecordContract:
         await store.save_record(record)
         with pytest.raises(RelayConflict):
             await store.save_record(replace(record, rev=rev, body=b"other"))
-        assert await store.record("acme", "policy", record.id) == record
+        assert await store.get_record("acme", "policy", record.id) == record
 
     async def test_the_first_revision_is_one(self, store: Store) -> None:
         with pytest.raises(RelayConflict):
             await store.save_record(sample_record(id="late", rev=2))
-        assert await store.record("acme", "policy", "late") is None
+        assert await store.get_record("acme", "policy", "late") is None
 
     async def test_only_the_stored_revision_is_deleted(self, store: Store) -> None:
         record = sample_record()
@@ -65,7 +66,7 @@ class RecordContract:
             with pytest.raises(RelayConflict):
                 await store.delete_record("acme", "policy", record.id, rev=rev)
         await store.delete_record("acme", "policy", record.id, rev=1)
-        assert await store.record("acme", "policy", record.id) is None
+        assert await store.get_record("acme", "policy", record.id) is None
         with pytest.raises(RelayConflict):
             await store.delete_record("acme", "policy", record.id, rev=1)
         await store.save_record(record)
@@ -77,10 +78,10 @@ class RecordContract:
             await store.save_record(record)
         changed = replace(records[0], rev=2)
         await store.save_record(changed)
-        assert list(await store.records("policy", "acme")) == [changed, *records[1:]]
-        assert list(await store.records("policy")) == [changed, *records[1:], other]
-        assert list(await store.records("binding")) == []
-        assert list(await store.records("policy", "unknown")) == []
+        assert list(await store.list_records("policy", "acme")) == [changed, *records[1:]]
+        assert list(await store.list_records("policy")) == [changed, *records[1:], other]
+        assert list(await store.list_records("binding")) == []
+        assert list(await store.list_records("policy", "unknown")) == []
 
     async def test_several_records_change_with_their_events_or_not_at_all(self, store: Store) -> None:
         old, kept = sample_record(), sample_record()
@@ -88,18 +89,18 @@ class RecordContract:
         new, event = replace(old, body=b"again"), sample_audit()
         with pytest.raises(RelayConflict):
             await store.change_records(save=[new, replace(kept, rev=3)], delete=[old], events=[event])
-        assert await store.record("acme", "policy", old.id) == old
-        assert await store.event("acme", event.id) is None
+        assert await store.get_record("acme", "policy", old.id) == old
+        assert await store.get_audit_event("acme", event.id) is None
         await store.change_records(save=[new, replace(kept, rev=2)], delete=[old], events=[event])
-        assert list(await store.records("policy")) == [replace(kept, rev=2), new]
-        assert await store.event("acme", event.id) == event
+        assert list(await store.list_records("policy")) == [replace(kept, rev=2), new]
+        assert await store.get_audit_event("acme", event.id) == event
 
     async def test_records_do_not_change_when_their_event_is_known_already(self, store: Store) -> None:
         event, record = sample_audit(), sample_record()
-        await store.add_events([event])
+        await store.add_audit_events([event])
         with pytest.raises(RelayConflict):
             await store.change_records(save=[record], events=[event])
-        assert await store.record("acme", "policy", record.id) is None
+        assert await store.get_record("acme", "policy", record.id) is None
 
     async def test_of_many_who_change_one_revision_one_wins(self, store: Store) -> None:
         record = sample_record()
@@ -108,11 +109,11 @@ class RecordContract:
         async with asyncio.timeout(30):
             ended = await asyncio.gather(*map(store.save_record, changes), return_exceptions=True)
         assert sorted(type(one).__name__ for one in ended) == ["NoneType", *["RelayConflict"] * 15]
-        assert await store.record("acme", "policy", record.id) == changes[ended.index(None)]
+        assert await store.get_record("acme", "policy", record.id) == changes[ended.index(None)]
 
     async def test_listeners_hear_of_records_once_they_can_be_read(self, store: Store) -> None:
         heard: list[str | None] = []
-        store.on_records(heard.append)
+        store.add_record_listener(heard.append)
         first, second = sample_record(), sample_record(tenant="other")
         await store.change_records(save=[first, second, sample_record()])
         assert heard == ["acme", "other"]
@@ -131,19 +132,19 @@ class TaskContract:
     async def test_the_last_entry_of_a_name_stands(self, store: Store) -> None:
         task, other = sample_task(id=ODD), sample_task()
         await store.save_tasks([task, other])
-        assert await store.task("acme", "clerk", "task", ODD) == task
+        assert await store.get_task("acme", "clerk", "task", ODD) == task
         changed = replace(task, body=b"{}", saved_at=DAYBREAK + SECOND)
         await store.save_tasks([changed, replace(other, body=b"1"), other])
-        assert await store.task("acme", "clerk", "task", ODD) == changed
-        assert await store.task("acme", "clerk", "task", other.id) == other
+        assert await store.get_task("acme", "clerk", "task", ODD) == changed
+        assert await store.get_task("acme", "clerk", "task", other.id) == other
         await store.save_tasks([])
 
     async def test_a_name_is_one_of_its_tenant_agent_and_kind(self, store: Store) -> None:
         await store.save_tasks([sample_task(id="one")])
-        assert await store.task("other", "clerk", "task", "one") is None
-        assert await store.task("acme", "other", "task", "one") is None
-        assert await store.task("acme", "clerk", "context", "one") is None
-        assert await store.task("acme", "clerk", "task", "ONE") is None
+        assert await store.get_task("other", "clerk", "task", "one") is None
+        assert await store.get_task("acme", "other", "task", "one") is None
+        assert await store.get_task("acme", "clerk", "context", "one") is None
+        assert await store.get_task("acme", "clerk", "task", "ONE") is None
 
 
 @pytest.mark.anyio
@@ -153,11 +154,11 @@ class HoldContract:
     async def test_a_hold_is_kept_with_what_belongs_to_it(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
         await store.add_hold(hold, tasks=[task], events=[event])
-        assert await store.hold(hold.id) == hold
-        assert await store.hold_of_case(hold.case_id) == hold
-        assert await store.task("acme", "clerk", "task", task.id) == task
-        assert await store.event("acme", event.id) == event
-        assert (await store.hold("unknown"), await store.hold_of_case("unknown")) == (None, None)
+        assert await store.get_hold(hold.id) == hold
+        assert await store.get_hold_of_case(hold.case_id) == hold
+        assert await store.get_task("acme", "clerk", "task", task.id) == task
+        assert await store.get_audit_event("acme", event.id) == event
+        assert (await store.get_hold("unknown"), await store.get_hold_of_case("unknown")) == (None, None)
 
     async def test_an_id_and_a_case_are_taken_once(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
@@ -166,8 +167,8 @@ class HoldContract:
             with pytest.raises(RelayConflict):
                 await store.add_hold(rival, tasks=[task], events=[event])
         assert await found(store) == [hold.id]
-        assert await store.task("acme", "clerk", "task", task.id) is None
-        assert await store.event("acme", event.id) is None
+        assert await store.get_task("acme", "clerk", "task", task.id) is None
+        assert await store.get_audit_event("acme", event.id) is None
 
     async def test_a_changed_hold_is_written_with_what_belongs_to_it(self, store: Store) -> None:
         hold, task, event = sample_hold(policy_name=None), sample_task(), sample_audit()
@@ -176,10 +177,10 @@ class HoldContract:
             hold, rev=2, status="APPROVED", resolved_at=DAYBREAK + SECOND, body=b"{}", envelope=b""
         )
         moved = replace(task, body=b"moved")
-        await store.change_hold(changed, tasks=[moved], events=[event])
-        assert await store.hold(hold.id) == changed
-        assert await store.task("acme", "clerk", "task", task.id) == moved
-        assert await store.event("acme", event.id) == event
+        await store.update_hold(changed, tasks=[moved], events=[event])
+        assert await store.get_hold(hold.id) == changed
+        assert await store.get_task("acme", "clerk", "task", task.id) == moved
+        assert await store.get_audit_event("acme", event.id) == event
 
     async def test_only_the_next_revision_of_a_hold_is_taken(self, store: Store) -> None:
         hold, task, event = sample_hold(), sample_task(), sample_audit()
@@ -193,10 +194,10 @@ class HoldContract:
         ]
         for change in wrong:
             with pytest.raises(RelayConflict):
-                await store.change_hold(change, tasks=[task], events=[event])
-        assert await store.hold(hold.id) == hold
-        assert await store.task("acme", "clerk", "task", task.id) is None
-        assert await store.event("acme", event.id) is None
+                await store.update_hold(change, tasks=[task], events=[event])
+        assert await store.get_hold(hold.id) == hold
+        assert await store.get_task("acme", "clerk", "task", task.id) is None
+        assert await store.get_audit_event("acme", event.id) is None
 
     async def test_of_many_who_resolve_a_hold_one_wins(self, store: Store) -> None:
         hold = sample_hold()
@@ -204,37 +205,37 @@ class HoldContract:
         changes = [replace(hold, rev=2, status="APPROVED", body=b"%d" % number) for number in range(16)]
         events = [sample_audit() for _ in changes]
         writes = (
-            store.change_hold(change, events=[event]) for change, event in zip(changes, events, strict=True)
+            store.update_hold(change, events=[event]) for change, event in zip(changes, events, strict=True)
         )
         async with asyncio.timeout(30):
             ended = await asyncio.gather(*writes, return_exceptions=True)
         assert sorted(type(one).__name__ for one in ended) == ["NoneType", *["RelayConflict"] * 15]
         winner = ended.index(None)
-        assert await store.hold(hold.id) == changes[winner]
-        told, _ = await store.audit("acme", AuditFilter(), page=0, size=16)
+        assert await store.get_hold(hold.id) == changes[winner]
+        told, _ = await store.list_audit_events("acme", AuditFilter(), page=0, size=16)
         assert [event.id for event in told] == [events[winner].id]
 
     async def test_holds_come_page_by_page_with_their_number(self, store: Store) -> None:
         holds = [sample_hold(created_at=DAYBREAK + SECOND * (number // 2)) for number in range(7)]
         for hold in (*holds, sample_hold(tenant="other")):
             await store.add_hold(hold)
-        pages = [await store.holds("acme", HoldFilter(), page=number, size=3) for number in range(4)]
+        pages = [await store.list_holds("acme", HoldFilter(), page=number, size=3) for number in range(4)]
         assert [total for _, total in pages] == [7] * 4
         assert [hold for page, _ in pages for hold in page] == holds[::-1]
         assert [len(page) for page, _ in pages] == [3, 3, 1, 0]
-        oldest, _ = await store.holds("acme", HoldFilter(), page=1, size=3, order="oldest")
+        oldest, _ = await store.list_holds("acme", HoldFilter(), page=1, size=3, order="oldest")
         assert list(oldest) == holds[3:6]
-        assert await store.holds("acme", HoldFilter(), page=2**70, size=3) == ([], 7)
-        assert await store.holds("unknown", HoldFilter(), page=0, size=3) == ([], 0)
+        assert await store.list_holds("acme", HoldFilter(), page=2**70, size=3) == ([], 7)
+        assert await store.list_holds("unknown", HoldFilter(), page=0, size=3) == ([], 0)
 
     @pytest.mark.parametrize(("page", "size"), [(-1, 10), (0, 0), (0, -1)])
     async def test_what_is_no_page_is_refused(self, store: Store, page: int, size: int) -> None:
         with pytest.raises(ValidationFailed):
-            await store.holds("acme", HoldFilter(), page=page, size=size)
+            await store.list_holds("acme", HoldFilter(), page=page, size=size)
         with pytest.raises(ValidationFailed):
-            await store.audit("acme", AuditFilter(), page=page, size=size)
+            await store.list_audit_events("acme", AuditFilter(), page=page, size=size)
         with pytest.raises(ValidationFailed):
-            await store.traces("acme", AuditFilter(), page=page, size=size)
+            await store.list_traces("acme", AuditFilter(), page=page, size=size)
 
     @pytest.mark.parametrize(
         ("field", "value"),
@@ -279,7 +280,7 @@ class HoldContract:
     async def test_a_large_message_is_kept_byte_by_byte(self, store: Store) -> None:
         hold = sample_hold(envelope=bytes(range(256)) * 2**15)
         await store.add_hold(hold)
-        assert await store.hold(hold.id) == hold
+        assert await store.get_hold(hold.id) == hold
 
 
 @pytest.mark.anyio
@@ -290,42 +291,42 @@ class HostileValuesContract:
     async def test_what_cannot_be_kept_is_refused_whole(self, store: Store, changes: dict[str, Any]) -> None:
         task, hold, event, record = sample_task(), sample_hold(), sample_audit(), sample_record()
         bad, bad_record = replace(task, **changes), replace(record, **changes)
-        await store.ready()
+        await store.check_ready()
         with pytest.raises(ValidationFailed):
             await store.save_tasks([task, bad])
         with pytest.raises(ValidationFailed):
             await store.add_hold(hold, tasks=[task, bad], events=[event])
         with pytest.raises(ValidationFailed):
             await store.change_records(save=[record, bad_record], events=[event])
-        assert await store.task("acme", "clerk", "task", task.id) is None
+        assert await store.get_task("acme", "clerk", "task", task.id) is None
         assert await found(store) == []
-        assert await store.event("acme", event.id) is None
-        assert list(await store.records("policy")) == []
+        assert await store.get_audit_event("acme", event.id) is None
+        assert list(await store.list_records("policy")) == []
 
     async def test_what_cannot_be_kept_is_not_there(self, store: Store) -> None:
         odd = "a\ud800b"
-        assert await store.record("acme", "policy", odd) is None
-        assert await store.task("acme", "clerk", "task", odd) is None
-        assert await store.hold(odd) is None
-        assert await store.hold_of_case(odd) is None
-        assert await store.event("acme", odd) is None
+        assert await store.get_record("acme", "policy", odd) is None
+        assert await store.get_task("acme", "clerk", "task", odd) is None
+        assert await store.get_hold(odd) is None
+        assert await store.get_hold_of_case(odd) is None
+        assert await store.get_audit_event("acme", odd) is None
         with pytest.raises(RelayConflict):
             await store.delete_record("acme", "policy", odd, rev=1)
         with pytest.raises(ValidationFailed):
-            await store.holds("acme", HoldFilter(task_id=odd), page=0, size=10)
+            await store.list_holds("acme", HoldFilter(task_id=odd), page=0, size=10)
         with pytest.raises(ValidationFailed):
-            await store.audit("acme", AuditFilter(types=(odd,)), page=0, size=10)
+            await store.list_audit_events("acme", AuditFilter(types=(odd,)), page=0, size=10)
 
     async def test_a_closed_store_says_so(self, store: Store) -> None:
         await store.aclose()
         for asking in (
             store.save_record(sample_record()),
-            store.record("acme", "policy", "one"),
+            store.get_record("acme", "policy", "one"),
             store.save_tasks([sample_task()]),
             store.add_hold(sample_hold()),
-            store.holds("acme", HoldFilter(), page=0, size=1),
-            store.add_events([sample_audit()]),
-            store.audit("acme", AuditFilter(), page=0, size=1),
+            store.list_holds("acme", HoldFilter(), page=0, size=1),
+            store.add_audit_events([sample_audit()]),
+            store.list_audit_events("acme", AuditFilter(), page=0, size=1),
         ):
             with pytest.raises(Unavailable):
                 await asking

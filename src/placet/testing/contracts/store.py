@@ -31,11 +31,11 @@ class StoreContract(
 
     async def test_listeners_hear_of_every_change_once_it_can_be_read(self, store: Store) -> None:
         heard: list[str | None] = []
-        store.on_change(heard.append)
+        store.add_change_listener(heard.append)
         case = (await opened(store)).case
         assert heard == [case.id]
         viewed = sample_commitment(case, View(actor="person"))
-        await store.commit(viewed)
+        await store.update_case(viewed)
         link = linking(viewed.step.case, "review_next")
         await opened(store, id="review_next", link=link)
         assert heard == [case.id, case.id, "review_next", case.id]
@@ -43,14 +43,14 @@ class StoreContract(
     async def test_listeners_hear_of_erasure(self, store: Store) -> None:
         case = await answered(store)
         heard: list[str | None] = []
-        store.on_change(heard.append)
-        await store.erase(erasure(case))
+        store.add_change_listener(heard.append)
+        await store.erase_case(erasure(case))
         assert heard == [case.id]
 
     async def test_listeners_hear_nothing_of_a_refused_write(self, store: Store) -> None:
         case = (await opened(store)).case
         heard: list[str | None] = []
-        store.on_change(heard.append)
+        store.add_change_listener(heard.append)
         with pytest.raises(CaseConflict):
             await opened(store, id=case.id)
         assert heard == []
@@ -58,8 +58,8 @@ class StoreContract(
     async def test_every_listener_hears(self, store: Store) -> None:
         first: list[str | None] = []
         second: list[str | None] = []
-        store.on_change(first.append)
-        store.on_change(second.append)
+        store.add_change_listener(first.append)
+        store.add_change_listener(second.append)
         case = (await opened(store)).case
         assert first == second == [case.id]
 
@@ -68,27 +68,27 @@ class StoreContract(
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
         heard: list[str | None] = []
-        store.on_change(_stumble)
-        store.on_change(heard.append)
+        store.add_change_listener(_stumble)
+        store.add_change_listener(heard.append)
         case = (await opened(store)).case
         loop.set_exception_handler(None)
         assert heard == [case.id]
         assert [type(error) for error in reported] == [ZeroDivisionError]
 
     async def test_an_open_store_is_ready(self, store: Store) -> None:
-        await store.ready()
+        await store.check_ready()
 
     async def test_closing_finishes_what_was_accepted_and_takes_no_more(self, store: Store) -> None:
-        accepted = [asyncio.ensure_future(store.create(sample_filing())) for _ in range(16)]
+        accepted = [asyncio.ensure_future(store.create_case(sample_filing())) for _ in range(16)]
         await asyncio.sleep(0)
         await store.aclose()
         assert await asyncio.gather(*accepted) == [None] * 16
         with pytest.raises(Unavailable):
-            await store.create(sample_filing())
+            await store.create_case(sample_filing())
         with pytest.raises(Unavailable):
-            await store.commit(sample_commitment(sample_filing().case, approval()))
+            await store.update_case(sample_commitment(sample_filing().case, approval()))
         with pytest.raises(Unavailable):
-            await store.ready()
+            await store.check_ready()
 
     async def test_closing_twice_is_the_same_as_once(self, store: Store) -> None:
         await store.aclose()

@@ -1,0 +1,27 @@
+"""The storage that holds need."""
+
+from typing import Protocol
+
+from placet.ports.audit_store import AuditStore
+from placet.ports.case_store import CaseStore
+from placet.ports.change_feed import ChangeFeed
+from placet.ports.endpoint_store import EndpointStore
+from placet.ports.hold_store import HoldStore
+from placet.ports.key_store import KeyStore
+from placet.ports.outbox_store import OutboxStore
+
+
+class CaseHoldStore(CaseStore, HoldStore, Protocol):
+    """Cases and the holds that they decide."""
+
+
+class HoldCreationStore(CaseHoldStore, KeyStore, ChangeFeed, Protocol):
+    """What creating holds needs."""
+
+
+class HoldSearchStore(CaseHoldStore, AuditStore, Protocol):
+    """What the search for cases without a hold needs."""
+
+
+class NoticeStore(OutboxStore, EndpointStore, Protocol):
+    """Where notices of new holds are written."""
