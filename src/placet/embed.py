@@ -27,10 +27,10 @@ from placet.errors import (
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
-from placet.protocol.characters import is_one_line, is_storable
 from placet.protocol.poll import PollResponse, RespondedBy
 from placet.server.wire import Receive, Scope, Send, describe_error
 from placet.settings import settings_from
+from placet.text.characters import is_one_line, is_storable
 
 Who = str | Principal | None
 Authenticator = Callable[[Request], Who | Awaitable[Who]]

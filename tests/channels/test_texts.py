@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from placet.channels import texts
 from placet.ports.channel import Button, Card, Ended
+from placet.text.truncation import count_utf8_bytes, count_utf16_units
 
 AT = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
-SIZES = [len, texts.utf16_units, texts.utf8_bytes]
 
 
 def card(**changes) -> Card:
@@ -25,56 +25,6 @@ def card(**changes) -> Card:
         "default_action": "reject",
     }
     return Card(**fields | changes)
-
-
-@given(text=st.text(max_size=200), most=st.integers(0, 60), which=st.sampled_from(SIZES))
-def test_a_cut_text_always_fits_and_begins_as_it_did(text, most, which):
-    short = texts.cut(text, most, size=which)
-    assert which(short) <= most
-    if which(text) > most:
-        assert text.startswith(short.removesuffix("…"))
-    else:
-        assert short == text
-
-
-@pytest.mark.parametrize(
-    ("text", "most", "expected"),
-    [
-        ("ab👩‍💻cd", 5, "ab…"),
-        ("abe\u0301\u0302\u0303f", 4, "ab…"),
-        ("abc👍🏽d", 5, "abc…"),
-        ("abc⟦U+202E⟧def", 8, "abc…"),
-        ("one two", 5, "one…"),
-        ("abc", 0, ""),
-    ],
-)
-def test_nothing_is_torn_apart(text, most, expected):
-    assert texts.cut(text, most) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("pay\u202eEVIL", "pay⟦U+202E⟧EVIL"),
-        ("a\x00b\x1b[2J", "a⟦U+0000⟧b⟦U+001B⟧[2J"),
-        ("a\u200bb\ufeff", "a⟦U+200B⟧b⟦U+FEFF⟧"),
-        ("\U000e0041", "⟦U+E0041⟧"),
-        ("👩‍💻 ❤️ می‌خواهم", "👩‍💻 ❤️ می‌خواهم"),
-        ("a\r\nb\rc", "a\nb\nc"),
-        ("\ud83d", "⟦U+D83D⟧"),
-    ],
-)
-def test_what_hides_is_shown(text, expected):
-    assert texts.visible(text) == expected
-
-
-@given(st.text(max_size=100))
-def test_a_line_is_one_line(text):
-    assert len(texts.one_line(text).splitlines()) <= 1
-
-
-def test_many_empty_lines_become_one():
-    assert texts.paragraphs("\n\na\n\n\n \n\nb\n") == "a\n\nb"
 
 
 def test_facts_that_a_platform_has_no_room_for_are_named_beside_buttons():
@@ -128,7 +78,7 @@ LONG_HOST = "bank.example." + "a" * 60 + "." + "b" * 60 + ".evil.example"
 )
 def test_whoever_asks_cannot_hide_its_host_behind_a_long_name(source, shown, room, is_reminder):
     asked = card(source=source, is_reminder=is_reminder)
-    heading = texts.lines_of(asked, texts.Room(heading=room), size=texts.utf16_units).heading
+    heading = texts.lines_of(asked, texts.Room(heading=room), size=count_utf16_units).heading
     assert shown in heading
     assert len(heading) <= room
 
@@ -136,7 +86,7 @@ def test_whoever_asks_cannot_hide_its_host_behind_a_long_name(source, shown, roo
 @given(
     source=st.text(max_size=300) | st.from_regex(r"[a-z.]{1,300}", fullmatch=True),
     most=st.integers(1, 200),
-    which=st.sampled_from(SIZES),
+    which=st.sampled_from([len, count_utf16_units, count_utf8_bytes]),
 )
 def test_who_asks_always_fits(source, most, which):
     assert which(texts.asker(card(source=source), most, size=which)) <= most

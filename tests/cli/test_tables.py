@@ -5,7 +5,8 @@ import re
 import pytest
 
 from placet.cli.options import print_json, print_table
-from placet.cli.screen import aligned, stacked, width_of
+from placet.cli.screen import aligned, stacked
+from placet.text.width import display_width
 from tests.cli.asking import Desk
 from tests.cli.process import placet
 from tests.cli.pseudo_terminal import terminal
@@ -36,7 +37,7 @@ def test_a_row_that_does_not_fit_stands_in_a_block_of_its_own() -> None:
 @pytest.mark.parametrize("text", ["x" * 200, "日" * 200])
 def test_what_strangers_wrote_never_begins_where_our_own_names_do(text: str) -> None:
     block = stacked(HEADER, [["1", "app", text]], 30)
-    assert all(width_of(line) <= 30 for line in block)
+    assert all(display_width(line) <= 30 for line in block)
     assert [line[:9] for line in block[3:]] == [" " * 9] * (len(block) - 3)
 
 

@@ -181,7 +181,7 @@ def test_a_terminal_asks_until_the_answer_fits(capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr().err
     assert "Call 1 of 1: pay" in shown
     assert "amount: 500" in shown
-    assert "\\u001b[2J" in shown, "what an agent sent cannot move the cursor"
+    assert "⟦U+001B⟧[2J" in shown, "what an agent sent cannot move the cursor"
     assert "not JSON" in shown
 
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from placet.pages import Round
-from placet.protocol.characters import is_one_line, is_storable
 from placet.protocol.poll import RespondedBy, Status
 from placet.reviews import BUILT_IN, CUSTOM
+from placet.text.characters import is_one_line, is_storable
 from tests.pages.gallery import NOW, View, answered, closed_view, offer_of, rendered, review_view
 
 ALONE = ("markdown", "html")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from placet.pages.content import Values
 from placet.pages.content.pieces import Later, cut, cut_lines
 from placet.pages.language import ENGLISH
-from placet.pages.visible import visible
+from placet.text.characters import mark_hidden
 from tests.pages.test_content_values import BOMBS
 
 VALUES = Values(ENGLISH)
@@ -53,7 +53,7 @@ def test_hidden_characters_are_judged_as_in_the_whole_text(parts: list[str], siz
     text = "".join(parts)
     pieces = list(cut(text, size))
     assert "".join(pieces) == text
-    assert "".join(map(visible, pieces)) == visible(text)
+    assert "".join(map(mark_hidden, pieces)) == mark_hidden(text)
     assert "\n".join(cut_lines(text, size)) == text
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from placet.errors import RequestError
-from placet.pages.visible import visible
 from placet.reviews import BUILT_IN, CUSTOM
+from placet.text.characters import mark_hidden
 from tests.pages.gallery import RENDERER, answered, every_page, offer_of, review_view
 from tests.pages.markup import Markup
 from tests.pages.payloads import PAYLOADS
@@ -46,9 +46,9 @@ def check_page(html: str) -> Markup:
 
 
 def shows(page: Markup, payload: str) -> bool:
-    shown = " ".join(visible(payload).split())
+    shown = " ".join(mark_hidden(payload).split())
     attributes = " ".join(str(value) for _, found in page.tags for value in found.values())
-    return shown in " ".join(page.text.split()) or shown in " ".join(visible(attributes).split())
+    return shown in " ".join(page.text.split()) or shown in " ".join(mark_hidden(attributes).split())
 
 
 # The browser goes through all of them; here a few are planted in one place after the other.

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import FOLDER, LANGUAGES, Languages, choose, languages
-from placet.protocol.wording import counted, message
+from placet.text.wording import counted, message
 from scripts.languages import SOURCE, TRANSLATED, UNTRANSLATED, extracted, problems, refreshed, take, written
 from tests.pages.gallery import every_view, rendered
 

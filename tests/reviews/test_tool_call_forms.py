@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.protocol.wording import Message
 from placet.reviews import TOOL_CALLS
 from placet.reviews.tool_calls.fields import Field, Form, form_of
 from placet.reviews.tool_calls.schema import said_by
 from placet.reviews.tool_calls.secrets import MASK, masked
+from placet.text.wording import Message
 from tests.reviews.offers import offer
 
 BOOKING: dict[str, Any] = {

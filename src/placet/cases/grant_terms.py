@@ -16,7 +16,7 @@ from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
 from placet.protocol.argument_patterns import misshapen, says_nothing
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.shape import quote
-from placet.protocol.wording import Amount, message
+from placet.text.wording import Amount, message
 
 MOST_GRANTS = 50
 LARGEST_PATTERNS = 16 * 1024

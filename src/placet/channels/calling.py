@@ -17,9 +17,9 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from placet.channels.texts import cut, one_line
 from placet.errors import SettingsError, Unreachable
 from placet.protocol.addresses import LOOPBACK_HOSTS, is_secure_or_loopback
+from placet.text.truncation import to_single_line, truncate
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -143,7 +143,9 @@ def break_after(failures: int) -> float:
 def told_by(platform: str, text: object) -> str:
     """What a platform said about a failure, for people and logs: one line, without any address in it."""
     said = text if isinstance(text, str) else ""
-    return f"{platform} says: {cut(one_line(_ADDRESS.sub('…', said[:1000])), 200) or 'nothing more'}"
+    return (
+        f"{platform} says: {truncate(to_single_line(_ADDRESS.sub('…', said[:1000])), 200) or 'nothing more'}"
+    )
 
 
 async def _bounded(response: httpx.Response) -> bytes:

@@ -4,9 +4,7 @@ Escaping for a platform's own markup is that platform's business, and comes afte
 """
 
 import re
-import unicodedata
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -14,25 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.ports.channel import ONLY_THERE, Button, Card, Ended
+from placet.text.truncation import Size, to_paragraphs, to_single_line, truncate
 
-Size = Callable[[str], int]
-
-MOST_READ = 20_000
-"""So many characters of a text are looked at; no messenger shows more."""
-
-# Control and format characters, fillers, bidirectional marks, surrogates, private use, tags.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0"
-    "\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
-)
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
-_JOINERS = "\u200c\u200d"
-_EMOJI_STYLE = "\ufe0e\ufe0f"
-# What depends on the characters before it: whoever cuts in between changes what is left.
-_TRAILING = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
-_FURTHEST_BACK = 32
 
 ACTION_LABELS: Mapping[str, str] = {
     "approve": "Approve",
@@ -87,49 +69,6 @@ LINK_ONLY = frozenset({"selection", "input"})
 """What no single press can answer."""
 
 
-# Measuring and cutting
-
-
-def utf16_units(text: str) -> int:
-    """The length that platforms count which were written in Java, JavaScript or C#."""
-    return len(text) + sum(character > "\uffff" for character in text)
-
-
-def utf8_bytes(text: str) -> int:
-    """The length that platforms count which limit bytes; lone surrogates count as what replaces them."""
-    return len(text.encode("utf-8", "replace"))
-
-
-def cut(text: str, most: int, *, size: Size = len) -> str:
-    """The text, or its beginning and an ellipsis, at most so long; `size` says how the platform counts.
-
-    A platform whose markup is escaped gives the size of the escaped text. Nothing is torn apart that only
-    makes sense together: an emoji and its colour, a letter and its accents, a mark for a hidden character.
-    """
-    if len(text) <= most and size(text) <= most:
-        return text
-    start = text[: most + 1]
-    fits = bisect_right(range(1, len(start) + 1), most, key=lambda end: size(start[:end] + "…"))
-    whole = _whole(start, fits).rstrip()
-    return f"{whole}…" if size(f"{whole}…") <= most else ""
-
-
-def _whole(text: str, end: int) -> str:
-    """The beginning of a text up to here, or a little less where something would be torn apart."""
-    for back in range(min(end, _FURTHEST_BACK)):
-        here = end - back
-        after = text[here : here + 1]
-        if not (_continues(after) or text[here - 1] == "\u200d"):
-            end = here
-            break
-    opened = text.rfind("⟦", max(0, end - 12), end)
-    return text[:opened] if opened >= 0 and "⟧" not in text[opened:end] else text[:end]
-
-
-def _continues(character: str) -> bool:
-    return bool(character) and (bool(unicodedata.combining(character)) or bool(_TRAILING.match(character)))
-
-
 def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("http", "https")) -> bool:
     """Whether platforms take a link for a button: not too long, and no host without a dot (localhost)."""
     try:
@@ -139,59 +78,6 @@ def fits_link_button(url: str, longest: int, *, schemes: Collection[str] = ("htt
         return False
     fits = len(url) <= longest and url.isascii() and url.isprintable() and " " not in url
     return fits and parts.scheme in schemes and "." in host.strip(".")
-
-
-# Making readable
-
-
-def visible(text: str) -> str:
-    """The text with every character that hides, reorders or pretends shown by its number, as in ⟦U+202E⟧."""
-    start = text[:MOST_READ].replace("\r\n", "\n").replace("\r", "\n")
-    return _HIDDEN.sub(_marked, start)
-
-
-def one_line(text: str) -> str:
-    """The text as one visible line: any line break or run of spaces is one space."""
-    return visible(" ".join(text[:MOST_READ].split()))
-
-
-def paragraphs(text: str) -> str:
-    """The text visible in its own lines, never more than one of them empty in a row."""
-    lines = [line.rstrip() for line in visible(text).strip().split("\n")]
-    return "\n".join(line for line, next in zip(lines, [*lines[1:], "."], strict=True) if line or next)
-
-
-def _marked(found: re.Match[str]) -> str:
-    character = found[0]
-    before = found.string[found.start() - 1 : found.start()]
-    after = found.string[found.end() : found.end() + 1]
-    joins = character in _JOINERS and _joins(before, after)
-    styles = character in _EMOJI_STYLE and _styles(before, after)
-    return character if joins or styles else f"⟦U+{ord(character):04X}⟧"
-
-
-def _joins(before: str, after: str) -> bool:
-    """Joiners belong between emoji and inside the words of scripts that connect their letters."""
-    if not before or not after:
-        return False
-    return (_is_pictorial(before) and _is_pictorial(after)) or (_connects(before) and _connects(after))
-
-
-def _styles(before: str, after: str) -> bool:
-    """A style selector belongs after one visible sign; a run of them is a message to a machine."""
-    return bool(before.strip()) and not _HIDDEN.match(before) and (not after or after not in _EMOJI_STYLE)
-
-
-def _is_pictorial(character: str) -> bool:
-    return (
-        "\u2190" <= character <= "\u2bff"
-        or "\U0001f000" <= character <= "\U0001faff"
-        or character in _EMOJI_STYLE
-    )
-
-
-def _connects(character: str) -> bool:
-    return "\u0600" <= character <= "\u109f" or "\u1780" <= character <= "\u18af"
 
 
 # The lines of a card
@@ -222,15 +108,18 @@ class Lines(Struct, frozen=True, kw_only=True):
 
 def lines_of(card: Card, room: Room, *, size: Size = len) -> Lines:
     """The lines of a card; a message that only repeats the prompt is left out."""
-    prompt = cut(paragraphs(card.prompt), room.prompt, size=size)
-    message = cut(paragraphs(card.message), room.message, size=size)
+    prompt = truncate(to_paragraphs(card.prompt), room.prompt, size=size)
+    message = truncate(to_paragraphs(card.message), room.message, size=size)
     facts = tuple(
-        (cut(one_line(name), room.fact_name, size=size), cut(one_line(value), room.fact_value, size=size))
+        (
+            truncate(to_single_line(name), room.fact_name, size=size),
+            truncate(to_single_line(value), room.fact_value, size=size),
+        )
         for name, value in _facts_within(card, room.facts)
         if name.strip() and value.strip()
     )
     return Lines(
-        heading=cut(heading(card, room.heading, size=size), room.heading, size=size),
+        heading=truncate(heading(card, room.heading, size=size), room.heading, size=size),
         prompt=prompt,
         message="" if card.message.strip() == card.prompt.strip() else message,
         facts=facts,
@@ -259,15 +148,15 @@ def heading(card: Card, most: int = LONGEST_HEADING, *, size: Size = len) -> str
 
 def asker(card: Card, most: int, *, size: Size = len) -> str:
     """Who asks: a name never without its host, and of a host that is too long the end, which tells most."""
-    source = one_line(card.source) or "An agent"
+    source = to_single_line(card.source) or "An agent"
     if size(source) <= most:
         return source
     name, host = _name_and_host(card)
     left = most - size(f" ({host})")
     if name and left >= SHORTEST_NAME:
-        return f"{cut(name, left, size=size)} ({host})"
+        return f"{truncate(name, left, size=size)} ({host})"
     if not _HOST.fullmatch(host):
-        return cut(source, most, size=size)
+        return truncate(source, most, size=size)
     ends = (f"…{host[start:]}" for start in range(max(0, len(host) - most), len(host)))
     return host if size(host) <= most else next((end for end in ends if size(end) <= most), "")
 
@@ -281,7 +170,7 @@ def _asking(card: Card, source: str) -> str:
 
 def _name_and_host(card: Card) -> tuple[str, str]:
     """The parts of "Acme (acme.example)"; what has no such parts is taken for the latter."""
-    source = one_line(card.source) or "An agent"
+    source = to_single_line(card.source) or "An agent"
     name, _, host = source.removesuffix(")").rpartition(" (")
     return (name, host) if name and source.endswith(")") else ("", source)
 
@@ -307,14 +196,17 @@ def buttons_of(card: Card, most: int, *, label: int, size: Size = len) -> tuple[
     if card.type in LINK_ONLY:
         return ()
     return tuple(
-        replace(button, label=cut(one_line(button.label) or action_label(button.action), label, size=size))
+        replace(
+            button,
+            label=truncate(to_single_line(button.label) or action_label(button.action), label, size=size),
+        )
         for button in card.buttons[:most]
     )
 
 
 def action_label(action: str) -> str:
     """What a button says, for an action whose service gives no label."""
-    words = one_line(action).replace("_", " ").replace("-", " ").strip()
+    words = to_single_line(action).replace("_", " ").replace("-", " ").strip()
     return ACTION_LABELS.get(action) or words.capitalize() or "Answer"
 
 
@@ -323,12 +215,12 @@ def ending(ended: Ended) -> str:
     if ended.how == "expired":
         return f"Expired: nobody answered in time ({moment(ended.at)})"
     if ended.how == "withdrawn":
-        reason = cut(one_line(ended.reason or ""), 200)
+        reason = truncate(to_single_line(ended.reason or ""), 200)
         return f"Withdrawn{f': {reason}' if reason else ''} ({moment(ended.at)})"
     answered = ANSWERED.get(ended.action or "") or (
-        f"Decided: {cut(action_label(ended.action), 60)}" if ended.action else "Decided"
+        f"Decided: {truncate(action_label(ended.action), 60)}" if ended.action else "Decided"
     )
-    by = cut(one_line(ended.by or ""), 80)
+    by = truncate(to_single_line(ended.by or ""), 80)
     return f"{answered}{f' by {by}' if by else ''}, {moment(ended.at)}"
 
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import click
 
-from placet.channels.texts import one_line, visible
 from placet.cli.audit_calls import at, where_options
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option, print_table
 from placet.cli.relay_calls import RelayCalls, quoted
 from placet.cli.results import print_bytes, print_result
-from placet.cli.screen import escaped
 from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, ValidationFailed
 from placet.protocol.duration import parse_duration
 from placet.relay.api.paging import MAX_SIZE
 from placet.relay.audit.event import AUDIT_ACTIONS, TRANSPORTS
+from placet.text.characters import escape_hidden_in_json, mark_hidden
+from placet.text.truncation import to_single_line, truncate
 
 LONGEST_SHOWN = 60
 Query = dict[str, str]
@@ -82,7 +82,7 @@ def list_events(limit: int, as_json: bool, **given: Any) -> None:
             one["auditType"],
             one["auditAction"],
             _way(one),
-            visible(one["correlationId"]),
+            mark_hidden(one["correlationId"]),
             _said(one["message"], (one["metadata"] or {}).get("resolvedBy")),
         )
         for one in found
@@ -102,7 +102,7 @@ def trace(correlation_id: str, as_json: bool, **given: Any) -> None:
         print_result(found)
         return
     took = found["totalDurationMicros"] / 1000
-    click.echo(f"{visible(found['correlationId'])}: {found['stepCount']} steps in {took:,.3f} ms")
+    click.echo(f"{mark_hidden(found['correlationId'])}: {found['stepCount']} steps in {took:,.3f} ms")
     rows = [
         (
             f"+{one['offsetMicros'] / 1000:,.3f}",
@@ -160,7 +160,9 @@ async def _pass_on(pieces: AsyncIterator[bytes], write: Callable[[bytes], object
 
 def _print_lines(lines: bytes) -> None:
     """As they are for a program; without what a terminal could obey for whoever looks."""
-    print_bytes(escaped(lines.decode("utf-8", "replace")).encode() if sys.stdout.isatty() else lines)
+    print_bytes(
+        escape_hidden_in_json(lines.decode("utf-8", "replace")).encode() if sys.stdout.isatty() else lines
+    )
 
 
 async def listed(calls: RelayCalls, query: Query, limit: int) -> list[dict[str, Any]]:
@@ -211,7 +213,7 @@ def _time(flag: str, text: str) -> datetime:
 
 def _way(event: dict[str, Any]) -> str:
     source, sink = event["sourceAgent"] or event["sourceUser"], event["sinkAgent"]
-    ends = [visible(one["name"]) for one in (source, sink) if one is not None]
+    ends = [mark_hidden(one["name"]) for one in (source, sink) if one is not None]
     return " -> ".join(ends) or "-"
 
 
@@ -221,5 +223,5 @@ def _moment(text: str) -> str:
 
 def _said(message: str, resolved_by: str | None) -> str:
     """What happened, and who decided it."""
-    shown = one_line(message if resolved_by is None else f"{message} ({resolved_by})")
-    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"
+    shown = to_single_line(message if resolved_by is None else f"{message} ({resolved_by})")
+    return truncate(shown, LONGEST_SHOWN)

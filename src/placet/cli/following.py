@@ -25,6 +25,7 @@ from placet.cli.telling import VIAS, Telling, open_messengers, places_for
 from placet.errors import NotKept, NotTold, PlacetError, SettingsError, StillWaiting, ValidationFailed
 from placet.ports.channel import Ended
 from placet.protocol.duration import parse_duration
+from placet.text.truncation import to_single_line
 
 
 class Patience(click.ParamType[timedelta]):
@@ -234,7 +235,7 @@ async def follow(pending: PendingCase, waiting: Waiting) -> NoReturn:
     except OSError as error:
         leave_output()
         unwritten = PlacetError(f"What was decided cannot be written: {error.strerror}.")
-        unwritten.add_note(f"The service has it: placet wait {texts.one_line(pending.case.poll_url)}")
+        unwritten.add_note(f"The service has it: placet wait {to_single_line(pending.case.poll_url)}")
         raise unwritten from error
 
 
@@ -257,7 +258,7 @@ def ending_words(outcome: Outcome) -> str:
         return f"{texts.ending(ended)}.{broken}"
     if isinstance(outcome, Cancelled):
         return f"{texts.ending(Ended(how='withdrawn', at=now, reason=outcome.reason))}."
-    default = texts.one_line(outcome.default_action)
+    default = to_single_line(outcome.default_action)
     return f"Nobody answered in time, so nothing was decided. The service's default is: {default}."
 
 
@@ -268,7 +269,7 @@ def how_to_resume(waiting: Waiting, pending: PendingCase, *, told: bool = True) 
     why = "Go on waiting with:" if told else "Nobody knows of it yet; tell them, there or with another --via:"
     return [
         f"The case is still open. {why}",
-        f"  placet pending resume {texts.one_line(pending.case.case_id)}",
+        f"  placet pending resume {to_single_line(pending.case.case_id)}",
     ]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import click
 import msgspec
 
-from placet.channels.texts import visible
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import (
     config_option,
@@ -22,6 +21,7 @@ from placet.desk.grants import Grants
 from placet.errors import CaseNotFound
 from placet.ports.store import Store
 from placet.server.grant_api import GrantView, grant_view
+from placet.text.characters import mark_hidden
 
 OPERATOR = "operator"
 
@@ -139,4 +139,4 @@ def _pattern(pattern: dict[str, Any]) -> str:
 
 def _safe(text: object) -> str:
     """What agents and people wrote, for a terminal."""
-    return visible(str(text))
+    return mark_hidden(str(text))

@@ -88,10 +88,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except PlacetError as error:
-        from placet.channels.texts import visible
+        from placet.text.characters import mark_hidden
 
         for line in (f"placet: {error.message}", *getattr(error, "__notes__", ())):
-            click.echo(visible(line), err=True)  # it may quote whom we called
+            click.echo(mark_hidden(line), err=True)  # it may quote whom we called
         sys.exit(1)
     except OSError as error:
         if error.errno not in FULL or error.filename is not None:

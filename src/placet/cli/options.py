@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from placet.channels.texts import one_line
-from placet.cli.screen import aligned, columns_of, escaped, stacked, width_of
+from placet.cli.screen import aligned, columns_of, stacked
 from placet.errors import SettingsError
 from placet.ports.store import Store
 from placet.settings import Loaded, load
 from placet.stores.sqlite.store import SqliteStore
+from placet.text.characters import escape_hidden_in_json
+from placet.text.truncation import to_single_line
+from placet.text.width import display_width
 
 T = TypeVar("T")
 
@@ -66,7 +68,7 @@ def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool =
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    click.echo(escape_hidden_in_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
@@ -77,7 +79,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empt
     texts = [[_cell(value) for value in row] for row in rows]
     lines = aligned(header, texts)
     columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
-    if columns is not None and max(map(width_of, lines)) > columns:
+    if columns is not None and max(map(display_width, lines)) > columns:
         lines = stacked(header, texts, columns)
     for line in lines:
         click.echo(line)
@@ -88,4 +90,4 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, datetime):
         return value.astimezone().strftime("%Y-%m-%d %H:%M")
-    return one_line(str(value))
+    return to_single_line(str(value))

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from placet.agent import Outcome, PendingCase, PendingCases
 from placet.agent.pending import default_path
-from placet.channels.texts import cut, one_line
 from placet.cli import results
 from placet.cli.command_group import CommandGroup
 from placet.cli.following import How, Waiting, ending_words, follow, run, waiting_options
 from placet.cli.options import json_option, print_table
 from placet.errors import CaseNotFound, PlacetError, StillWaiting
+from placet.text.truncation import to_single_line, truncate
 
 SHORT_PROMPT = 50
 
@@ -33,11 +33,11 @@ def list_pending(as_json: bool) -> None:
         return
     rows = [
         (
-            one_line(one.case.case_id),
-            one_line(one.case.type),
+            to_single_line(one.case.case_id),
+            to_single_line(one.case.type),
             one.case.expires_at,
             "yes" if one.told else "not yet",
-            cut(one_line(one.case.prompt), SHORT_PROMPT),
+            truncate(to_single_line(one.case.prompt), SHORT_PROMPT),
         )
         for one in found
     ]
@@ -77,7 +77,7 @@ def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
     try:
         for one in chosen:
             cases.remove(one.case)
-            click.echo(f"Forgot {one_line(one.case.case_id)}.", err=True)
+            click.echo(f"Forgot {to_single_line(one.case.case_id)}.", err=True)
     finally:
         cases.close()
     if as_json:
@@ -97,10 +97,10 @@ async def _resumed(waiting: Waiting, one: PendingCase) -> int:
         results.print_result(results.open_view(one.case, None))
         return results.FAILED
     except PlacetError as error:
-        waiting.line.say(f"placet: {one_line(one.case.case_id)}: {error.message}")
+        waiting.line.say(f"placet: {to_single_line(one.case.case_id)}: {error.message}")
         results.print_result({**results.error_view(error), "case_id": one.case.case_id})
         return results.FAILED
-    waiting.line.say(f"{one_line(one.case.case_id)}: {ending_words(outcome)}")
+    waiting.line.say(f"{to_single_line(one.case.case_id)}: {ending_words(outcome)}")
     results.print_result(results.outcome_view(outcome))
     return results.exit_code(outcome)
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import msgspec
 
-from placet.channels.texts import visible
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import json_option
 from placet.cli.policy_book import add, bind, list_policies, replay, retire, show, unbind
@@ -26,6 +25,7 @@ from placet.relay.detectors.registry import Detectors, installed
 from placet.relay.policies.book import Applied, PolicyBook
 from placet.relay.policies.evaluation import Evaluation, Outcome
 from placet.relay.policies.policy import Leg, Policy
+from placet.text.characters import mark_hidden
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
 """Whatever goes on as it is exits with 0."""
@@ -152,14 +152,16 @@ def _encodable(text: str) -> str:
 
 def _print(views: list[dict[str, Any]]) -> None:
     for view in views:
-        click.echo(f"{view['leg']}: {view['outcome']}. {visible(view['reason'])}")
+        click.echo(f"{view['leg']}: {view['outcome']}. {mark_hidden(view['reason'])}")
         for one in view["findings"]:
-            what = f"{one['action']}, {visible(one['entity'])} {one['score']:.2f}"
+            what = f"{one['action']}, {mark_hidden(one['entity'])} {one['score']:.2f}"
             place = f"{one['start']}-{one['end']}"
-            click.echo(f"  {visible(one['policyName'])}: {what} at {place}: {visible(one['text'][:60])}")
+            click.echo(
+                f"  {mark_hidden(one['policyName'])}: {what} at {place}: {mark_hidden(one['text'][:60])}"
+            )
         for one in view["unchecked"]:
-            click.echo(f"  {visible(one['policy'])}: could not be checked, {visible(one['reason'])}")
+            click.echo(f"  {mark_hidden(one['policy'])}: could not be checked, {mark_hidden(one['reason'])}")
         for name in view["notReached"]:
-            click.echo(f"  {visible(name)}: not reached")
+            click.echo(f"  {mark_hidden(name)}: not reached")
         if view["outcome"] == Outcome.MASK:
-            click.echo(f"  forwarded: {visible(view['text'][:500])}")
+            click.echo(f"  forwarded: {mark_hidden(view['text'][:500])}")

@@ -8,7 +8,6 @@ from typing import Any
 import click
 import msgspec
 
-from placet.channels.texts import one_line, visible
 from placet.cli.options import json_option, print_table
 from placet.cli.policy_calls import at, where_options
 from placet.cli.policy_files import FILE, draft_of, policies_in
@@ -18,6 +17,8 @@ from placet.desk import clock
 from placet.errors import PlacetError, ValidationFailed
 from placet.protocol.duration import parse_duration
 from placet.relay.policies.policy import Policy
+from placet.text.characters import mark_hidden
+from placet.text.truncation import to_single_line
 
 ENTRY = re.compile(r"^group\.policies\[(\d+)\]\S*")  # what the API calls the policies that a command names
 
@@ -73,7 +74,8 @@ def list_policies(kind: str | None, name: str | None, retired: bool, as_json: bo
         print_result(listed)
         return
     rows = [
-        (one["policyId"], one["version"], visible(one["name"]), _action(one), _where(one)) for one in listed
+        (one["policyId"], one["version"], mark_hidden(one["name"]), _action(one), _where(one))
+        for one in listed
     ]
     print_table(("id", "version", "name", "action", "bound to"), rows, empty="There are no policies.")
 
@@ -100,7 +102,7 @@ def show(policy_id: str, number: str | None, as_json: bool, **where: Any) -> Non
             click.echo(f"{name:<12} {_where(found, ids=True)}")
         elif value not in (None, ""):
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            click.echo(f"{name:<12} {visible(text)}")
+            click.echo(f"{name:<12} {mark_hidden(text)}")
 
 
 @click.command()
@@ -149,7 +151,9 @@ def bind(
     click.echo(made["id"])
     click.echo(f"Bound at {made['bindingLevel']} level, through the group {made['groupId']}.", err=True)
     for name in made["unregistered"]:
-        click.echo(f"Nobody is registered as {visible(name)}; until then this applies to nothing.", err=True)
+        click.echo(
+            f"Nobody is registered as {mark_hidden(name)}; until then this applies to nothing.", err=True
+        )
 
 
 @click.command()
@@ -236,9 +240,9 @@ def replay(
     for one in done["examples"]:
         who = one["sourceAgentId"] or one["sourceUserId"]
         click.echo(
-            f"{one['sentAt']} {visible(str(who))} -> {visible(str(one['sinkAgentId']))}: {one['outcome']}"
+            f"{one['sentAt']} {mark_hidden(who)} -> {mark_hidden(one['sinkAgentId'])}: {one['outcome']}"
         )
-        click.echo(f"  {one['leg']}: {one_line(one['excerpt'] or one['reason'])}")
+        click.echo(f"  {one['leg']}: {to_single_line(one['excerpt'] or one['reason'])}")
     click.echo(done["summary"])
 
 
@@ -259,7 +263,7 @@ async def _saved(calls: RelayCalls, policies: list[Policy], *, as_json: bool) ->
 
 def _tell_saved(policy: dict[str, Any]) -> None:
     click.echo(policy["policyId"])
-    click.echo(f"{visible(policy['name'])}, version {policy['version']}", err=True)
+    click.echo(f"{mark_hidden(policy['name'])}, version {policy['version']}", err=True)
 
 
 async def _bind(
@@ -345,5 +349,5 @@ def _scope(binding: dict[str, Any]) -> str:
     if binding["bindingLevel"] == "TENANT":
         return "every message"
     if binding["bindingLevel"] == "AGENT":
-        return f"agent {visible(binding['agentId'])}"
-    return f"{visible(binding['sourceAgentId'])} -> {visible(binding['sinkAgentId'])}"
+        return f"agent {mark_hidden(binding['agentId'])}"
+    return f"{mark_hidden(binding['sourceAgentId'])} -> {mark_hidden(binding['sinkAgentId'])}"

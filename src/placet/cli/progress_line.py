@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from placet.agent import Notice
-from placet.channels.texts import cut, one_line
 from placet.cli.screen import columns_of
 from placet.protocol.poll import Progress
+from placet.text.truncation import to_single_line, truncate
 
 ERASE = "\r\x1b[K"
 TICK_S = 1.0
@@ -111,7 +111,7 @@ class ProgressLine:
         if words and said not in self._printed:
             self._printed.add(said)
             left = left_words(notice.case.expires_at - self._now())
-            which = f"{one_line(notice.case.case_id)}: " if self._several else ""
+            which = f"{to_single_line(notice.case.case_id)}: " if self._several else ""
             self._write(f"{which}{words}{f' ({left})' if left else ''}.\n")
 
     def _write(self, text: str) -> None:
@@ -140,7 +140,7 @@ def doing_words(notice: Notice) -> tuple[str, ...]:
 
 
 def _trouble_words(notice: Notice) -> str:
-    return one_line(notice.text or "").rstrip(".")
+    return to_single_line(notice.text or "").rstrip(".")
 
 
 def _how_far(progress: Progress | None) -> list[str]:
@@ -174,4 +174,4 @@ def fitted(doing: Sequence[str], rest: Sequence[str], width: int) -> str:
             line = " · ".join((words, *rest[:count]))
             if len(line) <= width:
                 return line
-    return cut(rest[0] if rest else doing[-1], max(width, 1))
+    return truncate(rest[0] if rest else doing[-1], max(width, 1))

@@ -9,12 +9,12 @@ from typing import Any
 import click
 import msgspec
 
-from placet.channels.texts import one_line
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import config_option, json_option, loaded, print_table
 from placet.cli.relay_calls import RelayCalls, Work, on_server, quoted
 from placet.cli.results import print_result
-from placet.cli.screen import escaped, whole
+from placet.text.characters import escape_hidden_in_json, mark_hidden
+from placet.text.truncation import to_single_line, truncate
 
 STATUSES = ("PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN", "ALL")
 SHOWN = (
@@ -102,17 +102,17 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
     for label, value in told:
         if value is not None:
             click.echo(
-                f"{label:<12} {one_line(str(value))}"
+                f"{label:<12} {to_single_line(str(value))}"
             )  # a match of two lines must not look like two facts
     for part in found["agentMessageData"] or ():
         click.echo(f"{'data':<12} {_json(part)}")
     if found["resolution"] is not None:
         said = found["resolution"]["message"]
         who = found["resolution"]["resolvedBy"] or "nobody"
-        click.echo(f"{'resolved by':<12} " + one_line(f"{who}: {said}" if said else who))
+        click.echo(f"{'resolved by':<12} " + to_single_line(f"{who}: {said}" if said else who))
         click.echo(f"{'resolved at':<12} {found['resolution']['createdAt']}")
     click.echo()
-    click.echo(whole(found["agentMessageText"]))
+    click.echo(mark_hidden(found["agentMessageText"]))
 
 
 @approval.command()
@@ -171,9 +171,8 @@ def _ends(approval: dict[str, Any]) -> tuple[str, str]:
 
 def _json(part: Any) -> str:
     """A data part in one line: it reaches the agent just as the texts do."""
-    return escaped(msgspec.json.encode(part).decode())
+    return escape_hidden_in_json(msgspec.json.encode(part).decode())
 
 
 def _cell(text: str) -> str:
-    plain = one_line(text)
-    return plain if len(plain) <= LONGEST_CELL else f"{plain[: LONGEST_CELL - 1]}…"
+    return truncate(to_single_line(text), LONGEST_CELL)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from placet.agent import Cancelled, Decided, Expired, FollowedCase, Notice, Outcome
-from placet.cli.screen import escaped, whole
 from placet.errors import PlacetError
+from placet.text.characters import escape_hidden_in_json, mark_hidden
 
 DECIDED, FAILED, AGAINST, EXPIRED, CANCELLED = 0, 1, 10, 11, 12
 INTERRUPTED, TERMINATED = 130, 143
@@ -66,7 +66,7 @@ def print_result(view: dict[str, Any] | list[dict[str, Any]]) -> None:
     encoded = msgspec.json.encode(view)
     if sys.stdout.isatty():
         encoded = msgspec.json.format(encoded, indent=2)
-    print_bytes(escaped(encoded.decode()).encode() + b"\n")
+    print_bytes(escape_hidden_in_json(encoded.decode()).encode() + b"\n")
 
 
 def print_bytes(content: bytes) -> None:
@@ -81,7 +81,7 @@ def body_printer() -> Callable[[bytes], None]:
     if not sys.stdout.isatty():
         return print_bytes
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    return lambda piece: print_bytes(whole(decode(piece)).encode())
+    return lambda piece: print_bytes(mark_hidden(decode(piece)).encode())
 
 
 def end_line() -> None:

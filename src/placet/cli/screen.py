@@ -1,30 +1,16 @@
 """The terminal that a command writes to: how wide it is, and what must not reach it."""
 
 import os
-import re
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
-from placet.channels.texts import MOST_READ, visible
+from placet.text.width import display_width
 
-# Characters that a terminal could obey, or that hide text: inside JSON strings they are written as escapes.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 GAP = "  "
 LEAST_ROOM = 20
-
-
-def escaped(text: str) -> str:
-    """JSON without what a terminal could obey; it means the same."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def whole(text: str) -> str:
-    """All of a text, however long, with what hides or is obeyed made visible."""
-    return "".join(visible(text[at : at + MOST_READ]) for at in range(0, len(text), MOST_READ))
 
 
 def columns_of(out: TextIO) -> int:
@@ -40,20 +26,13 @@ def leave_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def width_of(text: str) -> int:
-    """How many columns a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(one) else 1 + _is_wide(one) for one in text)
-
-
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows under a header, each column as wide as its widest cell."""
     lines = [[name.upper() for name in header], *rows]
-    widths = [max(map(width_of, column)) for column in zip(*lines, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
     return [
         GAP.join(
-            cell + " " * (width - width_of(cell)) for cell, width in zip(line, widths, strict=True)
+            cell + " " * (width - display_width(cell)) for cell, width in zip(line, widths, strict=True)
         ).rstrip()
         for line in lines
     ]
@@ -77,9 +56,5 @@ def stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) 
 
 
 def _pieces(cell: str, room: int, *, whole: bool) -> list[str]:
-    room = room // 2 if width_of(cell) > len(cell) else room
+    room = room // 2 if display_width(cell) > len(cell) else room
     return textwrap.wrap(cell, room, break_long_words=not whole, break_on_hyphens=False) or [""]
-
-
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in ("W", "F")

@@ -11,7 +11,6 @@ import httpx
 import msgspec
 
 from placet.agent.trust import origin
-from placet.channels.texts import one_line
 from placet.cli.command_group import CommandGroup
 from placet.cli.options import (
     config_option,
@@ -29,6 +28,7 @@ from placet.protocol.addresses import is_secure_or_loopback
 from placet.signing.keys import load_key
 from placet.signing.stored import rotate_keys
 from placet.signing.verify import verify_result
+from placet.text.truncation import to_single_line
 
 NAME_A_KEY = (
     "Name the key that opened the case with --key, or in PLACET_KEY beside its server in PLACET_SERVER."
@@ -79,7 +79,7 @@ def verify(source: str, jwks: str | None, key: str | None, as_json: bool) -> Non
         return
     # Whoever made the document chose these words: none may look like a line of ours.
     action, case_id, signed_at, kid, source = map(
-        one_line, (verified.action, verified.case_id, verified.signed_at, verified.kid, jwks or named)
+        to_single_line, (verified.action, verified.case_id, verified.signed_at, verified.kid, jwks or named)
     )
     click.echo(f"Valid: {action} on {case_id}, signed {signed_at}")
     click.echo(f"  key    {kid} ({verified.algorithm}) from {source}")

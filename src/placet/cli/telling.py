@@ -20,6 +20,8 @@ from placet.cli.qr_code import qr_lines, qr_width
 from placet.errors import PlacetError, SettingsError
 from placet.ports.channel import Channel
 from placet.protocol.addresses import LOOPBACK_HOSTS
+from placet.text.characters import mark_hidden
+from placet.text.truncation import to_single_line, truncate
 
 HERE = ("print", "browser", "qr")
 VIAS = (*NAMES, *HERE)
@@ -195,11 +197,11 @@ def question_lines(notice: Notice, line: ProgressLine) -> list[str]:
     return [
         "",
         *line.wrapped(f"{texts.heading(card)}:"),
-        *line.wrapped(texts.cut(texts.one_line(card.prompt), LONGEST_PROMPT), INDENT),
-        INDENT + texts.visible(card.review_url),
+        *line.wrapped(truncate(to_single_line(card.prompt), LONGEST_PROMPT), INDENT),
+        INDENT + mark_hidden(card.review_url),
         *line.wrapped(f"{texts.deadline(card)}.", INDENT),
         *line.wrapped(texts.silence(card), INDENT),
-        *(line.wrapped(f"This goes on from {texts.one_line(earlier)}.", INDENT) if earlier else ()),
+        *(line.wrapped(f"This goes on from {to_single_line(earlier)}.", INDENT) if earlier else ()),
         "",
     ]
 

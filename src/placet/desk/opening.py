@@ -14,13 +14,13 @@ from placet.cases.tokens import token_digest
 from placet.desk.draft import CaseDraft
 from placet.desk.limits import Limits
 from placet.errors import ValidationFailed
-from placet.protocol.characters import is_storable
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
 from placet.protocol.hitl_object import DefaultAction
 from placet.protocol.surface import parse_surface
 from placet.protocol.verification import VerificationPolicy
 from placet.protocol.versions import DEFAULT_VERSION, check_version, require_window
+from placet.text.characters import is_storable
 
 _parsed = lru_cache(maxsize=256)(parse_duration)  # a service asks for the same few timeouts again and again
 # What `is_storable` refuses, as it looks in JSON: escaped below the space, as it is from DEL on.

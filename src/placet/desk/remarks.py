@@ -1,7 +1,7 @@
 """What people write beside a decision: the reason of a withdrawal, the note on a passed-on link."""
 
 from placet.errors import ValidationFailed
-from placet.protocol.characters import is_storable
+from placet.text.characters import is_storable
 
 LONGEST_REMARK = 2000
 

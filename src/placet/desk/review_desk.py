@@ -39,7 +39,7 @@ from placet.ports.signer import Signer
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import Progress, Result, Status
-from placet.protocol.wording import message
+from placet.text.wording import message
 
 MAX_LINKS = 50
 ATTEMPTS = 16  # two writers meet rarely; sixteen in a row is a broken store

@@ -12,6 +12,7 @@ from placet.client import PlacetClient, ServerRefused
 from placet.errors import BadRequest, NobodyAsked, PlacetError, RequestError, Unavailable
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.ruling import Ruling, read_ruling
+from placet.text.truncation import truncate
 
 Case = Mapping[str, Any]
 """What is kept of a case: `case_id`, `review_url`, `expires_at`."""
@@ -147,7 +148,7 @@ def question(interruption: InterruptionMetadata, *, agent: str, timeout: str, at
     prompt = f"{agent} wants to call {names}"
     return {
         "type": "approval",
-        "prompt": prompt if len(prompt) <= _PROMPT_CHARACTERS else f"{prompt[: _PROMPT_CHARACTERS - 1]}…",
+        "prompt": truncate(prompt, _PROMPT_CHARACTERS),
         "timeout": timeout,
         "default_action": "reject",
         "agent": agent[:200],

@@ -10,6 +10,7 @@ from placet.errors import InvalidFeedback
 from placet.hook.answers import accept
 from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.interruption import InterruptionMetadata
+from placet.text.characters import CLOSE, OPEN, mark_hidden
 
 _WORDS = {
     FeedbackResult.APPROVED: "approve",
@@ -99,5 +100,5 @@ def _value(value: object) -> str:
 
 
 def _visible(text: str) -> str:
-    """What an agent sent, without the characters that would move the cursor or hide the rest."""
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+    """Return what an agent sent in one line, with characters marked that hide text or move the cursor."""
+    return mark_hidden(text, numbered=len(text)).replace("\n", f"{OPEN}U+000A{CLOSE}")

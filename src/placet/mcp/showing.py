@@ -15,8 +15,8 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from placet.agent import FollowedCase
-from placet.channels.texts import cut, one_line
 from placet.mcp.questions import HEARTBEAT_S, Followed, OnNotice
+from placet.text.truncation import to_single_line, truncate
 
 ToolContext = Context[Any, Any]
 Shown = Literal["accept", "decline", "cancel"] | None
@@ -86,4 +86,4 @@ async def _first_of(asking: "asyncio.Task[ElicitResult]", followed: Followed, on
 
 
 def _message(case: FollowedCase) -> str:
-    return cut(f"Your decision is needed: {one_line(case.prompt)}", LONGEST_MESSAGE)
+    return truncate(f"Your decision is needed: {to_single_line(case.prompt)}", LONGEST_MESSAGE)

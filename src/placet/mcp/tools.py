@@ -11,7 +11,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult
 
 from placet.agent import Notice, PendingCase
-from placet.channels.texts import cut, one_line
 from placet.client import TERMINAL, ServerRefused
 from placet.errors import PlacetError
 from placet.hook.frameworks.mcp_names import has_left
@@ -20,6 +19,7 @@ from placet.mcp import arguments as say
 from placet.mcp.answers import Question, QuestionList
 from placet.mcp.questions import SETTLE_WITHIN_S, Questions
 from placet.mcp.showing import Shown, ToolContext
+from placet.text.truncation import to_single_line, truncate
 
 LISTED_AT_MOST = 20
 LONGEST_NAME = 100
@@ -290,10 +290,10 @@ def _client_name(ctx: ToolContext) -> str | None:
     """Which assistant asks, as the person will read it."""
     params = ctx.session.client_params
     name = (params.client_info.title or params.client_info.name) if params is not None else ""
-    return cut(one_line(name), LONGEST_NAME) or None
+    return truncate(to_single_line(name), LONGEST_NAME) or None
 
 
 def _sentence(error: PlacetError) -> str:
     path = error.details.get("path")
-    where = f" (at {one_line(str(path))})" if path else ""
-    return f"{one_line(error.message)}{where} [{error.code}] Nothing was decided."
+    where = f" (at {to_single_line(str(path))})" if path else ""
+    return f"{to_single_line(error.message)}{where} [{error.code}] Nothing was decided."

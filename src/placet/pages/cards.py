@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from placet.pages.content import Values
 from placet.pages.content.images import picture
 from placet.pages.content.looks import label
-from placet.pages.visible import visible
+from placet.text.characters import mark_hidden
 
 Card = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def columns_to_sort(cards: Sequence[Card]) -> list[str]:
             if isinstance(value, str | int | float) and role_of(key) in ("fact", "price"):
                 counts[key] = counts.get(key, 0) + 1
     common = [key for key, count in counts.items() if count * 2 >= len(looked_at)]
-    return [visible(label(key)) for key in common[:MOST_COLUMNS]]
+    return [mark_hidden(label(key)) for key in common[:MOST_COLUMNS]]
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +90,7 @@ class _Pencil:
         more = self._more(card["details"]) if card["details"] else ""
         return (
             f'{self._input}{escape(card["id"])}{checked}{number}"><label for="o-{number}"><bdi>'
-            f"{escape(visible(card['title']))}</bdi></label>{missing}{more}</div>\n"
+            f"{escape(mark_hidden(card['title']))}</bdi></label>{missing}{more}</div>\n"
         )
 
     def _more(self, details: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ class _Pencil:
             return ""
         above = self._advice if role == "advice" else ""
         remarks = self._content.remarks(text) if "://" in text else ""
-        return f'{above}<p class="lead lines" dir="auto">{escape(visible(text))}</p>{remarks}'
+        return f'{above}<p class="lead lines" dir="auto">{escape(mark_hidden(text))}</p>{remarks}'
 
     def _row(self, key: str, value: Any, longest: int, css: str = "") -> str:
         name, shown, wide = self._content.fact(key, value)
@@ -153,7 +153,7 @@ def _badges(value: Any) -> str:
     words = value if isinstance(value, list | tuple) else [value]
     if not words or not all(_is_badge(word) for word in words):
         return ""
-    return _BADGES + "".join(f"<li>{escape(visible(word))}</li>" for word in words) + "</ul>"
+    return _BADGES + "".join(f"<li>{escape(mark_hidden(word))}</li>" for word in words) + "</ul>"
 
 
 def _joined(before: str, drawn: str) -> str:

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from placet.pages import times
 from placet.pages.catalog import Catalog
-from placet.pages.visible import visible
-from placet.protocol.wording import Message
+from placet.text.characters import mark_hidden
+from placet.text.wording import Message
 
 # The English of the pages writes 18:00 and 17 November, as most of its readers around the world do.
 _LOCALES = {"en": "en_GB"}
@@ -43,7 +43,7 @@ class Language:
     def say(self, message: str) -> str:
         """A message in this language, if it can be translated; whatever came from outside made visible."""
         if not isinstance(message, Message):
-            return visible(message)
+            return mark_hidden(message)
         shown = {name: self._shown(part) for name, part in message.parts.items()}
         if message.plural is None:
             return self._filled(self._catalog.text(message.template) or message.template, shown)
@@ -94,7 +94,7 @@ class Language:
         """A part of a message: dates in words, texts from outside visible and kept to their own direction."""
         if isinstance(part, date):
             return self.day(part)
-        return part if _is_number(part) else Markup("<bdi>{}</bdi>").format(visible(part))
+        return part if _is_number(part) else Markup("<bdi>{}</bdi>").format(mark_hidden(part))
 
 
 def locale_of(code: str) -> Locale:

@@ -34,8 +34,8 @@ from placet.pages.view import (
     ReviewView,
     SignInView,
 )
-from placet.pages.visible import is_plain, visible
-from placet.protocol.wording import Message, Title
+from placet.text.characters import contains_hidden, mark_hidden
+from placet.text.wording import Message, Title
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Each kind keeps its page beside its rules; pages know the folder, not the kinds.
@@ -152,7 +152,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         auto_reload=False,
     )
     environment.filters.update(
-        visible=visible,
+        visible=mark_hidden,
         action_labels=action_labels,
         button_labels=lambda offer: _button_labels(offer, language),
         described=described,
@@ -169,7 +169,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
         listing=language.listing,
     )
     environment.tests.update(
-        plain=is_plain,
+        hiding=contains_hidden,
         compared=lambda value: isinstance(value, Comparison),
         title=lambda name: isinstance(name, Title),
         said=lambda text: isinstance(text, Message),

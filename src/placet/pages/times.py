@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from babel import Locale
 from babel.dates import format_date, format_time, format_timedelta
 
-from placet.protocol.wording import phrase
+from placet.text.wording import phrase
 
 
 class Tongue(Protocol):

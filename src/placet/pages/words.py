@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from placet.protocol.wording import message, phrase
+from placet.text.wording import message, phrase
 
 ASKS: Mapping[str, str] = {
     "approval": phrase("{service} asks for your approval"),

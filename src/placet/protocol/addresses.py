@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from placet.errors import AddressRefused
+from placet.text.characters import is_hidden
 
 LONGEST_URL = 2048
 LONGEST_HOST = 253
@@ -84,7 +85,8 @@ GLOBAL_IPV6 = ip_network("2000::/3")
 # RFC 5214: an interface identifier 0000:5efe or 0200:5efe tunnels to the IPv4 address behind it.
 ISATAP_MARKS = frozenset({0x00005EFE, 0x02005EFE})
 
-INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Zs"})
+"""Refused in an address beside hidden characters: line breaks, format characters, spaces, unassigned."""
 
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?P<fragment>#.*)?"
@@ -198,7 +200,7 @@ def _check_characters(url: str) -> None:
         raise _refusal("length", f"must not be longer than {LONGEST_URL} characters")
     if "\\" in url:
         raise _refusal("characters", "must not contain a backslash")
-    if any(unicodedata.category(character) in INVISIBLE for character in url):
+    if any(is_hidden(character) or unicodedata.category(character) in UNSEEN_CATEGORIES for character in url):
         raise _refusal("characters", "must not contain spaces, control or invisible characters")
 
 

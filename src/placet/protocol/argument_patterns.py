@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
 
-from placet.protocol.characters import is_storable
-from placet.protocol.wording import Amount, message
+from placet.text.characters import is_storable
+from placet.text.wording import Amount, message
 
 LONGEST_GLOB = 500
 LONGEST_TEXT = 10_000

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from urllib.parse import urlsplit
 
-from placet.protocol.characters import is_one_line, is_storable
 from placet.protocol.fields import CUSTOM, LARGEST_NUMBER, Field, Number
 from placet.protocol.patterns import matches
 from placet.protocol.problems import Problem, problem
+from placet.text.characters import is_one_line, is_storable
 
 LONGEST_EMAIL = 254
 LONGEST_EMAIL_NAME = 64

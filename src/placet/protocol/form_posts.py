@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from placet.protocol.characters import plain_lines
 from placet.protocol.fields import CUSTOM, Field
 from placet.protocol.forms import Form
+from placet.text.characters import normalize_newlines
 
 LONGEST_NUMBER = 40
 
@@ -46,7 +46,7 @@ def _convert(field: Field | None, texts: list[str]) -> object:
 
 def _text(_field: Field, text: str) -> object:
     # Browsers send line breaks as CR LF and count them as one character.
-    return plain_lines(text)
+    return normalize_newlines(text)
 
 
 def _trimmed(_field: Field, text: str) -> object:
@@ -54,8 +54,8 @@ def _trimmed(_field: Field, text: str) -> object:
 
 
 def _option(field: Field, text: str) -> object:
-    sent = plain_lines(text)
-    return next((option.value for option in field.options if plain_lines(option.value) == sent), text)
+    sent = normalize_newlines(text)
+    return next((option.value for option in field.options if normalize_newlines(option.value) == sent), text)
 
 
 def _number(_field: Field, text: str) -> object:

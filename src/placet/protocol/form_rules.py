@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from placet.errors import AddressRefused
 from placet.protocol.addresses import check_url
-from placet.protocol.characters import is_storable, plain_lines
 from placet.protocol.field_values import is_blank, is_number, judge, parse_date
 from placet.protocol.fields import (
     CUSTOM,
@@ -16,6 +15,7 @@ from placet.protocol.fields import (
 )
 from placet.protocol.patterns import PatternRefused, pattern_size
 from placet.protocol.shape import quote
+from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_LABEL = 200
 LONGEST_HINT = 2_000
@@ -73,7 +73,9 @@ def _options(field: Field) -> str | None:
 
 
 def _option_values(field: Field) -> str | None:
-    values = [plain_lines(option.value) for option in field.options]  # all that a posted form tells apart
+    values = [
+        normalize_newlines(option.value) for option in field.options
+    ]  # all that a posted form tells apart
     if len(set(values)) != len(values):
         return "two options have the same value"
     for option in field.options:

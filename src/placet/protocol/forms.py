@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Struct
 
 from placet.errors import InvalidForm
-from placet.protocol.characters import is_storable
 from placet.protocol.conditions import condition_complaint
 from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
 from placet.protocol.form_rules import LONGEST_HINT, LONGEST_LABEL, field_complaint
 from placet.protocol.patterns import pattern_size
 from placet.protocol.shape import quote, read_shape
+from placet.text.characters import is_storable
 
 MAX_FIELDS = 200
 MAX_REFERENCES = 20  # each is a request of ours when a page is opened

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from placet.protocol.characters import is_one_line, is_storable
 from placet.protocol.moment import Moment
 from placet.protocol.shape import whole
 from placet.protocol.verification import Evidence
+from placet.text.characters import is_one_line, is_storable
 
 SUBMITTED_VIA = (
     "telegram_inline_button",

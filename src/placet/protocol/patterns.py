@@ -4,7 +4,7 @@ from typing import Any
 
 import re2
 
-from placet.protocol.characters import is_storable
+from placet.text.characters import is_storable
 
 LONGEST_PATTERN = 500
 MAX_MEMORY = 8 << 20

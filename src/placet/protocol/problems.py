@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from placet.protocol.wording import Message, message, phrase, phrases
+from placet.text.wording import Message, message, phrase, phrases
 
 CATALOGUE: Mapping[str, str] = {
     "required": phrase("Fill this in."),

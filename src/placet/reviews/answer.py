@@ -5,8 +5,8 @@ from typing import Any
 
 from placet.errors import BadRequest, InvalidSubmission
 from placet.protocol.shape import quote
-from placet.protocol.wording import Amount, Message, message
 from placet.reviews.limits import MAX_IDS, MAX_TEXT
+from placet.text.wording import Amount, Message, message
 
 
 def misfit(

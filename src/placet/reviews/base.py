@@ -9,11 +9,11 @@ from placet.cases import action_labels
 from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.shape import quote
-from placet.protocol.wording import Message, message
 from placet.reviews.limits import check_data, unkeepable
 from placet.reviews.page_form import Pairs
 from placet.reviews.presets import presets_name
 from placet.reviews.turn import Turn
+from placet.text.wording import Message, message
 
 
 class BaseKind(ABC):

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from placet.errors import BadRequest
-from placet.protocol.characters import is_storable
 from placet.protocol.problems import problem
 from placet.protocol.shape import is_texts
-from placet.protocol.wording import message
+from placet.text.characters import is_storable
+from placet.text.wording import message
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32

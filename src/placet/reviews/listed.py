@@ -6,9 +6,9 @@ from typing import Any
 from msgspec import Struct
 
 from placet.errors import ValidationFailed
-from placet.protocol.characters import plain_lines
 from placet.protocol.shape import quote
 from placet.reviews.limits import MAX_IDS
+from placet.text.characters import normalize_newlines
 
 ID_SPELLINGS = ("id", "value", "key")
 TITLE_SPELLINGS = ("title", "label", "name")
@@ -87,7 +87,7 @@ def _is_text(value: object) -> bool:
 def _check_distinct(listed: tuple[Listed, ...], path: str) -> None:
     seen: set[str] = set()
     for number, entry in enumerate(listed):
-        identity = plain_lines(entry.id)  # a form cannot tell apart what only differs in line ends
+        identity = normalize_newlines(entry.id)  # a form cannot tell apart what only differs in line ends
         if identity in seen:
             where = f"{path}[{number}]"
             raise ValidationFailed(f"{where} repeats the id {quote(entry.id)}.", path=where)

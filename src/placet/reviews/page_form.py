@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from placet.protocol.characters import plain_lines
+from placet.text.characters import normalize_newlines
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -12,7 +12,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 
 def last(pairs: Pairs, name: str) -> str | None:
     """The last value sent under `name`."""
-    return next((plain_lines(value) for key, value in reversed(pairs) if key == name), None)
+    return next((normalize_newlines(value) for key, value in reversed(pairs) if key == name), None)
 
 
 def every(pairs: Pairs, name: str) -> list[str]:
@@ -22,13 +22,15 @@ def every(pairs: Pairs, name: str) -> list[str]:
 
 def picked(pairs: Pairs, name: str, offered: Iterable[str]) -> list[str]:
     """The ids sent under `name`, each as it was offered: a browser changes the line ends of an id."""
-    ids = {plain_lines(identity): identity for identity in offered}
-    return [ids.get(plain_lines(value), value) for value in every(pairs, name)]
+    ids = {normalize_newlines(identity): identity for identity in offered}
+    return [ids.get(normalize_newlines(value), value) for value in every(pairs, name)]
 
 
 def under(pairs: Pairs, prefix: str) -> dict[str, str]:
     """The values of all names that start with `prefix`, without it; the last of each counts."""
-    return {key.removeprefix(prefix): plain_lines(value) for key, value in pairs if key.startswith(prefix)}
+    return {
+        key.removeprefix(prefix): normalize_newlines(value) for key, value in pairs if key.startswith(prefix)
+    }
 
 
 def survives_a_form(text: str) -> bool:
@@ -55,4 +57,4 @@ def shown(value: object) -> str:
     """A scalar as the page's form holds it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return plain_lines(str(value))
+    return normalize_newlines(str(value))

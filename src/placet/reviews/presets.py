@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.protocol.characters import plain_lines
 from placet.reviews.page_form import Pairs, last
+from placet.text.characters import normalize_newlines
 
 SPELLINGS = ("reason_presets", "presets")
 FIELD = "preset"
@@ -54,4 +54,4 @@ def _read_one(entry: object) -> dict[str, str] | None:
     if not isinstance(label, str) or not isinstance(text, str) or not label.strip() or not text.strip():
         return None
     fits = len(label) <= LONGEST_LABEL and len(text) <= LONGEST_TEXT and "\n" not in label
-    return {"label": label, "text": plain_lines(text).strip()} if fits else None
+    return {"label": label, "text": normalize_newlines(text).strip()} if fits else None

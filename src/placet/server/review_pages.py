@@ -35,7 +35,6 @@ from placet.errors import (
 )
 from placet.pages.renderer import PageRenderer
 from placet.pages.words import DECLINED
-from placet.protocol.characters import is_storable, plain_lines
 from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
@@ -51,6 +50,7 @@ from placet.server.sessions import CaseSession, CaseSessions
 from placet.server.streams import EventStreams, StreamResponse
 from placet.server.visits import Visit, Visits, came_from_inbox
 from placet.server.wire import Disconnected, bearer_token, decode, describe_error, read_body
+from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_NOTE = 2000
 FORM = "application/x-www-form-urlencoded"
@@ -373,7 +373,7 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
 
 def remark(text: str | None) -> str:
     """What a person said beside the answer, without what no page shows and no store keeps."""
-    return "".join(each for each in plain_lines(text or "") if is_storable(each)).strip()
+    return "".join(each for each in normalize_newlines(text or "") if is_storable(each)).strip()
 
 
 def is_form(request: Request) -> bool:

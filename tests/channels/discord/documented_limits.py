@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placet.channels.texts import fits_link_button, utf16_units
+from placet.channels.texts import fits_link_button
+from placet.text.truncation import count_utf16_units
 
 CONTENT = 2000
 """Counts the text as it is sent, with the backslashes that escape markup."""
@@ -27,7 +28,7 @@ def _text_violations(body: Mapping[str, Any]) -> Iterable[str]:
     content = body.get("content", "")
     if not content.strip():
         yield "there is no text"
-    if utf16_units(content) > CONTENT:
+    if count_utf16_units(content) > CONTENT:
         yield "the text is too long"
     if body.get("allowed_mentions") != {"parse": []}:
         yield "people could be mentioned"
@@ -51,11 +52,11 @@ def _row_violations(rows: list[Mapping[str, Any]]) -> Iterable[str]:
 def _button_violations(button: Mapping[str, Any]) -> Iterable[str]:
     if button["type"] != BUTTON or button["style"] not in (SECONDARY, SUCCESS, DANGER, LINK):
         yield "this is no button"
-    if not 0 < utf16_units(button["label"]) <= BUTTON_LABEL:
+    if not 0 < count_utf16_units(button["label"]) <= BUTTON_LABEL:
         yield "a button's label is empty or too long"
     if (button["style"] == LINK) != ("url" in button) or ("url" in button) == ("custom_id" in button):
         yield "a button needs either a link or an id"
     if "url" in button and not fits_link_button(button["url"], BUTTON_LINK):
         yield "a button's link is none that Discord takes"
-    if "custom_id" in button and not 0 < utf16_units(button["custom_id"]) <= CUSTOM_ID:
+    if "custom_id" in button and not 0 < count_utf16_units(button["custom_id"]) <= CUSTOM_ID:
         yield "a button's id is empty or too long"

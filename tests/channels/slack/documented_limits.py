@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placet.channels.texts import utf16_units
+from placet.text.truncation import count_utf16_units
 
 BLOCKS = 50
 HEADER_TEXT = 150
@@ -73,7 +73,7 @@ def _button_violations(button: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _fits(text: str, most: int) -> bool:
-    return bool(text.strip()) and utf16_units(text) <= most
+    return bool(text.strip()) and count_utf16_units(text) <= most
 
 
 _CHECKS = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from placet.channels.texts import utf8_bytes, utf16_units
+from placet.text.truncation import count_utf8_bytes, count_utf16_units
 
 CARD_BYTES = 28 * 1024
 """The strictest of Teams' figures: that of connectors and workflows. A bot's message may have 100 KB."""
@@ -37,10 +37,13 @@ def _part_violations(part: Mapping[str, Any]) -> Iterable[str]:
         yield "a row has no button, or too many"
     if (
         part.get("type") in ("Action.Execute", "Action.OpenUrl")
-        and not 0 < utf16_units(part["title"]) <= TITLE
+        and not 0 < count_utf16_units(part["title"]) <= TITLE
     ):
         yield "a button's title is empty or too long"
-    if part.get("type") == "Action.Execute" and not 0 < utf8_bytes(part["data"]["reference"]) <= REFERENCE:
+    if (
+        part.get("type") == "Action.Execute"
+        and not 0 < count_utf8_bytes(part["data"]["reference"]) <= REFERENCE
+    ):
         yield "a button's data is empty or too long"
     if part.get("type") == "TextRun" and not part["text"]:
         yield "a text is empty"

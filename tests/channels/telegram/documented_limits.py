@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from placet.channels.texts import fits_link_button, utf8_bytes, utf16_units
+from placet.channels.texts import fits_link_button
+from placet.text.truncation import count_utf8_bytes, count_utf16_units
 
 TEXT_UNITS = 4096
 """After the markup has been read."""
@@ -36,7 +37,7 @@ def _button_violations(button: Mapping[str, Any]) -> Iterable[str]:
         yield "a button needs either a link or data"
     if "url" in button and not fits_link_button(button["url"], LONGEST_LINK):
         yield "a button's link is none that Telegram takes"
-    if "callback_data" in button and not 0 < utf8_bytes(button["callback_data"]) <= CALLBACK_DATA_BYTES:
+    if "callback_data" in button and not 0 < count_utf8_bytes(button["callback_data"]) <= CALLBACK_DATA_BYTES:
         yield "a button's data is empty or too long"
 
 
@@ -46,7 +47,7 @@ def _text_violations(text: str) -> Iterable[str]:
     reader.close()
     if not reader.shown.strip():
         yield "there is no text"
-    if utf16_units(reader.shown) > TEXT_UNITS:
+    if count_utf16_units(reader.shown) > TEXT_UNITS:
         yield "the text is too long"
     if reader.open or reader.broken:
         yield "the markup is broken"

@@ -14,11 +14,12 @@ import pytest
 from placet.channels.terminal import TerminalChannel, from_environment
 from placet.channels.terminal.channel import login_name
 from placet.channels.terminal.presses import whole_lines
-from placet.channels.terminal.render import Paper, columns, is_linkable, question, wrapped
+from placet.channels.terminal.render import Paper, is_linkable, question, wrapped
 from placet.errors import ChannelRefused, SettingsError
 from placet.ports.channel import Button, Call, Press
 from placet.testing.clock import DAYBREAK
 from placet.testing.platforms import HIDDEN, REVIEW_URL, ended, sample_card
+from placet.text.width import display_width
 from tests.channels.terminal.control_characters import find_control_characters
 from tests.channels.terminal.screens import Screen, TerminalHarness, Window, window
 
@@ -218,7 +219,7 @@ def test_no_line_but_the_link_is_wider_than_the_window(width: int):
         facts=(("N", "👩‍💻" * 60),),
     )
     lines = question(card, (), Paper(width=width, styled=False)).splitlines()
-    assert [line for line in lines if columns(line) > width and REVIEW_URL not in line] == []
+    assert [line for line in lines if display_width(line) > width and REVIEW_URL not in line] == []
     assert f"  {REVIEW_URL}" in lines
 
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placet.channels.texts import fits_link_button, utf16_units
+from placet.channels.texts import fits_link_button
+from placet.text.truncation import count_utf16_units
 
 BUTTONS = 3
 BUTTON_TITLE = 20
@@ -84,7 +85,7 @@ def _template_violations(template: Mapping[str, Any]) -> Iterable[str]:
     texts = [parameter["text"] for parameter in parameters]
     if any(not text.strip() or _BROKEN_PARAMETER.search(text) for text in texts):
         yield "a parameter is empty, or has line breaks, tabs or many spaces in it"
-    if sum(map(utf16_units, texts)) > TEMPLATE_BODY - TEMPLATE_WORDS:
+    if sum(map(count_utf16_units, texts)) > TEMPLATE_BODY - TEMPLATE_WORDS:
         yield "the parameters are too long"
     if not template.get("name") or not template.get("language", {}).get("code"):
         yield "the template has no name or no language"
@@ -93,5 +94,5 @@ def _template_violations(template: Mapping[str, Any]) -> Iterable[str]:
 def _part_violations(what: str, text: str, most: int) -> Iterable[str]:
     if not text.strip():
         yield f"{what} is empty"
-    if utf16_units(text) > most:
+    if count_utf16_units(text) > most:
         yield f"{what} is too long"

@@ -19,7 +19,7 @@ from placet.relay.audit.stored import StoredTrail
 from placet.relay.holds.courier import RelayCourier
 from placet.relay.holds.holder import text_digest
 from placet.relay.holds.holds import Holds
-from placet.relay.holds.showing import shown_texts, visible
+from placet.relay.holds.showing import shown_texts
 from placet.relay.judging.inspection import Answered, Exchange, Refused
 from placet.relay.membership.registry import Agent, Caller, Subscription
 from placet.relay.policies.binding import BindingLevel
@@ -31,6 +31,7 @@ from placet.relay.tasks.access import Access
 from placet.relay.tasks.taskbook import MemoryTaskBook
 from placet.stores.memory import MemoryStore
 from placet.testing.desk import desk_for_tests
+from placet.text.characters import replace_unstorable
 from tests.relay.policies.samples import regex_policy
 
 pytestmark = pytest.mark.anyio
@@ -246,8 +247,8 @@ def test_long_texts_are_shown_where_something_was_found() -> None:
 
 def test_hidden_characters_are_shown_as_signs_and_nothing_moves() -> None:
     text = "a\x00b\x1b[2Jc\x9fd\ud800e"
-    assert len(visible(text)) == len(text)
-    assert visible(text) == "a␀b␛[2Jc�d�e"
+    assert len(replace_unstorable(text)) == len(text)
+    assert replace_unstorable(text) == "a␀b␛[2Jc�d�e"
 
 
 async def test_a_hold_that_nobody_can_wait_for_is_refused(kit: Kit) -> None:

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import Struct
 
 from placet.channels.discord.render import BUTTON, EPHEMERAL
-from placet.channels.texts import cut, one_line
 from placet.errors import SignatureInvalid
 from placet.ports.channel import Call, Press, Presser
+from placet.text.truncation import to_single_line, truncate
 
 PLATFORM = "discord"
 VIA = "discord_component"
@@ -121,7 +121,9 @@ def press_of(interaction: Interaction | None) -> Press | None:
     return Press(
         id=interaction.id,
         reference=data.custom_id,
-        presser=Presser(platform=PLATFORM, user_id=user.id, name=cut(one_line(name), LONGEST_NAME) or None),
+        presser=Presser(
+            platform=PLATFORM, user_id=user.id, name=truncate(to_single_line(name), LONGEST_NAME) or None
+        ),
         via=VIA,
         reply_to={
             "application_id": interaction.application_id,

@@ -4,18 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import (
-    Lines,
-    Room,
-    buttons_of,
-    cut,
-    ending,
-    fits_link_button,
-    lines_of,
-    utf16_units,
-)
+from placet.channels.texts import Lines, Room, buttons_of, ending, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
+from placet.text.truncation import count_utf16_units, truncate
 
 # Numbers of Discord's API.
 ACTION_ROW, BUTTON = 1, 2
@@ -64,7 +56,7 @@ def follow_up(card: Card, ended: Ended, message_id: str) -> dict[str, Any]:
 
 def answer(text: str) -> dict[str, Any]:
     """What whoever pressed is told, for their eyes only."""
-    told = _body([escaped(cut(text, MAX_CONTENT - 100, size=_size))], [])
+    told = _body([escaped(truncate(text, MAX_CONTENT - 100, size=_size))], [])
     return {**told, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
 
 
@@ -81,12 +73,12 @@ def escaped(text: str) -> str:
 
 def _size(text: str) -> int:
     """How much of a message a text takes, a quote's mark before each line included."""
-    return utf16_units(escaped(text)) + 2 * (text.count("\n") + 1)
+    return count_utf16_units(escaped(text)) + 2 * (text.count("\n") + 1)
 
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
     url = card.review_url
-    if not in_button and (utf16_units(url) > LONGEST_LINK_IN_TEXT or not url.isprintable()):
+    if not in_button and (count_utf16_units(url) > LONGEST_LINK_IN_TEXT or not url.isprintable()):
         raise ChannelRefused("The review link is too long for Discord, or none that can be shown.")
     return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=_size)
 
@@ -104,7 +96,7 @@ def _deadline(card: Card) -> str:
 
 
 def _said(ended: Ended) -> str:
-    return f"**{escaped(cut(ending(ended), LONGEST_ENDING, size=_size))}**"
+    return f"**{escaped(truncate(ending(ended), LONGEST_ENDING, size=_size))}**"
 
 
 def _bracketed(url: str) -> str:
@@ -119,7 +111,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
             "label": button.label,
             "custom_id": button.reference,
         }
-        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_LABEL, size=utf16_units)
+        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_LABEL, size=count_utf16_units)
     ]
 
 

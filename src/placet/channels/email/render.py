@@ -18,9 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import Lines, Room, cut, lines_of, one_line
+from placet.channels.texts import Lines, Room, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
+from placet.text.truncation import to_paragraphs, to_single_line, truncate
 
 MAX_SUBJECT = 78 - len("Subject: ")
 """Keeps the header on one line where it is plain ASCII."""
@@ -83,8 +84,8 @@ def ending(
     """How a question ended, in its thread."""
     references = tuple(dict.fromkeys((root, answers)))
     message = _message(card, envelope, now, message_id=_with(answers, "end"), references=references)
-    heading, prompt = cut(texts.heading(card), 150), cut(texts.paragraphs(card.prompt), 600)
-    words = cut(texts.ending(ended), 600)
+    heading, prompt = truncate(texts.heading(card), 150), truncate(to_paragraphs(card.prompt), 600)
+    words = truncate(texts.ending(ended), 600)
     return _filled(
         message,
         [words, heading, prompt, "There is nothing left to do here."],
@@ -108,8 +109,8 @@ def subject(card: Card) -> str:
     heading, room = texts.heading(card), MAX_SUBJECT - 30 - len(RE)
     if len(heading) > room:
         heading = texts.asker(card, room)
-    prompt = one_line(card.prompt)
-    return cut(f"{heading}: {prompt}" if prompt else heading, MAX_SUBJECT - len(RE))
+    prompt = to_single_line(card.prompt)
+    return truncate(f"{heading}: {prompt}" if prompt else heading, MAX_SUBJECT - len(RE))
 
 
 def is_linkable(url: str) -> bool:

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from placet.channels.slack.render import PRESS_PREFIX
-from placet.channels.texts import cut, one_line
 from placet.errors import SignatureInvalid
 from placet.ports.channel import Call, Press, Presser
+from placet.text.truncation import to_single_line, truncate
 
 PLATFORM = "slack"
 VIA = "slack_block_action"
@@ -131,7 +131,7 @@ def _press(interaction: Interaction, user: User, action: Action) -> Press | None
         presser=Presser(
             platform=PLATFORM,
             user_id=f"{team_id}:{user.id}",
-            name=cut(one_line(user.name or user.username), LONGEST_NAME) or None,
+            name=truncate(to_single_line(user.name or user.username), LONGEST_NAME) or None,
         ),
         via=VIA,
         reply_to={name: value for name, value in reply_to.items() if value},

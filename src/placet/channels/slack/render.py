@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, one_line, utf16_units
+from placet.channels.texts import Lines, Room, buttons_of, ending, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
+from placet.text.truncation import count_utf16_units, to_single_line, truncate
 
 MAX_SECTION_FIELDS = 10
 MAX_ACTION_ELEMENTS = 25
@@ -27,7 +28,7 @@ STYLES: Mapping[str, str] = {
 
 def message(card: Card) -> dict[str, Any]:
     """The blocks of a question; raises ChannelRefused for a link too long for a button."""
-    if utf16_units(card.review_url) > MAX_BUTTON_URL:
+    if count_utf16_units(card.review_url) > MAX_BUTTON_URL:
         raise ChannelRefused("The review link is too long for a button in Slack.")
     lines = _lines(card)
     until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.silence)]}
@@ -52,7 +53,7 @@ def follow_up(card: Card, ended: Ended) -> dict[str, Any]:
 
 def answer(text: str) -> str:
     """What whoever pressed is told; the text is read as Slack's markup, so it is escaped."""
-    return escaped(cut(text, ANSWER, size=lambda start: utf16_units(escaped(start))))
+    return escaped(truncate(text, ANSWER, size=lambda start: count_utf16_units(escaped(start))))
 
 
 def escaped(text: str) -> str:
@@ -61,7 +62,7 @@ def escaped(text: str) -> str:
 
 
 def _lines(card: Card) -> Lines:
-    return lines_of(card, ROOM, size=utf16_units)
+    return lines_of(card, ROOM, size=count_utf16_units)
 
 
 def _body(lines: Lines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def _body(lines: Lines, last: list[dict[str, Any]], *, notice: str) -> dict[str,
 
 
 def _notice(heading: str, text: str) -> str:
-    said = cut(one_line(text), NOTICE)
+    said = truncate(to_single_line(text), NOTICE)
     return escaped(f"{heading}: {said}" if said else heading)
 
 
@@ -97,7 +98,7 @@ def _presses(card: Card) -> list[dict[str, Any]]:
             **({"style": STYLES[button.action]} if button.action in STYLES else {}),
         }
         for number, button in enumerate(
-            buttons_of(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=utf16_units)
+            buttons_of(card, MAX_ACTION_ELEMENTS - 1, label=MAX_BUTTON_TEXT, size=count_utf16_units)
         )
     ]
 

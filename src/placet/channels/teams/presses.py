@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct, field
 
 from placet.channels.teams.render import VERB
-from placet.channels.texts import cut, one_line, utf8_bytes
 from placet.ports.channel import Press, Presser
+from placet.text.truncation import count_utf8_bytes, to_single_line, truncate
 
 PLATFORM = "teams"
 VIA = "teams_adaptive_card"
@@ -87,7 +87,7 @@ def press_of(activity: Activity) -> Press | None:
     tenant_id, object_id = _tenant_id(activity), activity.sender.aad_object_id
     if reference is None or not _is_plain(activity.id) or not tenant_id or not object_id:
         return None
-    name = cut(one_line(activity.sender.name or ""), LONGEST_NAME) or None
+    name = truncate(to_single_line(activity.sender.name or ""), LONGEST_NAME) or None
     is_personal = activity.conversation.conversation_type == "personal"
     reply_to = {
         "conversation": activity.conversation.id,
@@ -115,7 +115,7 @@ def _reference(activity: Activity) -> str | None:
     if action is None or action.verb != VERB or not isinstance(action.data, dict):
         return None
     reference = action.data.get("reference")
-    fits = isinstance(reference, str) and 0 < utf8_bytes(reference) <= MAX_REFERENCE_BYTES
+    fits = isinstance(reference, str) and 0 < count_utf8_bytes(reference) <= MAX_REFERENCE_BYTES
     return reference if fits else None
 
 

@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.channels.texts import Lines, Room, buttons_of, cut, ending, lines_of, utf16_units
+from placet.channels.texts import Lines, Room, buttons_of, ending, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
+from placet.text.truncation import count_utf16_units, truncate
 
 SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
 VERSION = "1.5"
@@ -38,9 +39,9 @@ _FUNCTION = re.compile(r"(?<=\{)(?=\{\s*(?:DATE|TIME)\b)", re.IGNORECASE)
 
 def message(card: Card) -> Element:
     """Return the Adaptive Card of a question; raise ChannelRefused if the review link is too long."""
-    if utf16_units(card.review_url) > MAX_LINK:
+    if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a card in Teams.")
-    lines = lines_of(card, ROOM, size=utf16_units)
+    lines = lines_of(card, ROOM, size=count_utf16_units)
     link = {"type": "Action.OpenUrl", "title": lines.link_label, "url": card.review_url}
     until = [
         _text(lines.deadline, spacing="Medium", isSubtle=True),
@@ -51,26 +52,26 @@ def message(card: Card) -> Element:
 
 def settled_message(card: Card, ended: Ended) -> Element:
     """The same question once it has ended: no buttons, and how it ended."""
-    lines = lines_of(card, ROOM, size=utf16_units)
+    lines = lines_of(card, ROOM, size=count_utf16_units)
     return _card([*_question(lines), _text(ending(ended), spacing="Medium", weight="Bolder")])
 
 
 def follow_up(card: Card, ended: Ended) -> Element:
     """How a question ended, where its own message cannot be changed any more."""
-    lines = lines_of(card, ROOM, size=utf16_units)
+    lines = lines_of(card, ROOM, size=count_utf16_units)
     prompt = _paragraph(lines.prompt, PROMPT_LINES)
     return _card([_heading(lines), *prompt, _text(ending(ended), spacing="Medium", weight="Bolder")])
 
 
 def summary(card: Card, ended: Ended | None = None) -> str:
     """What a notification says."""
-    heading = lines_of(card, ROOM, size=utf16_units).heading
+    heading = lines_of(card, ROOM, size=count_utf16_units).heading
     return heading if ended is None else ending(ended)
 
 
 def answer(text: str) -> str:
     """What whoever pressed is told."""
-    return cut(text, ANSWER, size=utf16_units)
+    return truncate(text, ANSWER, size=count_utf16_units)
 
 
 def _card(body: list[Element]) -> Element:
@@ -134,7 +135,7 @@ def _presses(card: Card) -> list[Element]:
             "fallback": "drop",
             **({"style": STYLES[button.action]} if button.action in STYLES else {}),
         }
-        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TITLE, size=utf16_units)
+        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units)
     ]
 
 
@@ -150,4 +151,4 @@ def _rows(actions: list[Element]) -> list[Element]:
 
 
 def _width(actions: list[Element]) -> int:
-    return sum(utf16_units(action["title"]) + BUTTON_MARGIN for action in actions)
+    return sum(count_utf16_units(action["title"]) + BUTTON_MARGIN for action in actions)

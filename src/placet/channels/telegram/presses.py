@@ -3,8 +3,8 @@
 import msgspec
 from msgspec import Struct, field
 
-from placet.channels.texts import cut, one_line, utf8_bytes
 from placet.ports.channel import Press, Presser
+from placet.text.truncation import count_utf8_bytes, to_single_line, truncate
 
 PLATFORM = "telegram"
 VIA = "telegram_inline_button"
@@ -24,8 +24,8 @@ class User(Struct, frozen=True):
     @property
     def name(self) -> str | None:
         """What others see of this person."""
-        full = one_line(f"{self.first_name} {self.last_name}") or one_line(self.username)
-        return cut(full, LONGEST_NAME) or None
+        full = to_single_line(f"{self.first_name} {self.last_name}") or to_single_line(self.username)
+        return truncate(full, LONGEST_NAME) or None
 
 
 class Chat(Struct, frozen=True):
@@ -79,7 +79,7 @@ def press_of(update: Update | None) -> Press | None:
     query = update.callback_query if update is not None else None
     if query is None or query.sender.is_bot or not query.data:
         return None
-    if utf8_bytes(query.data) > MAX_CALLBACK_DATA_BYTES:
+    if count_utf8_bytes(query.data) > MAX_CALLBACK_DATA_BYTES:
         return None
     place = {"chat_id": str(query.message.chat.id)} if query.message is not None else {}
     return Press(

@@ -4,18 +4,10 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from placet.channels.texts import (
-    Lines,
-    Room,
-    buttons_of,
-    cut,
-    ending,
-    fits_link_button,
-    lines_of,
-    utf16_units,
-)
+from placet.channels.texts import Lines, Room, buttons_of, ending, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Card, Ended
+from placet.text.truncation import count_utf16_units, truncate
 
 MAX_BUTTON_TEXT = 64
 MAX_ANSWER = 200
@@ -49,12 +41,14 @@ def message(card: Card) -> dict[str, Any]:
 
 def settled_message(card: Card, ended: Ended) -> dict[str, Any]:
     """The same question once it has ended: no keyboard, and how it ended."""
-    return _body([*_question(lines_of(card, ROOM, size=utf16_units)), f"<b>{_e(ending(ended))}</b>"], [])
+    return _body(
+        [*_question(lines_of(card, ROOM, size=count_utf16_units)), f"<b>{_e(ending(ended))}</b>"], []
+    )
 
 
 def follow_up(card: Card, ended: Ended, message_id: int) -> dict[str, Any]:
     """How a question ended, where its own message cannot be changed any more."""
-    lines = lines_of(card, ROOM_BESIDE_LINK, size=utf16_units)
+    lines = lines_of(card, ROOM_BESIDE_LINK, size=count_utf16_units)
     parts = [f"<b>{_e(lines.heading)}</b>", _e(lines.prompt), f"<b>{_e(ending(ended))}</b>"]
     reply_to = {"message_id": message_id, "allow_sending_without_reply": True}
     return {**_body(parts, []), "reply_parameters": reply_to}
@@ -62,9 +56,9 @@ def follow_up(card: Card, ended: Ended, message_id: int) -> dict[str, Any]:
 
 def _lines(card: Card, *, in_button: bool) -> Lines:
     url = card.review_url
-    if not in_button and (utf16_units(url) > MAX_LINK or not url.isprintable()):
+    if not in_button and (count_utf16_units(url) > MAX_LINK or not url.isprintable()):
         raise ChannelRefused("The review link is too long for Telegram, or none that can be shown.")
-    return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=utf16_units)
+    return lines_of(card, ROOM if in_button else ROOM_BESIDE_LINK, size=count_utf16_units)
 
 
 def _question(lines: Lines) -> list[str]:
@@ -77,7 +71,7 @@ def _question(lines: Lines) -> list[str]:
 def _rows(card: Card) -> list[list[dict[str, str]]]:
     buttons = [
         {"text": button.label, "callback_data": button.reference, **_style(button.action)}
-        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TEXT, size=utf16_units)
+        for button in buttons_of(card, MOST_BUTTONS, label=MAX_BUTTON_TEXT, size=count_utf16_units)
     ]
     return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
 
@@ -101,4 +95,4 @@ def _e(text: str) -> str:
 
 def answer(text: str) -> str:
     """What whoever pressed is told, as a notice at the top of the screen."""
-    return cut(text, MAX_ANSWER, size=utf16_units)
+    return truncate(text, MAX_ANSWER, size=count_utf16_units)

@@ -1,16 +1,16 @@
 """A card as lines of a terminal: no wider than the window, a number for every answer, and the link whole."""
 
-import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from placet.channels import texts
-from placet.channels.texts import Room, cut, lines_of, one_line
+from placet.channels.texts import Room, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, Ended
+from placet.text.truncation import to_single_line, truncate
+from placet.text.width import display_width
 
 MIN_WIDTH = 20
 MAX_WIDTH = 100
@@ -23,9 +23,6 @@ ROOM = Room(heading=150, prompt=1500, message=3000, facts=10, fact_name=40, fact
 MOST_BUTTONS = 20
 LABEL = 60
 INDENT = "  "
-
-# Characters that add no column: joiners, style selectors, skin tones.
-_ZERO_WIDTH = re.compile("[\u200c\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
 
 
 class Numbered(Struct, frozen=True, kw_only=True):
@@ -43,7 +40,7 @@ class Paper(Struct, frozen=True, kw_only=True):
 
     def lines(self, text: str, *, style: str = "", indent: str = INDENT) -> list[str]:
         """The text in lines that fit, each of them in one style."""
-        room = self.width - columns(indent)
+        room = self.width - display_width(indent)
         return [
             f"{indent}{self.styled_as(style, line)}" if line else ""
             for part in text.replace("\t", "    ").split("\n")
@@ -75,15 +72,15 @@ def question(card: Card, answers: Sequence[Numbered], paper: Paper) -> str:
 
 def ending(card: Card, ended: Ended, paper: Paper) -> str:
     """How a question ended, under everything that was shown since."""
-    prompt = cut(one_line(card.prompt), 200)
-    heading = cut(texts.heading(card), ROOM.heading)
+    prompt = truncate(to_single_line(card.prompt), 200)
+    heading = truncate(texts.heading(card), ROOM.heading)
     about = paper.lines(f"{heading}: {prompt}" if prompt else heading, style=DIM)
     return _block([[*about, *paper.lines(texts.ending(ended), style=BOLD)]])
 
 
 def remark(text: str, paper: Paper) -> str:
     """A word to whoever types."""
-    return "".join(f"{line}\n" for line in paper.lines(one_line(text)))
+    return "".join(f"{line}\n" for line in paper.lines(to_single_line(text)))
 
 
 def numbers(answers: Sequence[Numbered]) -> str:
@@ -97,7 +94,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     line = ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
-        if columns(longer) <= width:
+        if display_width(longer) <= width:
             line = longer
             continue
         if line:
@@ -105,11 +102,6 @@ def wrapped(text: str, width: int) -> Iterator[str]:
         *full, line = _pieces(word, width)
         yield from full
     yield line
-
-
-def columns(text: str) -> int:
-    """Return how many columns the text takes; East Asian characters and emoji take two each."""
-    return sum(_width(character) for character in text)
 
 
 def is_linkable(url: str) -> bool:
@@ -122,17 +114,11 @@ def is_linkable(url: str) -> bool:
     return fits and parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
-def _width(character: str) -> int:
-    if unicodedata.combining(character) or _ZERO_WIDTH.match(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def _pieces(word: str, width: int) -> list[str]:
     pieces = [""]
     taken = 0
     for character in word:
-        size = columns(character)
+        size = display_width(character)
         if taken + size > width:
             pieces.append("")
             taken = 0

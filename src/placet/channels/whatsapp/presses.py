@@ -6,8 +6,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from placet.channels.texts import cut, one_line, utf16_units
 from placet.ports.channel import Press, Presser
+from placet.text.truncation import count_utf16_units, to_single_line, truncate
 
 PLATFORM = "whatsapp"
 VIA = "whatsapp_reply_button"
@@ -139,7 +139,7 @@ def _press_of(message: Message, contacts: tuple[Contact, ...]) -> Press | None:
     person = message.sender or message.from_user_id
     if message.type != "interactive" or reply is None or not person or not message.id:
         return None
-    if not 0 < utf16_units(reply.id) <= MAX_BUTTON_ID:
+    if not 0 < count_utf16_units(reply.id) <= MAX_BUTTON_ID:
         return None
     return Press(
         id=message.id,
@@ -152,7 +152,7 @@ def _press_of(message: Message, contacts: tuple[Contact, ...]) -> Press | None:
 
 def _name(person: str, contacts: tuple[Contact, ...]) -> str | None:
     names = [one.profile.name for one in contacts if person in (one.wa_id, one.user_id)]
-    return cut(one_line(names[0]), LONGEST_NAME) or None if names else None
+    return truncate(to_single_line(names[0]), LONGEST_NAME) or None if names else None
 
 
 def _read(raw: bytes | msgspec.Raw, type: type[T]) -> T | None:

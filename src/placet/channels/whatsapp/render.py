@@ -11,9 +11,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.channels import texts
-from placet.channels.texts import Room, buttons_of, cut, fits_link_button, lines_of, one_line, utf16_units
+from placet.channels.texts import Room, buttons_of, fits_link_button, lines_of
 from placet.errors import ChannelRefused
 from placet.ports.channel import Button, Card, Ended
+from placet.text.truncation import count_utf16_units, to_paragraphs, to_single_line, truncate
 
 MAX_BUTTONS = 3
 MAX_BUTTON_TITLE = 20
@@ -41,9 +42,9 @@ Message = dict[str, Any]
 
 def question(card: Card) -> Message:
     """The message for a question; raises ChannelRefused for a link too long to show."""
-    if utf16_units(card.review_url) > MAX_LINK:
+    if count_utf16_units(card.review_url) > MAX_LINK:
         raise ChannelRefused("The review link is too long for a message in WhatsApp.")
-    buttons = _titled(buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=utf16_units))
+    buttons = _titled(buttons_of(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE, size=count_utf16_units))
     silence, link = texts.silence(card), _link_line(card)
     if buttons and _room_beside(silence, link) >= LEAST_QUESTION:
         return _interactive(card, [silence, link], _reply_action(buttons))
@@ -56,28 +57,28 @@ def question(card: Card) -> Message:
 
 def follow_up(card: Card, ended: Ended) -> Message:
     """How a question ended, in a message of its own: WhatsApp's messages cannot be changed."""
-    prompt = cut(texts.paragraphs(card.prompt), 300, size=utf16_units)
+    prompt = truncate(to_paragraphs(card.prompt), 300, size=count_utf16_units)
     return _text([_heading(card), plain(prompt), plain(texts.ending(ended))])
 
 
 def answer(text: str) -> Message:
     """What whoever pressed is told."""
-    return _text([plain(cut(text, MAX_TEXT_BODY, size=utf16_units))])
+    return _text([plain(truncate(text, MAX_TEXT_BODY, size=count_utf16_units))])
 
 
 def template_question(card: Card, *, name: str, language: str) -> Message:
     """A question for somebody who has not written for a day; the template's words are around it."""
     rest = f"{texts.deadline(card)}. {texts.silence(card)} {_link_line(card)}"
-    if utf16_units(rest) > TEMPLATE_ROOM["rest"]:
+    if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
         rest = _link_line(card)
-    if utf16_units(rest) > TEMPLATE_ROOM["rest"]:
+    if count_utf16_units(rest) > TEMPLATE_ROOM["rest"]:
         raise ChannelRefused("The review link is too long for a template in WhatsApp.")
     return _template(card, rest, name, language)
 
 
 def template_follow_up(card: Card, ended: Ended, *, name: str, language: str) -> Message:
     """How a question ended, for somebody who has not written for a day."""
-    rest = plain(cut(one_line(texts.ending(ended)), TEMPLATE_ROOM["rest"], size=utf16_units))
+    rest = plain(truncate(to_single_line(texts.ending(ended)), TEMPLATE_ROOM["rest"], size=count_utf16_units))
     return _template(card, rest, name, language)
 
 
@@ -90,14 +91,16 @@ def plain(text: str) -> str:
 
 
 def _heading(card: Card) -> str:
-    return plain(cut(texts.heading(card, MAX_HEADER, size=utf16_units), MAX_HEADER, size=utf16_units))
+    return plain(
+        truncate(texts.heading(card, MAX_HEADER, size=count_utf16_units), MAX_HEADER, size=count_utf16_units)
+    )
 
 
 def _asked(card: Card, most: int) -> str:
-    lines = lines_of(card, ROOM, size=utf16_units)
+    lines = lines_of(card, ROOM, size=count_utf16_units)
     facts = "\n".join(f"• {name}: {value}" for name, value in lines.facts if name or value)
     parts = [part for part in (lines.prompt, lines.message, facts) if part]
-    return plain(cut("\n\n".join(parts), most, size=utf16_units))
+    return plain(truncate("\n\n".join(parts), most, size=count_utf16_units))
 
 
 def _link_line(card: Card) -> str:
@@ -105,15 +108,15 @@ def _link_line(card: Card) -> str:
 
 
 def _room_beside(*parts: str) -> int:
-    return MAX_INTERACTIVE_BODY - sum(utf16_units(part) + 2 for part in parts)
+    return MAX_INTERACTIVE_BODY - sum(count_utf16_units(part) + 2 for part in parts)
 
 
 def _titled(buttons: Sequence[Button]) -> list[Button]:
-    """The buttons with titles that differ, though they may have been cut to the same beginning."""
+    """The buttons with titles that differ, though they may have been truncated to the same beginning."""
     named: list[Button] = []
     for button in buttons:
         taken = {other.label for other in named}
-        shorter = cut(button.label, MAX_BUTTON_TITLE - 2, size=utf16_units)
+        shorter = truncate(button.label, MAX_BUTTON_TITLE - 2, size=count_utf16_units)
         titles = [button.label, *(f"{shorter} {number}" for number in range(2, MAX_BUTTONS + 1))]
         named.append(replace(button, label=next(title for title in titles if title not in taken)))
     return named
@@ -125,7 +128,7 @@ def _reply_action(buttons: Sequence[Button]) -> tuple[str, Message]:
 
 
 def _link_action(card: Card) -> tuple[str, Message]:
-    label = cut(texts.link_label(card), MAX_BUTTON_TITLE, size=utf16_units)
+    label = truncate(texts.link_label(card), MAX_BUTTON_TITLE, size=count_utf16_units)
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 
 
@@ -137,7 +140,7 @@ def _interactive(card: Card, closing: list[str], action: tuple[str, Message]) ->
             "type": action[0],
             "header": {"type": "text", "text": _heading(card)},
             "body": {"text": "\n\n".join(part for part in (asked, *closing) if part)},
-            "footer": {"text": cut(texts.deadline(card), MAX_FOOTER, size=utf16_units)},
+            "footer": {"text": truncate(texts.deadline(card), MAX_FOOTER, size=count_utf16_units)},
             "action": action[1],
         },
     }
@@ -150,8 +153,12 @@ def _text(parts: Sequence[str]) -> Message:
 
 def _template(card: Card, rest: str, name: str, language: str) -> Message:
     room = TEMPLATE_ROOM["heading"]
-    heading = cut(texts.heading(card, room, size=utf16_units), room, size=utf16_units)
-    prompt = cut(one_line(card.prompt) or one_line(card.message), TEMPLATE_ROOM["prompt"], size=utf16_units)
+    heading = truncate(texts.heading(card, room, size=count_utf16_units), room, size=count_utf16_units)
+    prompt = truncate(
+        to_single_line(card.prompt) or to_single_line(card.message),
+        TEMPLATE_ROOM["prompt"],
+        size=count_utf16_units,
+    )
     words = [plain(heading), plain(prompt) or "…", rest]
     parameters = [{"type": "text", "text": word} for word in words]
     return {

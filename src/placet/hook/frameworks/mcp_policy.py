@@ -12,6 +12,7 @@ from placet.hook.feedback import ToolFeedback
 from placet.hook.policy import Gate, Hook, HumanInTheLoopHook, State, ToolConfig
 from placet.hook.turn import gates_of
 from placet.protocol.duration import parse_duration
+from placet.text.truncation import truncate
 
 TOOL = "tool"
 """Where the state of a call has the tool as its server lists it."""
@@ -62,7 +63,7 @@ class Unlisted:
 def its_own_words(call: ToolCall, state: State) -> str:
     """How the server describes the tool."""
     text = " ".join((getattr(state.get(TOOL), "description", None) or "").split())
-    return text if len(text) <= _LONGEST_DESCRIPTION else f"{text[: _LONGEST_DESCRIPTION - 1]}…"
+    return truncate(text, _LONGEST_DESCRIPTION)
 
 
 def is_as_shown(shown: ToolFeedback, hooks: Iterable[Hook], state: State) -> bool:

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import idna
 
-from placet.protocol.wording import message
+from placet.text.wording import message
 
 LONGEST_LINK = 2048
 MOST_ADDRESSES = 2000

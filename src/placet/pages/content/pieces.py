@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 
-from placet.pages.visible import is_hidden
+from placet.text.characters import may_contain_hidden
 
 A_PIECE = 16 * 1024  # characters drawn at a stretch
 NEAR = 64
@@ -66,5 +66,5 @@ def _end(text: str, start: int, limit: int) -> int:
         if found >= 0:
             return found + 1
     nearest = range(limit, max(limit - NEAR, start), -1)
-    places = (end for end in nearest if not is_hidden(text[end - 1 : end + 1]))
+    places = (end for end in nearest if not may_contain_hidden(text[end - 1 : end + 1]))
     return next(places, limit)

@@ -14,7 +14,7 @@ from placet.pages.content.previews import Previews
 from placet.pages.content.spelled import spelled_out
 from placet.pages.content.writing import Writing, as_markup
 from placet.pages.language import Language
-from placet.pages.visible import visible
+from placet.text.characters import mark_hidden
 
 # What one value may cost: past so many parts, the rest of it is told as text.
 MOST_PARTS = 1500
@@ -223,7 +223,7 @@ class Values:
 
     def _image_name(self, service: str | None) -> str:
         if service:
-            return self.writing.t("Image from {service}", service=visible(service))
+            return self.writing.t("Image from {service}", service=mark_hidden(service))
         return self.writing.t("Image")
 
     # Objects

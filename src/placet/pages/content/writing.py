@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 from placet.pages.content import links
 from placet.pages.content.pieces import A_PIECE, Draw, Later, cut, cut_lines
 from placet.pages.language import Language
-from placet.pages.visible import MOST_NUMBERED, OPEN, kind_of_hidden, visible
+from placet.text.characters import MAX_NUMBERED, OPEN, describe_hidden, mark_hidden
 
 SHOWN_LINES = 40
 SHOWN_CHARACTERS = 4000
@@ -73,7 +73,7 @@ class Writing:
 
     def run(self, texts: Iterable[str]) -> Iterator[str]:
         """Texts that stand one after the other, as one run."""
-        numbered = MOST_NUMBERED
+        numbered = MAX_NUMBERED
         for text in texts:
             shown = self.text(text, numbered)
             numbered -= shown.count(OPEN)
@@ -87,9 +87,9 @@ class Writing:
             lambda: ("\n" * (number > 0) + draw(lines) for number, lines in enumerate(cut_lines(text)))
         )
 
-    def text(self, text: str, numbered: int = MOST_NUMBERED) -> str:
+    def text(self, text: str, numbered: int = MAX_NUMBERED) -> str:
         """One run of text, every hidden character marked, and so many of them with their numbers."""
-        shown = visible(text, numbered)
+        shown = mark_hidden(text, numbered)
         markup = str(escape(shown))
         return _MARK.sub(self._mark, markup) if shown is not text and "\u27e6" in markup else markup
 
@@ -142,6 +142,6 @@ class Writing:
 
     def _mark(self, found: re.Match[str]) -> str:
         point = int(found[1], 16)
-        kind = kind_of_hidden(chr(point)) if point <= 0x10FFFF else "{code}"
+        kind = describe_hidden(chr(point)) if point <= 0x10FFFF else "{code}"
         spoken = self.t(kind, code=f"U+{found[1]}")
         return f'<span class="mark" role="img" aria-label="{spoken}">{found[0]}</span>'

@@ -15,6 +15,7 @@ import re2
 from msgspec.structs import replace
 
 from placet.ports.detector import Match, Scannable
+from placet.text.characters import CONTROLS, is_hidden
 
 _CODED = (
     r"%[0-9A-Fa-f]{2}|&#|(?i:;base64,)|[A-Za-z0-9+/]{21}|[A-Za-z0-9+/_-]{37}|[A-Za-z0-9+/_-]{7}="
@@ -29,7 +30,7 @@ ORDINARY = (
     *((0x3400, 0xA48C), (0xAC00, 0xD7A3), (0x1F300, 0x1F6D7), (0x1F900, 0x1FA53)),
 )
 _STRANGE = "[^{}]".format("".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ORDINARY))
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROLS = re.compile(f"(?!\r)[{CONTROLS}]")
 _CODES = re.compile(
     r"(?<!\\)\\+u\{(?P<braced>[0-9A-Fa-f]{1,6})\}"
     r"|(?<!\\)\\+(?:u(?P<four>[0-9A-Fa-f]{4})|x(?P<two>[0-9A-Fa-f]{2}))"
@@ -38,11 +39,6 @@ _CODES = re.compile(
     r"|(?P<base64>[A-Za-z0-9+/_-]{21,}={0,2}|[A-Za-z0-9+/_-]{7,20}={1,2})"
 )
 _STANDARD = str.maketrans("-_", "+/")
-# What is drawn as nothing, besides all characters that only format.
-_UNSEEN = {
-    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0),
-    *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
-}
 _MINUS = frozenset({0x2212, 0x2043, 0x2796})
 _TAGS = range(0xE0020, 0xE007F)
 """Invisible twins of ASCII, which language models read."""
@@ -175,7 +171,7 @@ def _read_as(code: int) -> str:
     if code in _TAGS:
         return chr(code - 0xE0000)
     kind = unicodedata.category(character)
-    if kind in ("Cf", "Cc") or code in _UNSEEN:
+    if is_hidden(character) or kind == "Cf":  # also the format characters that are drawn as a sign
         return ""
     digit = unicodedata.decimal(character, None)
     if digit is not None:

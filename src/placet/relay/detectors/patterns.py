@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import re2
 import regex
 
-from placet.protocol.characters import is_storable
 from placet.protocol.shape import quote
 from placet.relay.detectors.repetition import written_out
+from placet.text.characters import is_storable
 
 LONGEST_PATTERN = 4_000
 MAX_PROGRAM = 50_000

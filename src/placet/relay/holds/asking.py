@@ -13,7 +13,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.translation import parts_of
 from placet.relay.holds.body import HeldBy
 from placet.relay.holds.envelope import Frozen, Matter
-from placet.relay.holds.showing import in_data, is_id, label, shown_data, shown_texts, visible
+from placet.relay.holds.showing import in_data, is_id, label, shown_data, shown_texts
 from placet.relay.judging.inspection import Exchange
 from placet.relay.membership.registry import Subscription
 from placet.relay.policies.evaluation import Evaluation
@@ -24,6 +24,7 @@ from placet.relay.tasks.reasons import (
     HitlHeldAgentInputRequired,
     RelayReason,
 )
+from placet.text.characters import replace_unstorable
 
 FIELD = "held_message"
 LONGEST_TEXT = 100_000
@@ -61,7 +62,7 @@ class Matched(Struct, frozen=True, kw_only=True):
             return None
         held = [one.text for one in self.findings if one.action is Action.HUMAN_REVIEW_REQUIRED]
         found = "\n".join(map(_as_read, dict.fromkeys(held or [one.text for one in self.findings])))
-        return visible(found)[:LONGEST_MATCHED] or None
+        return replace_unstorable(found)[:LONGEST_MATCHED] or None
 
 
 def _as_read(text: str) -> str:
@@ -133,13 +134,13 @@ def summary_of(matter: Matter, subscription: Subscription, matched: Matched) -> 
     what = (
         f"A message from {caller} to {agent}" if matter == "request" else f"An answer of {agent} to {caller}"
     )
-    return f"{what} is held. {visible(matched.reason)}"[:2000]
+    return f"{what} is held. {replace_unstorable(matched.reason)}"[:2000]
 
 
 def text_shown(pieces: Sequence[Scannable]) -> str:
     """All texts of a message as one, without its ids and its data."""
     said = [piece.text for piece in pieces if not (in_data(piece) or is_id(piece))]
-    return visible("\n".join(said))[:LONGEST_TEXT]
+    return replace_unstorable("\n".join(said))[:LONGEST_TEXT]
 
 
 def data_parts(exchange: Exchange, reply: A2AReply | None) -> list[Any] | None:
@@ -166,7 +167,7 @@ def _facts(frozen: Frozen, exchange: Exchange, matched: Matched, task_id: str) -
         "caller_kind": subscription.source.kind,
         "agent": label(subscription.sink.id),
         "policy": _policy(matched),
-        "reason": visible(matched.reason)[:500],
+        "reason": replace_unstorable(matched.reason)[:500],
         "unchecked": [label(one) for one in matched.unchecked[:MOST_FACTS]],
         "files": [label(path) for path in matched.opaque[:MOST_FACTS]],
         "digest": frozen.digest,

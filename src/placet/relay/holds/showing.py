@@ -10,6 +10,8 @@ from placet.ports.detector import Scannable
 from placet.relay.a2a.readings import read_out
 from placet.relay.a2a.texts import Piece
 from placet.relay.policies.finding import Finding
+from placet.text.characters import replace_unstorable
+from placet.text.truncation import truncate
 
 MOST_TEXTS = 200
 MOST_MARKS = 500
@@ -19,8 +21,6 @@ AROUND = 400
 """So many characters on both sides of a finding are shown of a text that is too long to be shown whole."""
 LONGEST_BEGINNING = 2_000
 LONGEST_LABEL = 200
-# Not shown as they are, because no store keeps them and no terminal should obey them.
-_HIDDEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _DATA = re.compile(r"\.(?:parts|content)\[\d+\]\.data(?:\W|$)")
 
 Mark = tuple[int, int, Finding]
@@ -78,28 +78,17 @@ def shown_data(parts: Sequence[Any] | None, *, room: int) -> dict[str, Any]:
 
 def _plain(value: Any, levels: int) -> Any:
     if isinstance(value, str):
-        return visible(value)
+        return replace_unstorable(value)
     if isinstance(value, dict | list) and levels == 0:
         return "…"
     if isinstance(value, dict):
-        return {visible(str(name)): _plain(item, levels - 1) for name, item in value.items()}
+        return {replace_unstorable(str(name)): _plain(item, levels - 1) for name, item in value.items()}
     return [_plain(item, levels - 1) for item in value] if isinstance(value, list) else value
-
-
-def visible(text: str) -> str:
-    """The text with a sign in place of each character that cannot be shown; no place in it moves."""
-    return _HIDDEN.sub(_sign, text)
 
 
 def label(text: str) -> str:
     """A name from outside, as it can stand in a line."""
-    one_line = " ".join(visible(text).split())
-    return one_line if len(one_line) <= LONGEST_LABEL else one_line[: LONGEST_LABEL - 1] + "…"
-
-
-def _sign(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 0x20 else "�"
+    return truncate(" ".join(replace_unstorable(text).split()), LONGEST_LABEL)
 
 
 def _marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int, list[Mark]]:
@@ -118,7 +107,7 @@ def _marks(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> dict[int
 
 
 def _entry(piece: Scannable, marks: Sequence[Mark], room: int) -> dict[str, Any]:
-    text = visible(piece.text)
+    text = replace_unstorable(piece.text)
     whole = len(text.encode("utf-8", "replace")) <= room
     spans = [(0, len(text))] if whole else _windows(len(text), marks, room)
     return {

@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import ValidationFailed
-from placet.protocol.characters import is_storable
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote, read_shape
 from placet.relay.policies.policy import (
@@ -20,6 +19,7 @@ from placet.relay.policies.policy import (
     is_within,
     refuse,
 )
+from placet.text.characters import is_storable
 
 MAX_GROUP = 10_000
 LONGEST_ID = 200

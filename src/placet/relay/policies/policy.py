@@ -10,9 +10,9 @@ from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Rule
-from placet.protocol.characters import is_one_line, is_storable
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote, read_shape
+from placet.text.characters import is_one_line, is_storable
 
 LONGEST_NAME = 200
 LONGEST_DESCRIPTION = 2_000

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.protocol.wording import message
 from placet.reviews.answer import check_known, kept, misfit, read_object, read_text
 from placet.reviews.approval.example import EXAMPLE
 from placet.reviews.approval.parts import Part, Parts, fields_of, parts_of
@@ -13,6 +12,7 @@ from placet.reviews.listed import spelling
 from placet.reviews.page_form import Pairs, grouping, shown, under
 from placet.reviews.presets import presets_name, presets_of, with_preset
 from placet.reviews.turn import Turn
+from placet.text.wording import message
 
 ARTIFACT_SPELLINGS = ("artifact", "draft", "content", "document", "preview")
 PREVIEW, UNDO = "x-preview", "x-undo"

@@ -5,13 +5,13 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.errors import BadRequest, InvalidSubmission, ValidationFailed
-from placet.protocol.wording import counted, message
 from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from placet.reviews.base import BaseKind, without
 from placet.reviews.confirmation.example import EXAMPLE
 from placet.reviews.listed import Listed, listed_ids, read_listed
 from placet.reviews.page_form import Pairs, last, picked
 from placet.reviews.presets import presets_name, presets_of, with_preset
+from placet.text.wording import counted, message
 
 ITEM_SPELLINGS = ("items", "items_to_confirm")
 SHOWN_APART = ("allow_partial", "irreversible", "warning", "confirm_word")

@@ -5,7 +5,6 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.errors import ValidationFailed
-from placet.protocol.wording import counted, message
 from placet.reviews.answer import check_known, kept, misfit, named, read_object, read_text
 from placet.reviews.base import BaseKind, without
 from placet.reviews.escalation.example import EXAMPLE
@@ -17,6 +16,7 @@ from placet.reviews.limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, grouping, shown, under
 from placet.reviews.presets import presets_name, presets_of, with_preset
 from placet.reviews.turn import Turn
+from placet.text.wording import counted, message
 
 
 class Escalation(BaseKind):

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from placet.protocol.wording import phrase
+from placet.text.wording import phrase
 
 TITLES: Mapping[str, str] = {
     **dict.fromkeys(("log", "logs", "log_lines", "log_excerpt", "log_tail", "recent_logs"), phrase("Log")),

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placet.protocol.characters import plain_lines
-from placet.protocol.wording import message
 from placet.reviews.page_form import is_form_name, may_be_thousands, shown, survives_a_form
+from placet.text.characters import normalize_newlines
+from placet.text.wording import message
 
 LONG_TEXT = 80
 
@@ -43,7 +43,7 @@ def _control(value: object) -> str:
         return "yes_no"
     if isinstance(value, int | float):
         return "numeric" if isinstance(value, int) and value >= 0 else "decimal"
-    text = plain_lines(value) if isinstance(value, str) else ""
+    text = normalize_newlines(value) if isinstance(value, str) else ""
     return "lines" if "\n" in text or len(text) > LONG_TEXT else "text"
 
 

@@ -9,7 +9,6 @@ from placet.protocol.field_values import is_blank
 from placet.protocol.form_answers import check_answers
 from placet.protocol.form_posts import from_strings
 from placet.protocol.forms import Form, default_answers, parse_form
-from placet.protocol.wording import message
 from placet.reviews.answer import kept, misfit, named
 from placet.reviews.base import BaseKind, without
 from placet.reviews.input.example import EXAMPLE
@@ -19,6 +18,7 @@ from placet.reviews.input.typed_numbers import is_number_field, plain_number
 from placet.reviews.input.wizard import keep_typing, reachable, take_turn
 from placet.reviews.page_form import Pairs, every, grouping, last, may_be_thousands, shown
 from placet.reviews.turn import Turn
+from placet.text.wording import message
 
 MAX_ANSWERS = 200
 ANSWER = "answer"

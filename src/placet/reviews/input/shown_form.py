@@ -7,10 +7,10 @@ from placet.protocol.field_values import is_blank
 from placet.protocol.fields import Field
 from placet.protocol.form_answers import find_problems, visible_fields
 from placet.protocol.forms import Form, default_answers
-from placet.protocol.wording import Title
 from placet.reviews.input.controls import control_of, keyboard_of
 from placet.reviews.input.review_step import adds_review, fingerprint, last_page
 from placet.reviews.page_form import shown
+from placet.text.wording import Title
 
 MASK = "••••••••"
 

@@ -10,9 +10,9 @@ from placet.protocol.form_progress import progress
 from placet.protocol.forms import Form, default_answers
 from placet.protocol.poll import Progress
 from placet.protocol.problems import Problem
-from placet.protocol.wording import message
 from placet.reviews.input.review_step import fingerprint, last_page
 from placet.reviews.turn import BACK, NEXT, Turn
+from placet.text.wording import message
 
 GO_TO = "x-step-"
 CHANGED_ELSEWHERE = message("These answers were changed elsewhere meanwhile. Please check them again.")

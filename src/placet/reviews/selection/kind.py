@@ -5,13 +5,13 @@ from typing import Any
 
 from placet.cases.case import Offer
 from placet.errors import InvalidSelection
-from placet.protocol.wording import counted, message
 from placet.reviews.answer import check_known, kept, misfit, named, read_ids, read_text
 from placet.reviews.base import BaseKind, without
 from placet.reviews.page_form import Pairs, last, picked
 from placet.reviews.presets import presets_name, presets_of, with_preset
 from placet.reviews.selection.example import EXAMPLE
 from placet.reviews.selection.options import ADVISED, LIMIT_NAMES, Choice, read_choice, recommended
+from placet.text.wording import counted, message
 
 
 class Selection(BaseKind):

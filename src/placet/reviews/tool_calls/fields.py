@@ -11,11 +11,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from placet.protocol.characters import plain_lines
-from placet.protocol.wording import Message, message
 from placet.reviews.page_form import is_form_name, may_be_thousands, survives_a_form
 from placet.reviews.tool_calls.schema import Said, said_by
 from placet.reviews.tool_calls.secrets import holds_secret
+from placet.text.characters import normalize_newlines
+from placet.text.wording import Message, message
 
 MOST_FIELDS = 40
 MOST_CHOICES = 100
@@ -72,8 +72,8 @@ class Field(Struct, frozen=True, kw_only=True):
         if self.value is None:
             return ""
         if self.control == "list":
-            return "\n".join(plain_lines(_plain(entry)) for entry in self.value)
-        return plain_lines(_plain(self.value))
+            return "\n".join(normalize_newlines(_plain(entry)) for entry in self.value)
+        return normalize_newlines(_plain(self.value))
 
     @property
     def blank(self) -> bool:
@@ -194,7 +194,7 @@ def _control_of_scalar(value: Any, types: frozenset[str]) -> Control:
         text = value if isinstance(value, str) else ""
         if not isinstance(value, str | msgspec.UnsetType | None) or not survives_a_form(text):
             return "json"
-        return "lines" if "\n" in plain_lines(text) or len(text) > LONG_TEXT else "line"
+        return "lines" if "\n" in normalize_newlines(text) or len(text) > LONG_TEXT else "line"
     return "json"
 
 
@@ -227,7 +227,7 @@ def _is_a_line(text: str) -> bool:
     return (
         bool(text.strip())
         and text == text.strip()
-        and "\n" not in plain_lines(text)
+        and "\n" not in normalize_newlines(text)
         and survives_a_form(text)
     )
 

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from placet.cases.grant_terms import field_of, grantable, read_terms
 from placet.protocol.argument_patterns import as_glob
-from placet.protocol.wording import counted, message
 from placet.reviews.answer import misfit
 from placet.reviews.tool_calls.asked import Group
 from placet.reviews.tool_calls.schema import said_by
 from placet.reviews.tool_calls.secrets import holds_secret
+from placet.text.wording import counted, message
 
 LONGEST_LINE = 200
 MOST_ARGUMENTS = 20

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placet.cases.case import Offer
-from placet.protocol.wording import Message, message
 from placet.reviews.answer import check_known, kept, read_text
 from placet.reviews.base import BaseKind, without
 from placet.reviews.page_form import Pairs
@@ -28,6 +27,7 @@ from placet.reviews.tool_calls.sheet import MOST_GRANT_BOXES, Entry, decided, ke
 from placet.reviews.tool_calls.shown import shown_automatic, shown_entry, shown_name
 from placet.reviews.tool_calls.verdicts import FIELD, WHOLE, Verdicts, action_of, judged
 from placet.reviews.turn import Turn
+from placet.text.wording import Message, message
 
 PREVIEW = "x-preview"
 INTERRUPTION, THREAD, AGENT = "interruption", "thread_id", "agent"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from placet.protocol.json_schema import validator
 from placet.protocol.shape import quote
-from placet.protocol.wording import Message, counted, message
+from placet.text.wording import Message, counted, message
 
 MOST = 20
 MOST_NAMED = 10

@@ -6,14 +6,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.protocol.characters import plain_lines
-from placet.protocol.wording import Amount, Message, message
 from placet.reviews.limits import MAX_TEXT
 from placet.reviews.page_form import Pairs, every, grouping
 from placet.reviews.tool_calls.asked import Group
 from placet.reviews.tool_calls.fields import MOST_FIELDS, Form, form_of
 from placet.reviews.tool_calls.misfits import Misfit, misfits
 from placet.reviews.tool_calls.verdicts import WHOLE, Verdict
+from placet.text.characters import normalize_newlines
+from placet.text.wording import Amount, Message, message
 
 MOST_BOXES, MOST_GRANT_BOXES = 1_000, 300
 """On all of a page: a form that sends too much could not be read."""
@@ -168,7 +168,7 @@ def _by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
     for name, value in pairs:
         word, _, place = name.partition(".")
         number, _, rest = place.partition(".")
-        sent.setdefault(number, {}).setdefault(word, {})[rest] = plain_lines(value)
+        sent.setdefault(number, {}).setdefault(word, {})[rest] = normalize_newlines(value)
     return sent
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from placet.errors import BadRequest, InvalidSubmission
 from placet.protocol.json_schema import UnusableSchema
-from placet.protocol.wording import message
 from placet.reviews.answer import kept, misfit, named, read_text
 from placet.reviews.tool_calls.asked import Asked, AskedCall
 from placet.reviews.tool_calls.misfits import misfits
+from placet.text.wording import message
 
 FIELD = "decisions"
 MEMBERS = frozenset({"decision", "arguments", "reason", "answer"})

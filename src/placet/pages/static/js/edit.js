@@ -3,9 +3,10 @@ import { compare } from "./diff.js";
 
 const TAGS = { added: "ins", removed: "del", gap: "span" };
 
-// Characters that hide or reorder text, as marks; joiners belong inside the words of some scripts.
+// The characters that the server marks as hidden, except joiners and emoji styles, whose place decides.
+const HIDDEN = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\u{f0000}-\u{10ffff}]/gu;
 const visible = (text) =>
-  text.replace(/(?![\n\t\u200c\u200d])[\p{C}\u2028\u2029]/gu, (sign) => `⟦U+${sign.codePointAt().toString(16).toUpperCase().padStart(4, "0")}⟧`);
+  text.replace(HIDDEN, (sign) => `⟦U+${sign.codePointAt().toString(16).toUpperCase().padStart(4, "0")}⟧`);
 
 function drawn([sign, text], words) {
   if (sign === "same") return visible(text);

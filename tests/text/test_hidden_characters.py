@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from placet.pages.visible import is_plain, visible
+from placet.text.characters import contains_hidden, mark_hidden
 
 # Format characters that have a shape of their own.
 SHAPED = {*range(0x0600, 0x0606), 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD}
@@ -28,8 +28,8 @@ SHAPED = {*range(0x0600, 0x0606), 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110B
     ],
 )
 def test_honest_text_is_left_alone(text: str) -> None:
-    assert visible(text) == text
-    assert is_plain(text)
+    assert mark_hidden(text) == text
+    assert not contains_hidden(text)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_honest_text_is_left_alone(text: str) -> None:
     ],
 )
 def test_hidden_characters_are_shown_by_number(text: str, shown: str) -> None:
-    assert visible(text) == shown
-    assert not is_plain(text)
+    assert mark_hidden(text) == shown
+    assert contains_hidden(text)
 
 
 def test_line_ends_of_all_systems_are_line_ends() -> None:
-    assert visible("a\r\nb\rc\nd") == "a\nb\nc\nd"
+    assert mark_hidden("a\r\nb\rc\nd") == "a\nb\nc\nd"
 
 
 def test_whatever_unicode_calls_format_control_or_private_is_marked() -> None:
@@ -69,7 +69,7 @@ def test_whatever_unicode_calls_format_control_or_private_is_marked() -> None:
         if unicodedata.category(chr(point)) in hidden
         and chr(point) not in "\n\t\r"
         and point not in SHAPED
-        and visible(f"a{chr(point)}b") == f"a{chr(point)}b"
+        and mark_hidden(f"a{chr(point)}b") == f"a{chr(point)}b"
     ]
     assert missed == []
 
@@ -79,11 +79,11 @@ def test_letters_numbers_and_symbols_are_never_marked() -> None:
         f"U+{point:04X}"
         for point in range(0x20000)
         if unicodedata.category(chr(point))[0] in "LNPS"
-        and visible(chr(point)) != chr(point)
+        and mark_hidden(chr(point)) != chr(point)
         and point not in (0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0)
     ]
     assert wrong == []
 
 
 def test_values_that_are_no_text_are_shown_too() -> None:
-    assert visible(5) == "5"
+    assert mark_hidden(5) == "5"

@@ -6,8 +6,8 @@ import pytest
 
 from placet.errors import InvalidInput
 from placet.protocol.problems import problem
-from placet.protocol.wording import Amount, Message, counted, message, phrase, phrases
 from placet.server.wire import describe_error
+from placet.text.wording import Amount, Message, counted, message, phrase, phrases
 
 
 def test_a_message_is_its_english_text_and_remembers_its_parts():

@@ -1,6 +1,6 @@
 import pytest
 
-from placet.protocol.characters import is_one_line, is_storable
+from placet.text.characters import is_one_line, is_storable
 
 
 @pytest.mark.parametrize(

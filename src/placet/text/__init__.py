@@ -1,0 +1,1 @@
+"""Text for people: hidden characters, translatable wording, truncation. Pure."""

@@ -1,0 +1,141 @@
+"""Every consumer of foreign text treats the characters of the one table as hidden."""
+
+import json
+import re
+import sys
+import unicodedata
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from placet.channels.texts import Room, lines_of
+from placet.desk.opening import _UNKEEPABLE
+from placet.errors import AddressRefused
+from placet.hook.terminal import _visible as shown_by_the_hook
+from placet.pages.content.writing import Writing
+from placet.pages.language import ENGLISH
+from placet.ports.channel import Card
+from placet.protocol.addresses import check_url
+from placet.relay.a2a.readings import read_out
+from placet.text.characters import (
+    ALWAYS_HIDDEN,
+    OPEN,
+    escape_hidden_in_json,
+    is_hidden,
+    is_storable,
+    mark_hidden,
+    replace_unstorable,
+)
+from placet.text.truncation import to_paragraphs, to_single_line
+
+SOURCE = Path(__file__).parents[2] / "src/placet"
+HIDDEN = [chr(point) for point in range(sys.maxunicode + 1) if is_hidden(chr(point))]
+# The first and the last of each run of neighbours.
+EDGES = [
+    one
+    for one in HIDDEN
+    if not all(
+        0 <= point <= sys.maxunicode and is_hidden(chr(point)) for point in (ord(one) - 1, ord(one) + 1)
+    )
+]
+
+
+def card(prompt: str) -> Card:
+    return Card(
+        prompt=prompt,
+        message="",
+        type="approval",
+        source="Acme",
+        review_url="https://acme.example/review/1",
+        expires_at=datetime(2026, 11, 17, tzinfo=UTC),
+        default_action="reject",
+    )
+
+
+CONSUMERS = {
+    "text": mark_hidden,
+    "single line": to_single_line,
+    "paragraphs": to_paragraphs,
+    "page": Writing(ENGLISH).text,
+    "messenger": lambda text: lines_of(card(text), Room()).prompt,
+    "hook's terminal": shown_by_the_hook,
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS.values(), ids=CONSUMERS)
+def test_every_consumer_marks_every_hidden_character(consumer):
+    unmarked = [
+        f"U+{ord(one):04X}" for one in EDGES if not one.isspace() and OPEN not in consumer(f"a {one}b")
+    ]
+    assert unmarked == []
+
+
+def test_json_on_a_terminal_has_no_hidden_characters_and_means_the_same():
+    for one in EDGES:
+        text = json.dumps({"a": f"a {one}b"}, ensure_ascii=False)
+        escaped = escape_hidden_in_json(text)
+        assert one not in escaped
+        assert json.loads(escaped) == json.loads(text)
+    emoji = '"❤️ 👩‍💻 می‌خواهم"'
+    assert escape_hidden_in_json(emoji) == emoji
+
+
+def test_the_relay_reads_text_without_its_hidden_characters():
+    tags = range(0xE0020, 0xE007F)  # read as the ASCII characters that they stand for
+    kept = [one for one in EDGES if ord(one) not in tags and one != "\r" and read_out(f"4{one}1") != "41"]
+    assert [f"U+{ord(one):04X}" for one in kept if not unicodedata.normalize("NFKC", one).isspace()] == []
+
+
+def test_no_address_has_hidden_characters():
+    for one in EDGES:
+        with pytest.raises(AddressRefused):
+            check_url(f"https://acme.example/a{one}b")
+
+
+def test_what_cannot_be_stored_is_hidden_and_has_a_visible_sign():
+    unstorable = [chr(point) for point in range(sys.maxunicode + 1) if not is_storable(chr(point))]
+    assert all(is_hidden(one) for one in unstorable)
+    shown = replace_unstorable("".join(unstorable))
+    assert len(shown) == len(unstorable)
+    assert is_storable(shown)
+    assert mark_hidden(shown) == shown
+
+
+def test_a_case_refuses_in_json_what_cannot_be_stored():
+    for one in HIDDEN:
+        if "\ud800" <= one <= "\udfff":
+            continue  # JSON of a lone surrogate is refused before
+        found = _UNKEEPABLE.search(json.dumps(one, ensure_ascii=False).encode()) is not None
+        assert found is not is_storable(one), f"U+{ord(one):04X}"
+
+
+def test_the_script_of_the_page_marks_the_same_characters_as_the_server():
+    script = (SOURCE / "pages/static/js/edit.js").read_text()
+    written = re.search(r"const HIDDEN = /\[(.*)\]/gu;", script)
+    assert written
+    as_python = re.sub(r"\\u\{([0-9a-f]+)\}", lambda found: f"\\U{int(found[1], 16):08x}", written[1])
+    in_script, in_table = re.compile(f"[{as_python}]"), re.compile(f"[{ALWAYS_HIDDEN}]")
+    differing = [
+        f"U+{point:04X}"
+        for point in range(sys.maxunicode + 1)
+        if bool(in_script.match(chr(point))) != bool(in_table.match(chr(point))) and chr(point) != "\r"
+    ]
+    assert differing == []
+
+
+def test_no_other_module_has_a_table_of_hidden_characters():
+    bidirectional = re.compile(r"\\u20(?:0[bef]|2[a-e]|6[0-9])|unicodedata\.category", re.IGNORECASE)
+    elsewhere = sorted(
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if bidirectional.search(path.read_text()) and not {"text", "testing"} & set(path.parts)
+    )
+    assert elsewhere == ALLOWED
+
+
+ALLOWED = [
+    "pages/language.py",  # writes a left-to-right mark itself
+    "protocol/addresses.py",  # also refuses spaces and unassigned characters
+    "relay/a2a/readings.py",  # also folds digits, dashes, and spaces
+]
