@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.server.wire import Receive, Scope, Send
+from placet.http.asgi import Receive, Scope, Send
 
 PREFIX = "/bare"
 BODY = b'{"answer":"%b"}' % (b"x" * 187)  # 200 bytes

@@ -18,10 +18,10 @@ from starlette.types import ASGIApp
 
 from bench import bare, heavy
 from placet.bootstrap import build
-from placet.server.app import Found, PlacetApp
+from placet.http.asgi import Receive, Scope, Send, json_reply, send_reply
+from placet.server.app import FoundHandler, PlacetApp
 from placet.server.logs import configure_logs
 from placet.server.serving import bind, run
-from placet.server.wire import Receive, Scope, Send, json_reply, send_reply
 from placet.settings import Settings
 
 WINDOW = "/bench/"
@@ -83,10 +83,10 @@ class Beside:
         self._beside = beside
         self._beginnings = tuple(beside)
 
-    def find_whole(self, scope: Scope) -> Found | None:
+    def find_raw(self, scope: Scope) -> FoundHandler | None:
         """What is beside is ASGI and nothing else."""
         beside = scope["path"].startswith(self._beginnings)
-        return None if beside else self._app.find_whole(scope)
+        return None if beside else self._app.find_raw(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request with the app its path names."""

@@ -2,10 +2,9 @@
 
 from functools import cache
 
+from placet.http.route import Route
 from placet.pages.api_docs import ApiDocs, Model, Operation, Row, read_api
-from placet.server.openapi import openapi_document
-from placet.server.openapi.route import Route
-from placet.server.openapi.routes import ROUTES, TAGS
+from placet.server.api_description import API_ROUTES, TAGS, openapi_document
 from scripts.drawing import code, table
 
 CREDENTIALS = {
@@ -20,7 +19,7 @@ def draw_routes() -> str:
     """Every route under its topic."""
     return "\n\n".join(
         "\n\n".join(
-            [f"## {tag}", about, *(draw_route(route, _api()) for route in ROUTES if route.tag == tag)]
+            [f"## {tag}", about, *(draw_route(route, _api()) for route in API_ROUTES if route.tag == tag)]
         )
         for tag, about in TAGS.items()
     )
@@ -37,7 +36,7 @@ def _api() -> ApiDocs:
 
 
 def _operation(route: Route, api: ApiDocs) -> Operation:
-    wanted = (route.method.upper(), route.path)
+    wanted = (route.method, route.path)
     return next(one for one in api.operations if (one.method, one.path) == wanted)
 
 
@@ -45,8 +44,8 @@ def draw_route(route: Route, api: ApiDocs) -> str:
     """One route of an API."""
     operation = _operation(route, api)
     parts = [
-        f"### {route.method.upper()} {route.path}",
-        f"**{route.summary.rstrip('.')}{'' if route.summary.endswith('?') else '.'}** {route.about}",
+        f"### {route.method} {route.path}",
+        f"**{route.summary.rstrip('.')}{'' if route.summary.endswith('?') else '.'}** {route.description}",
         f"Credential: {CREDENTIALS[route.credential]}.",
     ]
     if route.parameters:
@@ -54,7 +53,7 @@ def draw_route(route: Route, api: ApiDocs) -> str:
         parts.append(table(("Parameter", "In", "Meaning"), rows))
     if route.body:
         needed = "" if route.body.required else " May be left out."
-        parts.append(f"Body: {_type(operation.body)}. {route.body.about}{needed}")
+        parts.append(f"Body: {_type(operation.body)}. {route.body.description}{needed}")
     parts.append(table(("Status", "Body", "Meaning"), [*_replies(operation, route), *_refusals(route)]))
     return "\n\n".join(parts)
 

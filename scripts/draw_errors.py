@@ -1,7 +1,7 @@
 """Draws the tables of errors: those that travel, by status and code, and those that stay in Python."""
 
 from placet.errors import PlacetError
-from placet.server.openapi.models import wire_errors
+from placet.http.openapi import wire_errors
 from scripts.drawing import code, table
 
 

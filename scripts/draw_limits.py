@@ -13,6 +13,7 @@ from placet.desk.limits import Limits
 from placet.desk.remarks import LONGEST_REMARK
 from placet.desk.replays import MAX_KEY_LENGTH
 from placet.desk.review_desk import MAX_LINKS
+from placet.http.paging import MAX_LIMIT
 from placet.protocol import (
     argument_patterns,
     callback,
@@ -30,7 +31,6 @@ from placet.reviews.confirmation.kind import LONGEST_WORD
 from placet.reviews.input.kind import MAX_ANSWERS
 from placet.reviews.listed import LONGEST_ID
 from placet.server import polling, prefill, sessions, streams
-from placet.server.case_api import MAX_PAGE
 from placet.server.flat_http import MAX_HEAD_BYTES
 from placet.server.keyring import TRUST_FOR
 from placet.server.serving import STOP_WITHIN_S
@@ -128,7 +128,7 @@ def _following() -> list[Row]:
             code("polls_per_minute"),
         ),
         ("`Retry-After` of a poll", f"grows with the case's age from {polling.SOONEST} s to {pace}", ""),
-        ("Cases or deliveries in one list", MAX_PAGE, ""),
+        ("Cases or deliveries in one list", MAX_LIMIT, ""),
         ("Comment that keeps an idle stream alive", f"every {streams.HEARTBEAT_EVERY:.0f} s", ""),
     ]
 

@@ -3,7 +3,7 @@
 import aiohttp
 from yarl import URL
 
-from placet.server.wire import Receive, Scope, Send
+from placet.http.asgi import Receive, Scope, Send
 
 PREFIX = "/raw"
 # What belongs to one connection only, by RFC 9110.

@@ -14,10 +14,10 @@ from bench.target import WINDOW, Beside, Window, raise_file_limit
 from placet.bootstrap import build
 from placet.desk import clock
 from placet.desk.api_keys import create_key
+from placet.http.asgi import Message, Receive, Scope, Send
 from placet.server.app import PlacetApp
 from placet.server.logs import configure_logs
 from placet.server.serving import bind, run
-from placet.server.wire import Message, Receive, Scope, Send
 from placet.settings import Settings
 
 ADMIN = "admin"

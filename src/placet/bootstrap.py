@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from starlette.routing import Route, Router
+from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from placet.cases.case import Subject
@@ -22,6 +22,9 @@ from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
 from placet.errors import PlacetError
+from placet.http.asgi import Receive, Scope, read_body
+from placet.http.route import Route
+from placet.http.routing import RouteServer
 from placet.pages.look import plain_look, read_look
 from placet.pages.renderer import PageRenderer
 from placet.ports.case_store import CaseCreation, CaseUpdate
@@ -32,29 +35,28 @@ from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.discovery import ServiceCard
 from placet.relay.settings import RelaySettings, networks_of
 from placet.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
+from placet.server.api_description import openapi_document
 from placet.server.app import PlacetApp
-from placet.server.case_api import CaseApi
+from placet.server.case_api import CaseApi, authorize_caller
 from placet.server.clockwork import Clockwork
 from placet.server.demo import DemoDoor
+from placet.server.endpoint_api import EndpointApi
 from placet.server.front_page import FrontPage
+from placet.server.grant_api import GrantApi
 from placet.server.inbox_door import InboxDoor
 from placet.server.inbox_pages import InboxPages
 from placet.server.keyring import ApiKeyDoor
-from placet.server.member_api import MemberRoutes
 from placet.server.metrics import Meter
-from placet.server.openapi import openapi_document, openapi_with_relay
 from placet.server.page_replies import PageReplies
 from placet.server.polling import StatusPoll
 from placet.server.prefill import Prefill
-from placet.server.public import PublicDocuments
+from placet.server.public_api import PublicApi
 from placet.server.rate import PollLimiter
-from placet.server.rest_api import RestApi
 from placet.server.review_pages import Identify, ReviewPages
 from placet.server.sessions import CaseSessions
 from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
 from placet.server.tracing import TracedApp, TracedCourier
-from placet.server.wire import Receive, Scope, read_body
 from placet.settings import Settings
 from placet.signing.stored import StoredSigner, published_keys
 from placet.stores.sqlite.store import SqliteStore
@@ -132,7 +134,7 @@ class Parts:
         self.store.add_change_listener(self._foreign_change)
         self.relay: Relay | None = None
         self._lookup: SystemLookup | None = None
-        self._beside: dict[str, ASGIApp] = {}
+        self._mounted: dict[str, ASGIApp] = {}
         self._look_at = 0.0
         self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
@@ -140,20 +142,18 @@ class Parts:
         self.app = TracedApp(app) if settings.tracing else app
 
     def _app(self) -> PlacetApp:
-        cases = CaseApi(self.desk)
-        limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
+        self.routes = self._make_routes()
+        server = self._route_server()
+        self.router = Router(routes=server.starlette_routes(self.routes), redirect_slashes=False)
         return PlacetApp(
-            desk=self.desk,
-            authenticate=self.authenticate,
-            cases=cases,
-            poll=StatusPoll(self.desk, limiter),
+            routes=self.routes,
+            router=self.router,
             streams=self.streams,
             meter=self.meter,
-            rest=self._rest(cases),
             start=self.start,
             stop=self.stop,
             log_requests=self.settings.log_requests,
-            beside=self._beside,
+            mounted=self._mounted,
             awaken=self._awaken,
         )
 
@@ -214,21 +214,37 @@ class Parts:
     def _serve_relay(self, relay: "Relay") -> None:
         self.streams.also_close(relay.app.streams.close)
         self.couriers.update(relay.couriers)
-        members = MemberRoutes(
-            relay.api,
+        server = RouteServer(
             authenticate=self.authenticate,
+            authorize=relay.access.authorize,
             max_body_bytes=self.settings.limits.max_body_bytes,
         )
-        self.router.routes.extend(members.routes)
-        self._beside.update(relay.served)
+        self.router.routes.extend(server.starlette_routes(relay.routes))
+        self.routes += relay.routes
+        self._mounted.update(relay.served)
         self.relay = relay
 
-    def _rest(self, cases: CaseApi) -> Router:
+    def _route_server(self) -> RouteServer:
+        return RouteServer(
+            authenticate=self.authenticate,
+            authorize=authorize_caller,
+            max_body_bytes=self.settings.limits.max_body_bytes,
+        )
+
+    def _make_routes(self) -> tuple[Route, ...]:
+        """Return the route table of the server, without those of the relay and the demo."""
         folder = self.settings.look
         look = read_look(Path(folder)) if folder else plain_look()
         self.renderer = renderer = PageRenderer(look=look)
         self.replies = PageReplies(self.addresses, look)
-        public = PublicDocuments(
+        limiter = PollLimiter(per_minute=self.settings.polls_per_minute, monotonic=clock.monotonic)
+        cases = CaseApi(
+            desk=self.desk,
+            authenticate=self.authenticate,
+            poll=StatusPoll(self.desk, limiter),
+            streams=self.streams,
+        )
+        public = PublicApi(
             check_ready=self.store.check_ready,
             card=service_card(self.settings),
             meter=self.meter,
@@ -237,13 +253,6 @@ class Parts:
             renderer=renderer,
             replies=self.replies,
             concerns=lambda: [] if self.relay is None else self.relay.concerns(),
-        )
-        api = RestApi(
-            desk=self.desk,
-            authenticate=self.authenticate,
-            cases=cases,
-            outbox=self.outbox,
-            deliveries=self.store,
         )
         pages = ReviewPages(
             desk=self.desk,
@@ -256,14 +265,19 @@ class Parts:
             identify=self._identify,
             inbox=self._inbox_door,
         )
-        static = StaticFiles(look.files)
-        served = [*public.routes, *api.routes, *pages.routes, *self._inbox_routes(), *static.routes]
-        self.router = Router(routes=served, redirect_slashes=False)
-        return self.router
+        return (
+            *cases.routes(),
+            *EndpointApi(desk=self.desk, outbox=self.outbox, deliveries=self.store).routes(),
+            *GrantApi(self.desk.grants).routes(),
+            *public.routes(),
+            *pages.routes(),
+            *self._inbox_routes(),
+            *StaticFiles(look.files).routes(),
+        )
 
-    def _inbox_routes(self) -> list[Route]:
+    def _inbox_routes(self) -> tuple[Route, ...]:
         if self._inbox_door is None:
-            return []
+            return ()
         inbox = InboxPages(
             desk=self.desk,
             door=self._inbox_door,
@@ -271,7 +285,7 @@ class Parts:
             replies=self.replies,
             monotonic=clock.monotonic,
         )
-        return [*FrontPage(renderer=self.renderer, replies=self.replies).routes, *inbox.routes]
+        return (*FrontPage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
 
     async def _reviewed_by(self, principal: Principal) -> str | None:
         return await self.relay.reviewed_by(principal) if self.relay is not None else None
@@ -279,7 +293,9 @@ class Parts:
     def add_demo(self) -> DemoDoor:
         """Open the demo's anonymous door, for loopback only."""
         door = DemoDoor(desk=self.desk, example=_example, renderer=self.renderer, replies=self.replies)
-        self.router.routes[:0] = door.routes  # it has a front page of its own
+        # First: the demo's front page replaces the server's.
+        self.router.routes[:0] = self._route_server().starlette_routes(door.routes())
+        self.routes += door.routes()
         return door
 
     async def _jwks(self) -> dict[str, Any]:
@@ -291,7 +307,7 @@ class Parts:
         if self.relay is None:
             return openapi_document(url)
         if self._description is None:
-            self._description = openapi_with_relay(url, self.relay.api.addresses)
+            self._description = openapi_document(url, self.relay.routes, tags=self.relay.tags)
         return self._description
 
     def _observe(self, written: CaseUpdate | CaseCreation) -> None:

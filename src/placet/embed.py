@@ -24,11 +24,12 @@ from placet.errors import (
     SettingsError,
     Unavailable,
 )
+from placet.http.asgi import Receive, Scope, Send
+from placet.http.error_replies import describe_error
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.poll import PollResponse, RespondedBy
-from placet.server.wire import Receive, Scope, Send, describe_error
 from placet.settings import settings_from
 from placet.text.characters import is_one_line, is_storable
 

@@ -10,8 +10,8 @@ import pytest
 
 from placet import Placet
 from placet.errors import SettingsError, Unavailable
+from placet.http.asgi import Message
 from placet.ports.config_store import ConfigKind, ConfigRecord
-from placet.server.wire import Message
 from placet.stores.memory import MemoryStore
 from placet.stores.sqlite import SqliteStore
 

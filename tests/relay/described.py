@@ -1,29 +1,11 @@
 """The relay's API as it describes itself, without a server."""
 
-import asyncio
 from typing import Any
 
 import msgspec
 
-from placet.bootstrap import build
-from placet.relay.api.route import ApiRoute
-from placet.relay.settings import RelaySettings
-from placet.server.openapi import openapi_with_relay
-from placet.settings import Settings
-from placet.stores.memory import MemoryStore
-
-
-def addresses() -> tuple[ApiRoute, ...]:
-    """Every address of the relay's API."""
-
-    async def wired() -> tuple[ApiRoute, ...]:
-        parts = await build(Settings(relay=RelaySettings(enabled=True), signing="none"), store=MemoryStore())
-        assert parts.relay is not None
-        found = parts.relay.api.addresses
-        await parts.stop()
-        return found
-
-    return asyncio.run(wired())
+from placet.relay.api.table import RELAY_ROUTES, RELAY_TAGS
+from placet.server.api_description import openapi_document
 
 
 def relay_document() -> dict[str, Any]:
@@ -31,7 +13,7 @@ def relay_document() -> dict[str, Any]:
 
     What several addresses take stands with the first of them only: it is read in one place.
     """
-    whole = openapi_with_relay("http://127.0.0.1", addresses())
+    whole = openapi_document("http://127.0.0.1", RELAY_ROUTES, tags=RELAY_TAGS)
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(whole))
     found["paths"] = {path: item for path, item in found["paths"].items() if _is_own(path)}
     told: set[str] = set()

@@ -17,7 +17,8 @@ import pytest
 from a2a.types import a2a_pb2
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from placet.relay.api.route import ApiRoute
+from placet.http.route import Route
+from placet.relay.api.table import API_ROUTES
 from placet.relay.membership.tenancy import PERMISSIONS
 from placet.relay.settings import (
     AgentSettings,
@@ -27,12 +28,11 @@ from placet.relay.settings import (
     RelaySettings,
 )
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
-from tests.relay.described import addresses
 from tests.relay.things import Things, message_of
 from tests.server.running import RunningServer, running
 
 ALL = tuple(sorted(PERMISSIONS))
-ROUTES = addresses()
+ROUTES = API_ROUTES
 HOME, ELSEWHERE = "default", "elsewhere"
 VARIABLE = re.compile(r"{\w+}")
 CALL = message_of("hello")
@@ -60,7 +60,7 @@ def group(tenant: str, member: str, permissions: tuple[str, ...]) -> GroupSettin
     return GroupSettings(members=(member,), permissions=permissions, tenant=tenant)
 
 
-def just(route: ApiRoute) -> str:
+def just(route: Route) -> str:
     """The name of a member who may ask this, and nothing that needs more."""
     return f"just {' and '.join(route.permissions)}"
 
@@ -140,8 +140,8 @@ def things(roles: Roles) -> Things:
     return Things(roles.server, roles["admin"])
 
 
-def ask(client: httpx.Client, route: ApiRoute, path: str | None = None, **query: str) -> httpx.Response:
-    body: Any = {} if route.takes is not None else None
+def ask(client: httpx.Client, route: Route, path: str | None = None, **query: str) -> httpx.Response:
+    body: Any = {} if route.body is not None else None
     address = path or VARIABLE.sub("nothing", route.path)
     return client.request(route.method, address, json=body, params=query)
 
@@ -164,7 +164,7 @@ def is_let_in(response: httpx.Response) -> bool:
 class TestApi:
     """Each address of the API."""
 
-    def test_nobody_comes_in_without_a_key_or_a_tenant(self, route: ApiRoute, roles: Roles) -> None:
+    def test_nobody_comes_in_without_a_key_or_a_tenant(self, route: Route, roles: Roles) -> None:
         assert told(ask(roles["nobody"], route)) == (401, "invalid_token")
         with roles.server.client("asn_made_up") as forger:
             assert told(ask(forger, route)) == (401, "invalid_token")
@@ -172,9 +172,7 @@ class TestApi:
             assert told(ask(roles[name], route)) == (403, "not_permitted"), name
             assert told(ask(roles[name], route, tenantId=HOME)) == (403, "not_permitted"), name
 
-    def test_what_it_says_it_needs_opens_it_and_nothing_less_does(
-        self, route: ApiRoute, roles: Roles
-    ) -> None:
+    def test_what_it_says_it_needs_opens_it_and_nothing_less_does(self, route: Route, roles: Roles) -> None:
         needed = set(route.permissions)
         alone = needed if len(needed) == 1 else set()
         assert {one for one in ALL if is_let_in(ask(roles[one], route))} == alone
@@ -183,16 +181,14 @@ class TestApi:
         assert is_let_in(ask(roles[just(route)], route))
         assert is_let_in(ask(roles["boss"], route))
 
-    def test_no_one_acts_in_another_tenant_but_an_administrator(self, route: ApiRoute, roles: Roles) -> None:
+    def test_no_one_acts_in_another_tenant_but_an_administrator(self, route: Route, roles: Roles) -> None:
         assert told(ask(roles["their boss"], route, tenantId=HOME)) == (403, "not_permitted")
         assert told(ask(roles["boss"], route, tenantId=ELSEWHERE)) == (403, "not_permitted")
         assert is_let_in(ask(roles["their boss"], route, tenantId=ELSEWHERE))
         assert is_let_in(ask(roles["admin"], route))
         assert is_let_in(ask(roles["admin"], route, tenantId=ELSEWHERE))
 
-    def test_what_is_ours_is_not_there_for_others(
-        self, route: ApiRoute, roles: Roles, things: Things
-    ) -> None:
+    def test_what_is_ours_is_not_there_for_others(self, route: Route, roles: Roles, things: Things) -> None:
         made = things.address(route)
         if made is None:
             return
@@ -213,7 +209,8 @@ def test_lists_show_each_tenant_its_own(roles: Roles, things: Things) -> None:
     seen = ""
     for route in lists:
         assert not [trace for trace in traces if trace in ask(roles["their boss"], route).text], route.path
-        seen += ask(roles["boss"], route, size="200").text if route.query else ask(roles["boss"], route).text
+        query = {"size": "200"} if any(one.name == "size" for one in route.parameters) else {}
+        seen += ask(roles["boss"], route, **query).text
     assert not [trace for trace in traces if trace not in seen]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from placet.relay.api.route import ApiRoute
+from placet.http.route import Route
 from tests.server.running import RunningServer
 from tests.waiting import PATIENCE_S
 
@@ -35,7 +35,7 @@ class Things:
         self._number = 0
         self._caller: str | None = None
 
-    def address(self, route: ApiRoute) -> tuple[str, str | None] | None:
+    def address(self, route: Route) -> tuple[str, str | None] | None:
         """A path of the route with something real in it; None for a route about nothing in particular."""
         if "{" not in route.path:
             return None

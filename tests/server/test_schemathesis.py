@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from placet.server.openapi import openapi_document
+from placet.server.api_description import openapi_document
 from placet.testing.contracts.grant_store import granted
 from placet.testing.samples import sample_grant
 from tests.server.running import RunningServer

@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from placet.errors import InvalidInput
+from placet.http.error_replies import describe_error
 from placet.protocol.problems import problem
-from placet.server.wire import describe_error
 from placet.text.wording import Amount, Message, counted, message, phrase, phrases
 
 

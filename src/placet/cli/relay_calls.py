@@ -13,15 +13,16 @@ import msgspec
 from placet.cli.options import config_option, db_option
 from placet.client import ServerRefused
 from placet.errors import CaseNotFound, SettingsError, Unavailable, ValidationFailed
+from placet.http.error_replies import NOTHING_HERE
+from placet.http.paging import MAX_SIZE
+from placet.http.route import ApiStream, Route
 from placet.ports.identity import Principal
 from placet.protocol.addresses import is_secure_or_loopback
-from placet.relay.api.paging import MAX_SIZE
-from placet.relay.api.route import ApiRequest, ApiRoute, ApiStream
+from placet.relay.api.access import RelayRequest
 from placet.relay.membership.registry import DEFAULT_TENANT
 from placet.relay.membership.roster import ADMIN
 from placet.relay.membership.tenancy import PERMISSIONS, Membership
 from placet.relay.settings import TENANT
-from placet.server.wire import NOTHING_HERE
 
 API = "/relay/v1"
 SERVER = "PLACET_SERVER"
@@ -131,7 +132,7 @@ def operator_of(tenant: str | None) -> Membership:
 class InFile:
     """`RelayCalls` without a server: the same routes, the same checks and the same audit."""
 
-    def __init__(self, routes: Sequence[ApiRoute], member: Membership, *, api: str = API) -> None:
+    def __init__(self, routes: Sequence[Route], member: Membership, *, api: str = API) -> None:
         self._routes = sorted(routes, key=lambda route: "{" in route.path)
         self._member = member
         self._api = api
@@ -154,8 +155,9 @@ class InFile:
         self, method: str, path: str, body: Any, query: dict[str, str | None], rev: int | None = None
     ) -> Any:
         route, found = self._route(method, f"{self._api}{path}")
-        return await route.handle(
-            ApiRequest(
+        return await route.handler(
+            RelayRequest(
+                principal=self._member.principal,
                 member=self._member,
                 path=found,
                 query=_given(query),
@@ -164,7 +166,7 @@ class InFile:
             )
         )
 
-    def _route(self, method: str, path: str) -> tuple[ApiRoute, dict[str, str]]:
+    def _route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         for route in self._routes:
             found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), path)
             if found is not None and route.method == method:

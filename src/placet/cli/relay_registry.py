@@ -10,11 +10,11 @@ import click
 from placet.cli.options import loaded, with_store
 from placet.cli.relay_calls import SERVER, InFile, Work, on_server, operator_of, place_options
 from placet.desk import clock
+from placet.http.route import Route
 from placet.ports.store import Store
 from placet.relay.api.agents import AgentsApi
 from placet.relay.api.callers import CallersApi
 from placet.relay.api.groups import GroupsApi
-from placet.relay.api.route import ApiRoute
 from placet.relay.audit.making import EventMaker
 from placet.relay.membership.enrolment import Enrolment
 from placet.relay.membership.members import Members
@@ -71,7 +71,7 @@ def _elsewhere(settings: Settings) -> str | None:
     return named if named not in ("", settings.public_url) else None
 
 
-def _routes(store: Store, settings: Settings) -> tuple[ApiRoute, ...]:
+def _routes(store: Store, settings: Settings) -> tuple[Route, ...]:
     relay = settings.relay or RelaySettings()
     members = Members(
         roster_of(relay, os.environ),

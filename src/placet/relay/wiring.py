@@ -11,22 +11,24 @@ from msgspec import Struct
 from placet.desk.owed import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import NotPermitted, SettingsError
+from placet.http.route import Route
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.agents.directory import Directory
 from placet.relay.agents.upstream import Upstream
+from placet.relay.api.a2a_routes import A2A_ROUTES
+from placet.relay.api.access import RelayAccess
 from placet.relay.api.agents import AgentsApi
 from placet.relay.api.approvals import ApprovalApi, approvals
 from placet.relay.api.audit import AuditApi
 from placet.relay.api.bindings import BindingApi
 from placet.relay.api.callers import CallersApi
-from placet.relay.api.front import ApiFront
 from placet.relay.api.groups import GroupsApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
-from placet.relay.api.route import ApiRoute
+from placet.relay.api.table import RELAY_TAGS
 from placet.relay.api.tenant import TenantApi
 from placet.relay.api.tryouts import EvaluationApi
 from placet.relay.asgi import App, Authenticate, ReadBody
@@ -109,7 +111,10 @@ class Relay:
         self.strays = Strays(world.store, world.desk, now=world.now)
         self.app = self._app()
         self.holding = Holding(self.holds, calls=self.app.calls, registry=self.members)
-        self.api = ApiFront(self._routes(), self.members)
+        self.routes = (*A2A_ROUTES, *self._routes())
+        """Every route of the relay; those of A2A are in `served`."""
+        self.tags = RELAY_TAGS
+        self.access = RelayAccess(self.routes, self.members)
         self.pushing = self._pushing()
         self.holding.resuming.told = self.pushing.notifier.decided
         self.grpc = self._grpc_door()
@@ -189,7 +194,7 @@ class Relay:
         self.app.directory.grpc_address = lambda: door.address
         return door
 
-    def _routes(self) -> list[ApiRoute]:
+    def _routes(self) -> list[Route]:
         """Every address of the API."""
         world = self.world
         enrolment = Enrolment(world.store, self.members, tell=self.trail.change, now=world.now)

@@ -1,46 +1,37 @@
-"""The ASGI application: hot routes in raw ASGI, the rest through Starlette; mounts into any ASGI app."""
+"""The ASGI application: raw routes without a router, the rest through Starlette; mounts into any ASGI app."""
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-import msgspec
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from placet.desk.review_desk import ReviewDesk
-from placet.errors import InvalidToken, MethodNotAllowed
-from placet.ports.identity import Principal
-from placet.server.case_api import CaseApi, require_caller
-from placet.server.metrics import Meter
-from placet.server.polling import StatusPoll, require_reading
-from placet.server.streams import EventStreams
-from placet.server.wire import (
-    Disconnected,
+from placet.errors import MethodNotAllowed
+from placet.http.asgi import (
+    ClientDisconnected,
     Message,
-    NotWhole,
+    RawReply,
     Receive,
-    Reply,
     Scope,
     Send,
-    error_reply,
-    json_reply,
-    read_body,
+    StreamedReplyNeeded,
     send_reply,
 )
+from placet.http.error_replies import error_reply
+from placet.http.raw_table import RawHandler, RawTable
+from placet.http.route import Route
+from placet.http.routing import error_from_router
+from placet.server.metrics import Meter
+from placet.server.streams import EventStreams
 
-Authenticate = Callable[[Scope], Awaitable[Principal]]
-Handler = Callable[[Scope, Receive, str], Awaitable[Reply]]
-Found = tuple[Handler, str, str]
+FoundHandler = tuple[RawHandler, str, str]
+"""A handler, its argument, and the name under which the request is counted."""
 
-REVIEWS = "/v1/reviews/"
-CASES = "/v1/cases"
-EVENTS = "events"
-COME_BACK = (b"retry-after", b"2")
-LEFT = 499  # the caller went away; nobody sees this but the metrics
-# What requests are counted by; a path that nobody serves must not become a name of its own.
-TOPS = frozenset(
+DISCONNECTED = 499  # in metrics only: no client receives it
+# The names under which requests are counted; unknown paths must not create new ones.
+FIRST_STEPS = frozenset(
     {
         ".well-known",
         "api",
@@ -54,11 +45,10 @@ TOPS = frozenset(
         "relay",
         "review",
         "static",
+        "v1",
     }
-    | {"v1"}
 )
 access = logging.getLogger("placet.access")
-_encode = msgspec.json.Encoder().encode
 
 
 class PlacetApp:
@@ -67,205 +57,163 @@ class PlacetApp:
     def __init__(
         self,
         *,
-        desk: ReviewDesk,
-        authenticate: Authenticate,
-        cases: CaseApi,
-        poll: StatusPoll,
+        routes: Iterable[Route],
+        router: ASGIApp,
         streams: EventStreams,
         meter: Meter,
-        rest: ASGIApp,
         start: Callable[[], Awaitable[None]],
         stop: Callable[[], Awaitable[None]],
         log_requests: bool = False,
-        beside: Mapping[str, ASGIApp] | None = None,
+        mounted: Mapping[str, ASGIApp] | None = None,
         awaken: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
-        self._desk = desk
-        self._authenticate = authenticate
-        self._cases = cases
-        self._poll = poll
-        self._meter = meter
-        self._rest = rest
-        # By the beginning of its paths: what writes its own replies beside the server's own.
-        self._beside = {} if beside is None else beside
+        """`router` serves what is not raw; `mounted` are applications by the beginning of their paths.
+
+        `awaken` is called with each path that is not raw, before it is served.
+        """
+        raw = RawTable(routes)
+        self._prefix = raw.prefix
+        self._prefix_length = len(raw.prefix)
+        self._verbs = raw.verbs
+        self._fixed = raw.fixed
+        self._stream_handlers = raw.streams
+        self._router = router
+        self._mounted = {} if mounted is None else mounted
         self._awaken = awaken
+        self._meter = meter
         self._log_requests = log_requests
         self._start = start
         self._stop = stop
         self.streams = streams
-        self._routes: dict[tuple[str, str], Handler | None] = {
-            ("GET", "status"): self._status,
-            ("HEAD", "status"): self._status,
-            ("GET", EVENTS): None,
-            ("HEAD", EVENTS): None,
-            ("POST", "respond"): self._respond,
-            ("POST", "submit"): self._respond,
-            ("POST", "cancel"): self._cancel,
-        }
-        self._verbs = frozenset(verb for _, verb in self._routes)
-
-    @property
-    def hot_routes(self) -> list[tuple[str, str]]:
-        """Method and path of what is served here in raw ASGI; the rest has a router of its own."""
-        reviews = [(method, f"{REVIEWS}{{case_id}}/{verb}") for method, verb in self._routes]
-        return [("POST", CASES), *reviews]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
-            await self._lifespan(scope, receive, send)
+            await self._serve_lifespan(scope, receive, send)
             return
-        handler, argument, route = self._find(scope["method"], route_path(scope))
+        handler, argument, name = self._find(scope["method"], route_path(scope))
         if handler is None:
-            await self._pass(scope, receive, send)
+            await self._serve_asgi(scope, receive, send)
             return
-        reply = await self.reply((handler, argument, route), scope, receive)
+        reply = await self.reply((handler, argument, name), scope, receive)
         if reply is not None:
             await send_reply(send, reply)
 
-    def find_whole(self, scope: Scope) -> Found | None:
-        """Who answers this request with one whole reply, about what, under which name; None: nobody does."""
+    def find_raw(self, scope: Scope) -> FoundHandler | None:
+        """Return the handler that answers this request with one complete reply, or None."""
         path = route_path(scope)
-        handler, argument, route = self._find(scope["method"], path)
-        if handler is None and hasattr(self._app_beside(path), "reply"):
-            handler = self._reply_beside
-        return (handler, argument, route) if handler is not None else None
+        handler, argument, name = self._find(scope["method"], path)
+        if handler is None and hasattr(self._mounted_at(path), "reply"):
+            handler = self._reply_of_mounted
+        return (handler, argument, name) if handler is not None else None
 
-    async def reply(self, found: Found, scope: Scope, receive: Receive) -> Reply | None:
-        """The whole reply: whatever is refused or fails becomes its flat error; None if the caller left.
+    async def reply(self, found: FoundHandler, scope: Scope, receive: Receive) -> RawReply | None:
+        """Return the complete reply, also for an error; None if the client disconnected.
 
-        Raises NotWhole for what turns out to be told in pieces.
+        Raises StreamedReplyNeeded for a reply that has to be sent in pieces.
         """
         began = time.perf_counter()
-        handler, argument, route = found
-        reply: Reply | None = None
+        handler, argument, name = found
+        reply: RawReply | None = None
         try:
             reply = await handler(scope, receive, argument)
-        except NotWhole:
+        except StreamedReplyNeeded:
             raise
-        except Disconnected:
+        except ClientDisconnected:
             pass
         except Exception as error:
             reply = error_reply(error)
-        self._saw(scope, route, LEFT if reply is None else reply.status, began)
+        self._record(scope, name, DISCONNECTED if reply is None else reply.status, began)
         return reply
 
-    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What writes its own reply: the event streams, the relay, and everything behind the router."""
+    async def _serve_asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what sends its own reply: event streams, the relay, and everything behind the router."""
         began = time.perf_counter()
         path = route_path(scope)
-        _, argument, route = self._find(scope["method"], path)
+        _, argument, name = self._find(scope["method"], path)
         status = 0
 
-        async def noting(message: Message) -> None:
+        async def send_noting_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            if route == EVENTS:
-                await self._events(scope, receive, noting, argument)
+            stream = self._stream_handlers.get(name)
+            if stream is not None:
+                await stream(scope, receive, send_noting_status, argument)
             else:
-                await self._other(path, scope, receive, noting)
-        except Disconnected:
-            status = LEFT
+                await self._serve_other(path, scope, receive, send_noting_status)
+        except ClientDisconnected:
+            status = DISCONNECTED
         except Exception as error:
-            if status:  # the reply has begun: all that is left is to break it off
+            if status:  # the reply has begun: it can only be broken off
                 raise
-            await send_reply(noting, error_reply(error))
-        self._saw(scope, route, status, began)
+            known = error_from_router(error) if isinstance(error, HTTPException) else error
+            await send_reply(send_noting_status, error_reply(known))
+        self._record(scope, name, status, began)
 
-    async def _other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if self._awaken is not None:
             await self._awaken(path)
-        app = self._app_beside(path)
+        app = self._mounted_at(path)
         if app is not None:
             await app(scope, receive, send)
         else:
-            await self._rest({**scope, "app": self}, receive, send)
+            await self._router({**scope, "app": self}, receive, send)
 
-    def _app_beside(self, path: str) -> ASGIApp | None:
-        for beginning, app in self._beside.items():
+    def _mounted_at(self, path: str) -> ASGIApp | None:
+        for beginning, app in self._mounted.items():
             if path.startswith(beginning):
                 return app
         return None
 
-    async def _reply_beside(self, scope: Scope, receive: Receive, path: str) -> Reply:
-        """What an app beside replies in one piece, if it can."""
-        replying: Any = self._app_beside(path)
-        found = await replying.reply(scope, receive)
+    async def _reply_of_mounted(self, scope: Scope, receive: Receive, path: str) -> RawReply:
+        """Return the complete reply of a mounted application; raise StreamedReplyNeeded if it has none."""
+        app: Any = self._mounted_at(path)
+        found = await app.reply(scope, receive)
         if found is None:
-            raise NotWhole
-        return Reply(*found)
+            raise StreamedReplyNeeded
+        return RawReply(*found)
 
-    def route(self, method: str, path: str) -> str:
-        """The name under which requests to this path are counted: no ids, no tokens."""
+    def route_name(self, method: str, path: str) -> str:
+        """Return the name under which requests to this path are counted; it holds no ids or tokens."""
         return self._find(method, path)[2]
 
-    def _find(self, method: str, path: str) -> tuple[Handler | None, str, str]:
-        """Who answers, about what, and under which name it is counted; None writes its own reply."""
-        if path == CASES:
-            return (self._open if method == "POST" else self._refuse), path, CASES
-        if not path.startswith(REVIEWS):
-            top = path[1:].partition("/")[0]
-            return None, path, f"/{top}" if top in TOPS else "other"
-        case_id, _, verb = path[len(REVIEWS) :].partition("/")
-        if verb not in self._verbs or not case_id:
-            return None, path, REVIEWS
-        return self._routes.get((method, verb), self._refuse), case_id, verb
+    def _find(self, method: str, path: str) -> tuple[RawHandler | None, str, str]:
+        """Return the handler, its argument and the route's name; None for what sends its own reply."""
+        if path.startswith(self._prefix):
+            value, _, verb = path[self._prefix_length :].partition("/")
+            methods = self._verbs.get(verb)
+            if methods is None or not value:
+                return None, path, self._prefix
+            return methods.get(method, self._refuse_method), value, verb
+        methods = self._fixed.get(path)
+        if methods is not None:
+            return methods.get(method, self._refuse_method), path, path
+        first = path[1:].partition("/")[0]
+        return None, path, f"/{first}" if first in FIRST_STEPS else "other"
 
-    def _saw(self, scope: Scope, route: str, status: int, began: float) -> None:
+    def _record(self, scope: Scope, name: str, status: int, began: float) -> None:
         took = time.perf_counter() - began
-        self._meter.saw_request(route, status, took)
+        self._meter.saw_request(name, status, took)
         if self._log_requests:
             access.info(
                 "%s %s %d",
                 scope["method"],
                 scope["path"],  # never the query: it may carry a review token
                 status,
-                extra={"route": route, "status": status, "ms": round(took * 1000, 2)},
+                extra={"route": name, "status": status, "ms": round(took * 1000, 2)},
             )
 
-    async def _open(self, scope: Scope, receive: Receive, _: str) -> Reply:
-        principal = await self._authenticate(scope)
-        require_caller(principal, "cases:write")
-        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        return json_reply(202, await self._cases.open(scope, body, principal), COME_BACK)
-
-    async def _status(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
-        return await self._poll(scope, case_id, await self._authenticate(scope))
-
-    async def _respond(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
-        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        return json_reply(200, _encode(await self._cases.submit(scope, body, case_id)))
-
-    async def _cancel(self, scope: Scope, receive: Receive, case_id: str) -> Reply:
-        principal = await self._authenticate(scope)
-        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
-        return json_reply(200, _encode(await self._cases.cancel(body, case_id, principal)))
-
-    async def _refuse(self, scope: Scope, receive: Receive, _: str) -> Reply:
-        verb = route_path(scope).rpartition("/")[2]
-        methods = [method for method, name in self._routes if name == verb] or ["POST"]
+    async def _refuse_method(self, scope: Scope, receive: Receive, _: str) -> RawReply:
+        path = route_path(scope)
+        methods = self._fixed.get(path) or self._verbs[path.rpartition("/")[2]]
         raise MethodNotAllowed(allow=", ".join(methods))
 
-    async def _events(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
-        principal = await self._authenticate(scope)
-        check = partial(self._check_same, scope, principal.name)
-        await self.streams.serve(
-            scope, receive, send, await self._poll.current(case_id, principal), check=check
-        )
-
-    async def _check_same(self, scope: Scope, name: str | None) -> None:
-        """Raises unless the request is still that of this principal, who may still read."""
-        principal = await self._authenticate(scope)
-        require_reading(principal)
-        if principal.name != name:
-            raise InvalidToken("This credential is another's now.")
-
-    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan":  # a websocket: nothing here speaks it
+    async def _serve_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":  # websockets are not supported
             await send({"type": "websocket.close", "code": 1000})
             return
         await receive()
@@ -277,7 +225,7 @@ class PlacetApp:
 
 
 def route_path(scope: Scope) -> str:
-    """The path below the point where this app is mounted."""
+    """Return the path below the point where this app is mounted."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return path[len(root) :] if root and path.startswith(root) else path

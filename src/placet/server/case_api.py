@@ -1,7 +1,7 @@
-"""The cases API: open, list, withdraw, answer inline (ruling 15)."""
+"""The cases API: open, list, follow, answer inline and withdraw cases (ruling 15)."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,14 +11,97 @@ from placet.cases.wire import poll_response
 from placet.desk import replays
 from placet.desk.access import require_scope
 from placet.desk.draft import CaseDraft, CaseId
+from placet.desk.opening import NEVER_APPROVED_BY_DEFAULT
+from placet.desk.replays import MAX_KEY_LENGTH
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import BadRequest, InvalidSubmission, InvalidToken, ValidationFailed
+from placet.errors import (
+    ActionNotInline,
+    AlreadyClosed,
+    BadRequest,
+    CaseExpired,
+    CaseNotFound,
+    InvalidAction,
+    InvalidForm,
+    InvalidInput,
+    InvalidSelection,
+    InvalidSubmission,
+    InvalidToken,
+    RateLimited,
+    VerificationFailed,
+    VerificationRequired,
+)
+from placet.http.asgi import (
+    RawReply,
+    Receive,
+    Scope,
+    Send,
+    json_reply,
+    read_bearer_token,
+    read_body,
+    read_text_header,
+)
+from placet.http.decoding import decode
+from placet.http.paging import PageLimit
+from placet.http.route import (
+    ApiRequest,
+    HttpApi,
+    Parameter,
+    RequestBody,
+    Route,
+    RouteGroup,
+    RouteOptions,
+    RouteReply,
+)
+from placet.http.routing import Authenticate
 from placet.ports.identity import Principal
+from placet.protocol.event_data import EventData
+from placet.protocol.hitl_object import HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import PollResponse, Status
-from placet.server.wire import Scope, bearer_token, decode, text_header
+from placet.server import api_examples as examples
+from placet.server.polling import StatusPoll, require_reading
+from placet.server.streams import EventStreams
 
-MAX_PAGE = 200
+POLL_AGAIN = (b"retry-after", b"2")
+CASE_ID = Parameter(name="case_id", location="path", type=CaseId, description="The case's id, from the 202.")
+IDEMPOTENCY_KEY = Parameter(
+    name="Idempotency-Key",
+    location="header",
+    type=Annotated[str, Meta(min_length=1, max_length=MAX_KEY_LENGTH, pattern="^[ -~]+$")],
+    description="A name for this request, chosen by you. Sent again, it gets the first answer again.",
+)
+
+# Rules of the desk that the draft's struct cannot express.
+_DRAFT_RULES: tuple[dict[str, Any], ...] = (
+    {
+        "if": {"properties": {"type": {"pattern": "^x-"}}, "required": ["type"]},
+        "then": {"properties": {"actions": {"type": "array"}}, "required": ["actions"]},
+        "else": {"properties": {"actions": {"type": "null"}}},
+    },
+    {
+        "if": {"properties": {"default_action": {"const": "approve"}}, "required": ["default_action"]},
+        "then": {
+            "properties": {
+                "allow_default_approve": {"const": True},
+                "type": {"not": {"enum": sorted(NEVER_APPROVED_BY_DEFAULT)}},
+            },
+            "required": ["allow_default_approve"],
+        },
+    },
+)
+
+cases = RouteGroup(
+    tag="Cases",
+    description="Ask a person, and learn what they decided.",
+    read="cases:read",
+    write="cases:write",
+)
+answers = RouteGroup(
+    tag="Answers",
+    description="Answer for a person who pressed a button in a messenger.",
+    credential="submitToken",
+    handling="raw",
+)
 
 
 class CaseSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,100 +119,299 @@ class CaseList(Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
+class CaseListQuery(Struct, frozen=True, kw_only=True):
+    """Which cases to list."""
+
+    status: Annotated[Status | None, Meta(description="Only cases in this state.")] = None
+    before: Annotated[CaseId | None, Meta(description="The `next` of the page before.")] = None
+    limit: PageLimit = 50
+    chain: Annotated[
+        CaseId | None,
+        Meta(description="Instead: all rounds of the chain that this case belongs to, oldest first."),
+    ] = None
+
+
 class CancelRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a case is withdrawn."""
 
     reason: Annotated[str, Meta(max_length=2000)] | None = None
 
 
+class StreamedEvent(Struct, frozen=True, kw_only=True):
+    """One server-sent event."""
+
+    id: Annotated[str, Meta(description="Its number in the case's log; come back with the last you saw.")]
+    event: Literal[
+        "review.opened",
+        "review.in_progress",
+        "review.reminder",
+        "review.completed",
+        "review.expired",
+        "review.cancelled",
+    ]
+    data: Annotated[
+        str,
+        Meta(
+            description="What happened, as JSON on one line.",
+            extra_json_schema={
+                "contentMediaType": "application/json",
+                "contentSchema": {"$ref": "#/components/schemas/EventData"},
+            },
+        ),
+    ]
+
+
+_LISTED = examples.as_examples(one=CaseList(cases=(CaseSummary(type="approval", poll=examples.PENDING),)))
+_REASON = examples.as_examples(reason=CancelRequest(reason="Sent by phone."))
+_COMPLETED_DATA = EventData(case_id=examples.CASE, completed_at=examples.ANSWERED_AT, result=examples.RESULT)
+_EVENTS = examples.as_examples(
+    completed=StreamedEvent(
+        id="3", event="review.completed", data=msgspec.json.encode(_COMPLETED_DATA).decode()
+    )
+)
+
+_ANSWERING: RouteOptions = {
+    "description": (
+        "Only after a person pressed a button for it, and only with the case's `submit_token`. The first "
+        "answer stands; every later one gets 409. After a 403, send the person to the review link."
+    ),
+    "parameters": (CASE_ID, IDEMPOTENCY_KEY),
+    "body": RequestBody(
+        model=SubmitRequest,
+        description="What was pressed, where, and by whom.",
+        examples=examples.SUBMISSION,
+    ),
+    "reply": RouteReply(description="This answer counts.", model=SubmitReceipt, examples=examples.RECEIPT),
+    "errors": (
+        InvalidSubmission,
+        InvalidAction,
+        InvalidSelection,
+        InvalidInput,
+        ActionNotInline,
+        VerificationRequired,
+        VerificationFailed,
+        CaseNotFound,
+        AlreadyClosed,
+        CaseExpired,
+    ),
+}
+
 _draft_decoder = msgspec.json.Decoder(CaseDraft)
 _submit_decoder = msgspec.json.Decoder(SubmitRequest)
 _cancel_decoder = msgspec.json.Decoder(CancelRequest)
+_encode = msgspec.json.Encoder().encode
 
 
-class CaseApi:
-    """What the API does, once HTTP has been read and before it is written."""
+class CaseApi(HttpApi):
+    """Handles the routes about cases; all but the list are raw ASGI."""
 
-    def __init__(self, desk: ReviewDesk) -> None:
-        self.desk = desk
+    def __init__(
+        self, *, desk: ReviewDesk, authenticate: Authenticate, poll: StatusPoll, streams: EventStreams
+    ) -> None:
+        self._desk = desk
+        self._authenticate = authenticate
+        self._poll = poll
+        self._streams = streams
 
-    async def open(self, scope: Scope, body: bytes, principal: Principal) -> bytes:
-        """Open a case; returns the 202 body."""
+    @cases.post(
+        "/v1/cases",
+        "openCase",
+        handling="raw",
+        parameters=(IDEMPOTENCY_KEY,),
+        body=RequestBody(
+            model=CaseDraft,
+            description="The question. What `context` holds depends on `type`; see the examples.",
+            examples=examples.DRAFTS,
+            rules=_DRAFT_RULES,
+        ),
+        reply=RouteReply(
+            status=202,
+            description="The case is open and waits for the person.",
+            model=HumanInputRequired,
+            headers=("Retry-After",),
+            examples=examples.OPENED,
+        ),
+        errors=(InvalidForm,),
+    )
+    async def open_case(self, scope: Scope, receive: Receive, _: str) -> RawReply:
+        """Put a question before a person.
+
+        Opens a case. Give `hitl.review_url` to the person; it is their key to the page. Keep `hitl.poll_url`
+        to learn the answer. Tokens are in this answer only: they cannot be read again.
+        """
+        principal = await self._authenticate(scope)
         require_caller(principal, "cases:write")
-        opened = await self.desk.open(
-            decode(_draft_decoder, body), principal, idempotency_key=text_header(scope, b"idempotency-key")
+        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
+        opened = await self._desk.open(
+            decode(_draft_decoder, body),
+            principal,
+            idempotency_key=read_text_header(scope, b"idempotency-key"),
         )
-        return opened.body
+        return json_reply(202, opened.body, POLL_AGAIN)
 
-    async def submit(self, scope: Scope, body: bytes, case_id: str) -> SubmitReceipt:
-        """Take an inline answer under the case's submit token."""
-        token = bearer_token(scope)
+    @cases.get(
+        "/v1/reviews",
+        "listCases",
+        query=CaseListQuery,
+        reply=RouteReply(description="A page of cases.", model=CaseList, examples=_LISTED),
+        errors=(CaseNotFound,),
+    )
+    async def list_cases(self, request: ApiRequest) -> CaseList:
+        """List your cases.
+
+        Newest first. Good for catching up after callbacks were lost.
+        """
+        query = request.read_query(CaseListQuery)
+        if query.chain is not None:
+            case = await self._desk.owned(query.chain, request.principal)
+            rounds = await self._desk.rounds(case)
+            return CaseList(cases=tuple(_summarize(one) for one in rounds if one.erased_at is None))
+        found = await self._desk.listed(
+            request.principal, status=query.status, before=query.before, limit=query.limit
+        )
+        return CaseList(
+            cases=tuple(_summarize(one) for one in found if one.erased_at is None),
+            next=found[-1].id if len(found) == query.limit else None,
+        )
+
+    @cases.get(
+        "/v1/reviews/{case_id}/status",
+        "pollCase",
+        handling="raw",
+        credential="apiKeyOrNone",
+        parameters=(
+            CASE_ID,
+            Parameter(
+                name="If-None-Match", location="header", type=str, description="The `ETag` you have seen."
+            ),
+        ),
+        replies=(
+            RouteReply(
+                description="The state. `result` is there once `status` is `completed`.",
+                model=PollResponse,
+                headers=("ETag",),
+                optional_headers=("Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining"),
+                examples=examples.POLLS,
+            ),
+            RouteReply(
+                status=304,
+                description="Nothing new since that ETag.",
+                headers=("ETag",),
+                optional_headers=("Retry-After",),
+            ),
+        ),
+        errors=(CaseNotFound, RateLimited),
+    )
+    async def poll_case(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
+        """Where does a case stand?
+
+        Ask as often as `Retry-After` says. Send the last `ETag` as `If-None-Match`, and an unchanged case
+        costs you nothing: a 304 does not count against the limit, nor does a case that has ended.
+        """
+        return await self._poll(scope, case_id, await self._authenticate(scope))
+
+    @cases.get(
+        "/v1/reviews/{case_id}/events",
+        "followCase",
+        handling="raw_stream",
+        credential="apiKeyOrNone",
+        parameters=(
+            CASE_ID,
+            Parameter(
+                name="Last-Event-ID",
+                location="header",
+                type=str,
+                description="The `id` of the last event seen.",
+            ),
+        ),
+        reply=RouteReply(
+            description="Events as they happen, each of this shape; comments in between keep the line open.",
+            model=StreamedEvent,
+            media="text/event-stream",
+            examples=_EVENTS,
+        ),
+        errors=(CaseNotFound,),
+    )
+    async def follow_case(self, scope: Scope, receive: Receive, send: Send, case_id: str) -> None:
+        """Be told the moment something happens.
+
+        Server-sent events: `review.opened`, `review.in_progress`, `review.reminder` and one of
+        `review.completed`, `review.expired` and `review.cancelled`, after which the stream ends. Come back
+        with `Last-Event-ID` and you get what you missed. Once your key is over or revoked, the stream ends
+        without another word.
+        """
+        principal = await self._authenticate(scope)
+        check = partial(self._check_same_principal, scope, principal.name)
+        case = await self._poll.current(case_id, principal)
+        await self._streams.serve(scope, receive, send, case, check=check)
+
+    @cases.post(
+        "/v1/reviews/{case_id}/cancel",
+        "cancelCase",
+        handling="raw",
+        parameters=(CASE_ID,),
+        body=RequestBody(
+            model=CancelRequest, description="Why, if you want to say.", examples=_REASON, required=False
+        ),
+        reply=RouteReply(description="It is withdrawn.", model=PollResponse, examples=examples.WITHDRAWN),
+        errors=(CaseNotFound, AlreadyClosed, CaseExpired),
+    )
+    async def cancel_case(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
+        """Withdraw a question.
+
+        The person can no longer answer, and is told that it was withdrawn.
+        """
+        principal = await self._authenticate(scope)
+        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
+        require_caller(principal, "cases:write")
+        request = decode(_cancel_decoder, body) if body.strip() else CancelRequest()
+        case = await self._desk.cancel(case_id, principal, reason=request.reason)
+        return json_reply(200, _encode(poll_response(case)))
+
+    @answers.post("/v1/reviews/{case_id}/respond", "respond", **_ANSWERING)
+    async def respond(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
+        """Answer a case inline."""
+        return await self._answer(scope, receive, case_id)
+
+    @answers.post("/v1/reviews/{case_id}/submit", "submit", **_ANSWERING)
+    async def submit(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
+        """Answer a case inline, by its other name."""
+        return await self._answer(scope, receive, case_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
+        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
+        token = read_bearer_token(scope)
         try:
             request = decode(_submit_decoder, body, misfit=InvalidSubmission)
         except BadRequest:
-            await self.desk.require_submitter(case_id, token)  # strangers learn nothing of the body's shape
+            await self._desk.require_submitter(case_id, token)  # others must not learn the body's shape
             raise
-        key = text_header(scope, b"idempotency-key")
+        key = read_text_header(scope, b"idempotency-key")
         replay_digest = replays.digest(case_id, replays.check_key(key), body) if key is not None else None
-        return await self.desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
+        receipt = await self._desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
+        return json_reply(200, _encode(receipt))
 
-    async def cancel(self, body: bytes, case_id: str, principal: Principal) -> PollResponse:
-        """Withdraw a case."""
-        require_caller(principal, "cases:write")
-        request = decode(_cancel_decoder, body) if body.strip() else CancelRequest()
-        return poll_response(await self.desk.cancel(case_id, principal, reason=request.reason))
+    async def _check_same_principal(self, scope: Scope, name: str | None) -> None:
+        """Raise unless the credential still belongs to this principal, who may still read."""
+        principal = await self._authenticate(scope)
+        require_reading(principal)
+        if principal.name != name:
+            raise InvalidToken("This credential is another's now.")
 
-    async def list(self, query: Mapping[str, str], principal: Principal) -> CaseList:
-        """The caller's cases, newest first, by status or by chain."""
-        require_caller(principal, "cases:read")
-        if "chain" in query:
-            case = await self.desk.owned(query["chain"], principal)
-            rounds = await self.desk.rounds(case)
-            return CaseList(cases=tuple(_summary(one) for one in rounds if one.erased_at is None))
-        limit = page_limit(query.get("limit"))
-        cases = await self.desk.listed(
-            principal,
-            status=status_of(query.get("status")),
-            before=id_of(query, "before"),
-            limit=limit,
-        )
-        return CaseList(
-            cases=tuple(_summary(one) for one in cases if one.erased_at is None),
-            next=cases[-1].id if len(cases) == limit else None,
-        )
+
+async def authorize_caller(route: Route, request: ApiRequest) -> ApiRequest:
+    """Return the request if its sender has the scope that the route needs."""
+    if route.scope is not None:
+        require_caller(request.principal, route.scope)
+    return request
 
 
 def require_caller(principal: Principal, scope: str) -> None:
-    """Someone with a credential that carries the scope."""
+    """Raise InvalidToken without a credential, NotPermitted for one without this scope."""
     if principal.name is None and scope not in principal.scopes:
         raise InvalidToken("Send an API key as `Authorization: Bearer …`.")
     require_scope(principal, scope)
 
 
-def status_of(text: str | None) -> Status | None:
-    """The status a query asks for."""
-    try:
-        return None if text is None else Status(text)
-    except ValueError as error:
-        raise ValidationFailed(f"status is one of {', '.join(Status)}.") from error
-
-
-def id_of(query: Mapping[str, str], name: str) -> str | None:
-    """The case id a query names."""
-    try:
-        return msgspec.convert(query.get(name), CaseId | None)
-    except msgspec.ValidationError as error:
-        raise ValidationFailed(f"{name} is the id of a case.") from error
-
-
-def page_limit(text: str | None) -> int:
-    """How many a page holds."""
-    if text is None:
-        return 50
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_PAGE):
-        raise ValidationFailed(f"limit is a number from 1 to {MAX_PAGE}.")
-    return int(text)
-
-
-def _summary(case: Case) -> CaseSummary:
+def _summarize(case: Case) -> CaseSummary:
     return CaseSummary(type=case.type, poll=poll_response(case), previous_case_id=case.previous_case_id)

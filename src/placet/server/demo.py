@@ -7,27 +7,27 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from placet.cases.case import Subject
 from placet.desk.draft import draft_from
 from placet.desk.outbox import active_secrets
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseNotFound, InvalidToken, SignatureInvalid, ValidationFailed
+from placet.http.asgi import read_body
+from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import DemoLink, HomeView
 from placet.ports.identity import Principal
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.callback import verify_callback
 from placet.server.page_replies import PageReplies
-from placet.server.wire import read_body
 
 CALLBACKS = "/api/demo/callbacks"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 DEMO = Principal(name=None)
 
 
-class DemoDoor:
+class DemoDoor(HttpApi):
     """Opens sample cases for whoever asks from this machine."""
 
     def __init__(
@@ -45,15 +45,7 @@ class DemoDoor:
         self.doors: list[DemoLink] = []
         self.on_callback: Callable[[dict[str, Any]], None] = lambda body: None
 
-    @property
-    def routes(self) -> list[Route]:
-        """Where it is."""
-        return [
-            Route("/", self.home),
-            Route("/api/demo", self.open, methods=["POST"]),
-            Route(CALLBACKS, self.receive, methods=["POST"]),
-        ]
-
+    @pages.get("/", "showDemo")
     async def home(self, request: Request) -> Response:
         """A page with the questions that wait, for whoever sits at this machine."""
         _require_this_machine(request)
@@ -70,6 +62,7 @@ class DemoDoor:
         response = self._replies.page(self._renderer.home(view), language=language)
         return self._replies.finished(request, response)
 
+    @pages.post("/api/demo", "openDemoCase")
     async def open(self, request: Request) -> Response:
         """A sample case of the type asked for, as any HITL service would answer."""
         _require_this_machine(request)
@@ -89,6 +82,7 @@ class DemoDoor:
         opened = await self._desk.open(draft, DEMO, subject=subject)
         return opened.body
 
+    @pages.post(CALLBACKS, "receiveDemoCallback")
     async def receive(self, request: Request) -> Response:
         """A callback, received as an agent would: its signature is checked before it is believed."""
         endpoint = await self._desk.store.get_endpoint("", self._desk.addresses.base + CALLBACKS)

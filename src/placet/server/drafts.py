@@ -9,23 +9,23 @@ from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from placet.cases.case import Case, Offer
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import PlacetError
+from placet.http.error_replies import describe_error
+from placet.http.route import HttpApi, pages
+from placet.http.routing import json_response
 from placet.pages.language import Language
 from placet.protocol.poll import Progress
 from placet.reviews import BaseKind
 from placet.reviews.turn import Turn
-from placet.server.public import json_response
 from placet.server.visits import Visit, Visits
-from placet.server.wire import describe_error
 
 Saved = Callable[[Case, Offer], Awaitable[tuple[dict[str, Any], int]]]
 
 
-class Drafts:
+class Drafts(HttpApi):
     """Takes what a page's script saves, and tells what is asked and what is wrong by now."""
 
     def __init__(
@@ -44,15 +44,11 @@ class Drafts:
         self._language = language
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    @property
-    def routes(self) -> list[Route]:
-        """Where they are."""
-        return [Route("/review/{case_id}/draft", self.keep, methods=["POST"])]
-
     def alone(self, case_id: str) -> asyncio.Lock:
         """Held while a form is read and written: what two devices save at once lies side by side."""
         return self._turns.setdefault(case_id, asyncio.Lock())
 
+    @pages.post("/review/{case_id}/draft", "saveDraft")
     async def keep(self, request: Request) -> Response:
         """Keep it; refusals are flat JSON, as the page itself has the words for them."""
         try:

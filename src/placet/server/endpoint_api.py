@@ -1,25 +1,31 @@
-"""The callbacks API: which addresses receive callbacks, with their secrets, for the owner alone."""
+"""The callbacks API: the addresses that receive callbacks, their secrets, and the deliveries to them."""
 
 from contextlib import suppress
-from typing import Annotated, get_args
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.desk import minting
-from placet.desk.draft import CallbackUrl
-from placet.desk.outbox import active_secrets, rotated
+from placet.desk.draft import CallbackUrl, CaseId
+from placet.desk.outbox import Outbox, active_secrets, rotated
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import CaseConflict, Unavailable, ValidationFailed
+from placet.errors import CaseConflict, CaseNotFound, RequestError, Unavailable
+from placet.http.paging import PageLimit
+from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
 from placet.ports.endpoint_store import Endpoint
-from placet.ports.identity import Principal
 from placet.ports.outbox_store import Delivery, DeliveryState, OutboxStore
 from placet.protocol.moment import Moment
-from placet.server.case_api import id_of, page_limit, require_caller
-from placet.server.wire import decode
+from placet.server.api_examples import ANSWERED_AT, ASKED_AT, CASE, RECEIVER, as_examples
 
 ATTEMPTS = 16
+
+callbacks = RouteGroup(
+    tag="Callbacks",
+    description="Be told instead of asking: addresses of yours that receive outcomes.",
+    read="cases:read",
+    write="cases:write",
+)
 
 
 class EndpointRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,33 +74,85 @@ class DeliveryList(Struct, frozen=True, kw_only=True):
     deliveries: tuple[DeliveryView, ...]
 
 
-_decoder = msgspec.json.Decoder(EndpointRequest)
+class DeliveryQuery(Struct, frozen=True, kw_only=True):
+    """Which deliveries to list."""
+
+    case_id: Annotated[CaseId | None, Meta(description="Only those of this case.")] = None
+    state: Annotated[DeliveryState | None, Meta(description="Only those in this state.")] = None
+    limit: PageLimit = 50
 
 
-class EndpointApi:
-    """Callback addresses and what was sent to them."""
+_ENDPOINT = EndpointView(
+    url=RECEIVER, secrets=("whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtMDAwMDA=",), created_at=ASKED_AT
+)
+_DELIVERY = DeliveryView(
+    id="msg_0b1c2d3e4f5061728394a5b6c7d8e9f0",
+    case_id=CASE,
+    event="review.completed",
+    target=RECEIVER,
+    state="delivered",
+    attempts=1,
+    created_at=ANSWERED_AT,
+    last_status=200,
+    settled_at=ANSWERED_AT,
+)
 
-    def __init__(self, desk: ReviewDesk, deliveries: OutboxStore) -> None:
+
+class EndpointApi(HttpApi):
+    """Handles the routes about callback addresses and what was sent to them."""
+
+    def __init__(self, *, desk: ReviewDesk, outbox: Outbox, deliveries: OutboxStore) -> None:
         self._desk = desk
+        self._outbox = outbox
         self._deliveries = deliveries
 
-    async def list(self, principal: Principal) -> EndpointList:
-        """The caller's addresses."""
-        require_caller(principal, "cases:read")
-        endpoints = await self._desk.store.list_endpoints(principal.name or "")
+    @callbacks.get(
+        "/v1/callbacks",
+        "listCallbacks",
+        reply=RouteReply(
+            description="Your addresses.",
+            model=EndpointList,
+            examples=as_examples(one=EndpointList(callbacks=(_ENDPOINT,))),
+        ),
+    )
+    async def list_callbacks(self, request: ApiRequest) -> EndpointList:
+        """List your callback addresses.
+
+        Each with the secrets that sign what it receives; two while a secret is being rotated.
+        """
+        endpoints = await self._desk.store.list_endpoints(request.principal.name or "")
         return EndpointList(callbacks=tuple(self._view(one) for one in endpoints))
 
-    async def save(self, body: bytes, principal: Principal) -> EndpointView:
-        """Register an address, rotate its secret or enable it again; the same address twice is one."""
-        require_caller(principal, "cases:write")
-        request = decode(_decoder, body)
-        await self._desk.require_callable(request.url)
+    @callbacks.post(
+        "/v1/callbacks",
+        "saveCallback",
+        body=RequestBody(
+            model=EndpointRequest,
+            description="The address.",
+            examples=as_examples(
+                register=EndpointRequest(url=RECEIVER), rotate=EndpointRequest(url=RECEIVER, rotate=True)
+            ),
+        ),
+        reply=RouteReply(
+            description="The address with its secrets.",
+            model=EndpointView,
+            examples=as_examples(registered=_ENDPOINT),
+        ),
+    )
+    async def save_callback(self, request: ApiRequest) -> EndpointView:
+        """Register a callback address, or change its secret.
+
+        The same address twice is one. `rotate` makes a new secret and lets the old one sign along for a day;
+        `enable` switches on an address that answered 410.
+        """
+        wanted = request.read_body(EndpointRequest)
+        await self._desk.require_callable(wanted.url)
         for _ in range(ATTEMPTS):
-            with suppress(CaseConflict):  # another registered, rotated or lost it: look again
-                return self._view(await self._saved(request, principal.name or ""))
+            with suppress(CaseConflict):  # someone else changed it at the same moment: read it again
+                return self._view(await self._save(wanted, request.principal.name or ""))
         raise Unavailable()
 
-    async def _saved(self, request: EndpointRequest, owner: str) -> Endpoint:
+    async def _save(self, request: EndpointRequest, owner: str) -> Endpoint:
         now = self._desk.now()
         known = await self._desk.store.get_endpoint(owner, request.url)
         endpoint = known or Endpoint(
@@ -108,16 +166,50 @@ class EndpointApi:
             await self._desk.store.save_endpoint(endpoint, after=known)
         return endpoint
 
-    async def deliveries(self, query: dict[str, str], principal: Principal) -> DeliveryList:
-        """The delivery log of the caller's cases."""
-        require_caller(principal, "cases:read")
+    @callbacks.get(
+        "/v1/deliveries",
+        "listDeliveries",
+        query=DeliveryQuery,
+        reply=RouteReply(
+            description="Deliveries.",
+            model=DeliveryList,
+            examples=as_examples(one=DeliveryList(deliveries=(_DELIVERY,))),
+        ),
+    )
+    async def list_deliveries(self, request: ApiRequest) -> DeliveryList:
+        """See how your callbacks fared.
+
+        Newest first, without their bodies.
+        """
+        query = request.read_query(DeliveryQuery)
         found = await self._deliveries.list_deliveries(
-            owner=principal.name or "",
-            case_id=id_of(query, "case_id"),
-            state=_state_of(query.get("state")),
-            limit=page_limit(query.get("limit")),
+            owner=request.principal.name or "", case_id=query.case_id, state=query.state, limit=query.limit
         )
         return DeliveryList(deliveries=tuple(delivery_view(one) for one in found))
+
+    @callbacks.post(
+        "/v1/deliveries/{delivery_id}/replay",
+        "replayDelivery",
+        parameters=(
+            Parameter(name="delivery_id", location="path", type=CaseId, description="The delivery's id."),
+        ),
+        reply=RouteReply(
+            status=202,
+            description="It is on its way.",
+            model=DeliveryView,
+            examples=as_examples(again=_DELIVERY),
+        ),
+        errors=(RequestError, CaseNotFound),
+    )
+    async def replay_delivery(self, request: ApiRequest) -> DeliveryView:
+        """Send one callback again.
+
+        The same bytes under the same `webhook-id`, whatever became of it before.
+        """
+        delivery = await self._deliveries.get_delivery(request.path["delivery_id"])
+        if delivery is None or delivery.owner != (request.principal.name or ""):
+            raise CaseNotFound("There is no such delivery for you.")
+        return delivery_view(await self._outbox.replay(delivery.id))
 
     def _view(self, endpoint: Endpoint) -> EndpointView:
         return EndpointView(
@@ -129,14 +221,8 @@ class EndpointApi:
         )
 
 
-def _state_of(text: str | None) -> str | None:
-    if text is not None and text not in get_args(DeliveryState):
-        raise ValidationFailed(f"state is one of {', '.join(get_args(DeliveryState))}.")
-    return text
-
-
 def delivery_view(delivery: Delivery) -> DeliveryView:
-    """A delivery without its body."""
+    """Return a delivery without its body."""
     return DeliveryView(
         id=delivery.id,
         case_id=delivery.case_id,

@@ -13,7 +13,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from placet.errors import ValidationFailed
-from placet.server.wire import NotWhole, Reply, Whole
+from placet.http.asgi import BufferedBody, RawReply, StreamedReplyNeeded
 
 MAX_HEAD_BYTES = 256 * 1024  # counted from the second read on: the first may still hold an earlier body
 WITH_BODY = ord("P")  # POST, PUT, PATCH
@@ -80,7 +80,7 @@ class FlatHttp(HttpToolsProtocol):
         return H2C.sub(b"", head + end) + rest
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        find = getattr(app, "find_whole", None)
+        find = getattr(app, "find_raw", None)
         found = find(cycle.scope) if find is not None and not cycle.waiting_for_100_continue else None
         if found is None:
             super()._start_asgi_task(cycle, app)
@@ -104,10 +104,10 @@ class FlatHttp(HttpToolsProtocol):
 
     async def _answer(self, cycle: RequestResponseCycle, found: Any) -> None:
         try:
-            reply = await self.app.reply(found, cycle.scope, Whole(bytes(cycle.body)))
+            reply = await self.app.reply(found, cycle.scope, BufferedBody(bytes(cycle.body)))
             if self.flow.write_paused and not cycle.disconnected:
                 await self.flow.drain()
-        except NotWhole:
+        except StreamedReplyNeeded:
             await cycle.run_asgi(self.app)
             return
         except BaseException:
@@ -116,7 +116,7 @@ class FlatHttp(HttpToolsProtocol):
         if reply is not None and not cycle.disconnected:
             self._write(cycle, reply)
 
-    def _write(self, cycle: RequestResponseCycle, reply: Reply) -> None:
+    def _write(self, cycle: RequestResponseCycle, reply: RawReply) -> None:
         """Head and body in one piece; the headers of a reply are ours, and hold nothing a caller sent."""
         cycle.response_started = cycle.response_complete = True
         parts = [STATUS_LINE[reply.status]]

@@ -2,27 +2,23 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from placet.errors import CaseNotFound
+from placet.http.error_replies import NOTHING_HERE
+from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import HomeView
 from placet.server.page_replies import HEADERS, PageReplies
-from placet.server.wire import NOTHING_HERE
 
 
-class FrontPage:
+class FrontPage(HttpApi):
     """Says where to go, and nothing that is not public anyway; for programs there is nothing here."""
 
     def __init__(self, *, renderer: PageRenderer, replies: PageReplies) -> None:
         self._renderer = renderer
         self._replies = replies
 
-    @property
-    def routes(self) -> list[Route]:
-        """Where it is."""
-        return [Route("/", self.show)]
-
+    @pages.get("/", "showFrontPage")
     async def show(self, request: Request) -> Response:
         """The page; raises CaseNotFound for callers that do not ask for pages."""
         if "text/html" not in request.headers.get("accept", "").lower():

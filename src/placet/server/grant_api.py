@@ -1,21 +1,32 @@
-"""The grants API: what people allowed in advance, for the owner of their cases: list, show, use, revoke."""
+"""The grants API: list, show, use and revoke what people allowed the caller in advance."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from placet.cases.grant import Grant, GrantState
+from placet.desk.draft import CaseId
 from placet.desk.grants import GrantedCall, Grants
-from placet.ports.identity import Principal
+from placet.errors import CaseNotFound
+from placet.http.paging import PageLimit
+from placet.http.route import ApiRequest, HttpApi, Parameter, RequestBody, RouteGroup, RouteReply
 from placet.protocol.moment import Moment
-from placet.server.case_api import id_of, page_limit, require_caller
-from placet.server.wire import decode
+from placet.server.api_examples import ANSWERED_AT, CASE, ENDS_AT, as_examples
 
 Key = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+GRANT_ID = Parameter(name="grant_id", location="path", type=CaseId, description="The grant's id.")
+
+grants = RouteGroup(
+    tag="Grants",
+    description="What people allowed in advance: so many calls of one tool, for so long.",
+    read="cases:read",
+    write="cases:write",
+)
 
 
 class UseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,55 +88,136 @@ class GrantList(Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
-_decoder = msgspec.json.Decoder(UseRequest)
+class GrantQuery(Struct, frozen=True, kw_only=True):
+    """Which grants to list."""
+
+    before: Annotated[CaseId | None, Meta(description="The `next` of the page before.")] = None
+    limit: PageLimit = 50
 
 
-class GrantApi:
-    """What the API does, once HTTP has been read and before it is written."""
+_GRANT = GrantView(
+    id="grant_019e1f3a5b7cd1e2f3a4b5c6d7e8f9",
+    state="live",
+    tool="send_email",
+    agent="mailer",
+    patterns={"to": {"glob": "*@acme.example"}, "template": {"exact": "weekly-report"}},
+    uses=20,
+    uses_left=19,
+    holds=True,
+    granted_at=ANSWERED_AT,
+    expires_at=ENDS_AT,
+    granted_by="mara@acme.example",
+    owner="reports",
+    case_id=CASE,
+    call_id="call_7d1",
+)
+_REVOKED = replace(_GRANT, state="revoked", holds=False, revoked_at=ENDS_AT, revoked_by="key:reports")
+_CALL = UseRequest(
+    key="thread-12/3/call_9f2",
+    call_id="call_9f2",
+    tool="send_email",
+    arguments={"to": "ola@acme.example", "template": "weekly-report"},
+    agent="mailer",
+    thread_id="thread-12",
+)
+
+
+class GrantApi(HttpApi):
+    """Handles the routes about grants."""
 
     def __init__(self, grants: Grants) -> None:
         self._grants = grants
 
-    async def use(self, body: bytes, principal: Principal) -> UseReply:
-        """Spend one use on a call, if somebody allowed it."""
-        require_caller(principal, "cases:write")
-        asked = decode(_decoder, body)
-        call = GrantedCall(
-            key=asked.key,
-            id=asked.call_id,
-            tool=asked.tool,
-            arguments=asked.arguments,
-            agent=asked.agent,
-            thread_id=asked.thread_id,
+    @grants.get(
+        "/v1/grants",
+        "listGrants",
+        query=GrantQuery,
+        reply=RouteReply(
+            description="A page of grants.",
+            model=GrantList,
+            examples=as_examples(two=GrantList(grants=(_GRANT, _REVOKED))),
+        ),
+    )
+    async def list_grants(self, request: ApiRequest) -> GrantList:
+        """List what people allowed you.
+
+        Newest first, with those that are over. A key with the scope `admin` lists everyone's.
+        """
+        query = request.read_query(GrantQuery)
+        found = await self._grants.listed(request.principal, before=query.before, limit=query.limit)
+        return GrantList(
+            grants=tuple(map(self._view, found)), next=found[-1].id if len(found) == query.limit else None
         )
-        grant = await self._grants.use(call, principal)
+
+    @grants.post(
+        "/v1/grants/use",
+        "useGrant",
+        body=RequestBody(
+            model=UseRequest,
+            description="The call, exactly as it would run.",
+            examples=as_examples(call=_CALL),
+        ),
+        reply=RouteReply(
+            description="The grant that covers the call, or null.",
+            model=UseReply,
+            examples=as_examples(covered=UseReply(grant=_GRANT), not_covered=UseReply(grant=None)),
+        ),
+        errors=(CaseNotFound,),
+    )
+    async def use_grant(self, request: ApiRequest) -> UseReply:
+        """May this call run without asking?
+
+        If a grant covers the call, one use of it is spent and you get it; run the call. If `grant` is null,
+        and after any error, ask a person. Never ask here about a call of high risk.
+        """
+        wanted = request.read_body(UseRequest)
+        call = GrantedCall(
+            key=wanted.key,
+            id=wanted.call_id,
+            tool=wanted.tool,
+            arguments=wanted.arguments,
+            agent=wanted.agent,
+            thread_id=wanted.thread_id,
+        )
+        grant = await self._grants.use(call, request.principal)
         return UseReply(grant=None if grant is None else self._view(grant))
 
-    async def list(self, query: Mapping[str, str], principal: Principal) -> GrantList:
-        """The caller's grants, newest first; an administrator's are everyone's."""
-        require_caller(principal, "cases:read")
-        limit = page_limit(query.get("limit"))
-        found = await self._grants.listed(principal, before=id_of(query, "before"), limit=limit)
-        return GrantList(
-            grants=tuple(map(self._view, found)), next=found[-1].id if len(found) == limit else None
-        )
+    @grants.get(
+        "/v1/grants/{grant_id}",
+        "showGrant",
+        parameters=(GRANT_ID,),
+        reply=RouteReply(description="The grant.", model=GrantView, examples=as_examples(live=_GRANT)),
+        errors=(CaseNotFound,),
+    )
+    async def show_grant(self, request: ApiRequest) -> GrantView:
+        """Look at one grant.
 
-    async def show(self, grant_id: str, principal: Principal) -> GrantView:
-        """One grant."""
-        require_caller(principal, "cases:read")
-        return self._view(await self._grants.owned(grant_id, principal))
+        What it covers, who gave it, and what is left of it.
+        """
+        return self._view(await self._grants.owned(request.path["grant_id"], request.principal))
 
-    async def revoke(self, grant_id: str, principal: Principal) -> GrantView:
-        """End a grant; again changes nothing."""
-        require_caller(principal, "cases:write")
-        return self._view(await self._grants.revoke(grant_id, principal))
+    @grants.post(
+        "/v1/grants/{grant_id}/revoke",
+        "revokeGrant",
+        parameters=(GRANT_ID,),
+        reply=RouteReply(
+            description="The grant, ended.", model=GrantView, examples=as_examples(revoked=_REVOKED)
+        ),
+        errors=(CaseNotFound,),
+    )
+    async def revoke_grant(self, request: ApiRequest) -> GrantView:
+        """End a grant.
+
+        It covers nothing from now on. Who ended it stands in the case's log; again changes nothing.
+        """
+        return self._view(await self._grants.revoke(request.path["grant_id"], request.principal))
 
     def _view(self, grant: Grant) -> GrantView:
         return grant_view(grant, now=self._grants.now())
 
 
 def grant_view(grant: Grant, *, now: datetime) -> GrantView:
-    """A grant as the API shows it."""
+    """Return a grant as the API shows it."""
     patterns = grant.patterns
     return GrantView(
         id=grant.id,

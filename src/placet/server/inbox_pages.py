@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import (
@@ -22,6 +21,9 @@ from placet.errors import (
     SessionEnded,
     Unavailable,
 )
+from placet.http.asgi import ClientDisconnected, read_body
+from placet.http.error_replies import describe_error
+from placet.http.route import HttpApi, pages
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
 from placet.server.inbox_door import COOKIE, InboxDoor, InboxVisitor
@@ -30,15 +32,14 @@ from placet.server.page_replies import HEADERS, PageReplies
 from placet.server.rate import PollLimiter
 from placet.server.sessions import LAST_FOR
 from placet.server.visits import Pairs, read_form, require_own_page
-from placet.server.wire import Disconnected, describe_error, read_body
 
 SIGN_INS_PER_MINUTE = 60
 LONGEST_FORM = 10_000
 
-Serve = Callable[[Request], Awaitable[Response]]
+PageHandler = Callable[[Request], Awaitable[Response]]
 
 
-class InboxPages:
+class InboxPages(HttpApi):
     """Serves the inbox to people with a key for it."""
 
     def __init__(
@@ -58,17 +59,7 @@ class InboxPages:
         self._sign_ins = PollLimiter(per_minute=SIGN_INS_PER_MINUTE, monotonic=monotonic)
         self._address = replies.inbox_address
 
-    @property
-    def routes(self) -> list[Route]:
-        """Where it is."""
-        return [
-            Route("/inbox", self._guarded(self.show)),
-            Route("/inbox/sign-in", self._guarded(self.sign_in), methods=["POST"]),
-            Route("/inbox/sign-out", self._guarded(self.sign_out), methods=["POST"]),
-            Route("/inbox/open", self._guarded(self.open), methods=["POST"]),
-            Route("/inbox/{rest:path}", self._guarded(self.astray)),
-        ]
-
+    @pages.get("/inbox", "showInbox")
     async def show(self, request: Request) -> Response:
         """The list, or for whoever has not signed in the place to do so."""
         visitor = await self._door.visitor(request.cookies.get(COOKIE))
@@ -78,6 +69,7 @@ class InboxPages:
         listed = await self._list.page(visitor.sight, asked)
         return self._list_page(request, visitor, asked, listed)
 
+    @pages.post("/inbox/sign-in", "signIn")
     async def sign_in(self, request: Request) -> Response:
         """A key for a session; the key is forgotten here."""
         require_own_page(request)
@@ -93,6 +85,7 @@ class InboxPages:
         self._keep(response, cookie, max_age=int(LAST_FOR.total_seconds()))
         return response
 
+    @pages.post("/inbox/sign-out", "signOut")
     async def sign_out(self, request: Request) -> Response:
         """The cookie goes, and with it what it opened in this browser."""
         await self._visitor(request)
@@ -100,6 +93,7 @@ class InboxPages:
         self._keep(response, "", max_age=0)
         return response
 
+    @pages.post("/inbox/open", "openFromInbox")
     async def open(self, request: Request) -> Response:
         """On to the page of a case; who opened it stands in the log."""
         visitor, pairs = await self._visitor(request)
@@ -110,6 +104,7 @@ class InboxPages:
             await self._desk.view(case.id, actor=f"key:{visitor.name}")
         return self._replies.enter(case.id, self._door.admit(visitor, case.id))
 
+    @pages.get("/inbox/{rest:path}", "redirectToInbox")
     async def astray(self, request: Request) -> Response:
         """Whoever reloads the address of a form wants the list."""
         return self._go()
@@ -195,19 +190,19 @@ class InboxPages:
 
     # Refusals
 
-    def _guarded(self, serve: Serve) -> Serve:
-        """Errors on these routes are pages with one next step."""
+    def wrap_handler(self, handler: PageHandler) -> PageHandler:
+        """Return a handler that shows errors as pages with one next step."""
 
-        async def guarded(request: Request) -> Response:
+        async def serve(request: Request) -> Response:
             try:
-                response = await serve(request)
-            except Disconnected:
+                response = await handler(request)
+            except ClientDisconnected:
                 raise
             except Exception as error:
                 response = self._refused(request, error)
             return self._replies.finished(request, response)
 
-        return guarded
+        return serve
 
     def _refused(self, request: Request, error: Exception) -> Response:
         name = next((name for kind, name in MESSAGES if isinstance(error, kind)), "broken")

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from placet.cases.tokens import token_digest
 from placet.errors import InvalidToken
+from placet.http.asgi import Scope, read_bearer_token
 from placet.ports.identity import Principal
 from placet.ports.key_store import ApiKey, KeyStore
-from placet.server.wire import Scope, bearer_token
 
 ANONYMOUS = Principal(name=None, scopes=frozenset())
 TRUST_FOR = timedelta(seconds=2)  # how long a revoked key may still work
@@ -24,7 +24,7 @@ class ApiKeyDoor:
 
     async def __call__(self, scope: Scope) -> Principal:
         """The principal behind the request; without a credential the anonymous one. Raises InvalidToken."""
-        token = bearer_token(scope)
+        token = read_bearer_token(scope)
         if token is None:
             return ANONYMOUS
         now = self._now()

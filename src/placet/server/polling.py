@@ -8,10 +8,11 @@ from placet.cases.case import Case
 from placet.cases.wire import poll_response
 from placet.desk.access import require_scope
 from placet.desk.review_desk import ReviewDesk
+from placet.http.asgi import NO_STORE, Header, RawReply, Scope, json_reply, read_header
+from placet.http.conditional import none_match
 from placet.ports.identity import Principal
 from placet.protocol.poll import Status
 from placet.server.rate import PollLimiter
-from placet.server.wire import NO_STORE, Header, Reply, Scope, header, json_reply
 
 RETRY_AFTER: Mapping[Status, int] = {Status.PENDING: 30, Status.OPENED: 10, Status.IN_PROGRESS: 5}
 # A fresh question is often answered at once: the wait grows with its age up to what its state suggests.
@@ -27,14 +28,14 @@ class StatusPoll:
         self._desk = desk
         self._limiter = limiter
 
-    async def __call__(self, scope: Scope, case_id: str, principal: Principal) -> Reply:
+    async def __call__(self, scope: Scope, case_id: str, principal: Principal) -> RawReply:
         """200 with the state, or 304 if the caller has it already; a 304 and a closed case cost no budget."""
         case = await self.current(case_id, principal)
         etag = b'"%d"' % case.version
-        asked = header(scope, b"if-none-match")
-        if asked is not None and matches(asked, etag):
+        asked = read_header(scope, b"if-none-match")
+        if asked is not None and none_match(asked, etag):
             # RFC 9110, 8.6: a 304 would have to give the length of the 200, so it gives none
-            return Reply(304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
+            return RawReply(304, [(b"etag", etag), NO_STORE, *self._pace(case)], b"")
         budget = self._budget(principal, case_id) if case.live else ()
         body = _encode(poll_response(case))
         reply = json_reply(200, body, (b"etag", etag), *budget, *self._pace(case))
@@ -66,12 +67,3 @@ def require_reading(principal: Principal) -> None:
     """Raises NotPermitted unless the principal may follow cases."""
     if principal.name is not None:  # nobody has no scopes, and may follow what nobody opened
         require_scope(principal, "cases:read")
-
-
-def matches(asked: bytes, etag: bytes) -> bool:
-    """Whether an If-None-Match header names this ETag: lists, weak marks and `*` included (RFC 9110)."""
-    if asked == etag:
-        return True
-    if asked.strip() == b"*":
-        return True
-    return any(one.strip().removeprefix(b"W/") == etag for one in asked.split(b","))

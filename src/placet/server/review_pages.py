@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from placet.cases.case import Case, Offer
 from placet.cases.wire import poll_response
@@ -33,6 +32,11 @@ from placet.errors import (
     VerificationFailed,
     VerificationRequired,
 )
+from placet.http.asgi import ClientDisconnected, read_bearer_token, read_body
+from placet.http.decoding import decode
+from placet.http.error_replies import describe_error
+from placet.http.route import HttpApi, Route, pages
+from placet.http.routing import json_response
 from placet.pages.renderer import PageRenderer
 from placet.pages.words import DECLINED
 from placet.protocol.inline_submit import ActionName
@@ -45,11 +49,9 @@ from placet.server.inbox_door import InboxDoor
 from placet.server.page_replies import PageReplies
 from placet.server.page_views import Filled, PageViews
 from placet.server.prefill import Prefill
-from placet.server.public import json_response
 from placet.server.sessions import CaseSession, CaseSessions
 from placet.server.streams import EventStreams, StreamResponse
 from placet.server.visits import Visit, Visits, came_from_inbox
-from placet.server.wire import Disconnected, bearer_token, decode, describe_error, read_body
 from placet.text.characters import is_storable, normalize_newlines
 
 LONGEST_NOTE = 2000
@@ -70,7 +72,7 @@ class PageSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 _submission_decoder = msgspec.json.Decoder(PageSubmission)
 
 
-class ReviewPages:
+class ReviewPages(HttpApi):
     """Serves review pages and takes what people do there."""
 
     def __init__(
@@ -99,23 +101,11 @@ class ReviewPages:
             desk=desk, visits=self._visits, kind=kind, saved=self._saved, language=self._language
         )
 
-    @property
-    def routes(self) -> list[Route]:
-        """Where they are."""
-        return [
-            Route("/review/{case_id}", self._guarded(self.show)),
-            Route("/review/{case_id}/events", self._guarded(self.events)),
-            Route("/review/{case_id}/respond", self._guarded(self.respond), methods=["POST"]),
-            Route("/review/{case_id}/opened", self._guarded(self.opened), methods=["POST"]),
-            Route("/review/{case_id}/decline", self._guarded(self.decline), methods=["POST"]),
-            Route("/review/{case_id}/pass-on", self._guarded(self.pass_on), methods=["POST"]),
-            Route("/review/{case_id}/revoke", self._guarded(self.revoke), methods=["POST"]),
-            Route("/review/{case_id}/language", self._guarded(self.change_language), methods=["POST"]),
-            *self._drafts.routes,
-            Route("/review", self._guarded(self.astray)),
-            Route("/review/{rest:path}", self._guarded(self.astray)),
-        ]
+    def routes(self) -> tuple[Route, ...]:
+        """Return the routes of the pages and of the drafts that their scripts save."""
+        return (*super().routes(), *self._drafts.routes())
 
+    @pages.get("/review/{case_id}", "showReviewPage")
     async def show(self, request: Request) -> Response:
         """The page; a link with a token is exchanged for a session first (ruling 11)."""
         token = request.query_params.get("token")
@@ -150,18 +140,21 @@ class ReviewPages:
         values, step = (draft.values, draft.step) if draft else ({}, 0)
         return self._kind(offer).place(offer, values, step) if case.live else None
 
+    @pages.get("/review/{case_id}/events", "followReviewPage")
     async def events(self, request: Request) -> Response:
         """What becomes of the question, for the page that has it open: that it closed and how, no more."""
         case, _ = await self._desk.shown(request.path_params["case_id"])
         await self._visits.session(request, case)
         return StreamResponse(self._streams, case)
 
+    @pages.post("/review/{case_id}/opened", "markOpened")
     async def opened(self, request: Request) -> Response:
         """The page's own script says that a person has it before them."""
         visit = await self._visits.visit(request)
         await self._desk.view(visit.case.id, actor=visit.session.actor)
         return self._replies.done()
 
+    @pages.post("/review/{case_id}/respond", "answerOnPage")
     async def respond(self, request: Request) -> Response:
         """An answer, a step of a wizard, or an answer in JSON from a service's own page."""
         if not is_form(request):
@@ -188,6 +181,8 @@ class ReviewPages:
         status = 400 if turn.problems else 200
         return await self._views.again(visit, turn, self._language(request), status=status)
 
+    @pages.get("/review", "redirectFromReviews")
+    @pages.get("/review/{rest:path}", "redirectFromReviewPath")
     async def astray(self, request: Request) -> Response:
         """A link that was cut off says so; whoever reloads the address of a form wants its page."""
         case_id, _, part = request.path_params.get("rest", "").partition("/")
@@ -195,6 +190,7 @@ class ReviewPages:
             return self._replies.go(case_id)
         raise InvalidToken()
 
+    @pages.post("/review/{case_id}/decline", "handBack")
     async def decline(self, request: Request) -> Response:
         """The person will not decide this."""
         visit = await self._visits.visit(request)
@@ -207,6 +203,7 @@ class ReviewPages:
         await self._desk.decline(visit.case.id, actor=visit.session.actor, reason=reason or None)
         return self._replies.go(visit.case.id)
 
+    @pages.post("/review/{case_id}/language", "changeLanguage")
     async def change_language(self, request: Request) -> Response:
         """The same page in another language, with what was typed so far; a closed one has nothing to keep."""
         visit = await self._visits.visit(request)
@@ -217,6 +214,7 @@ class ReviewPages:
         place = self._kind(visit.offer).place(visit.offer, turn.values, turn.step)
         return self._replies.go(visit.case.id, place)
 
+    @pages.post("/review/{case_id}/pass-on", "passOn")
     async def pass_on(self, request: Request) -> Response:
         """A new link for a colleague, shown once; what was typed for the answer is kept meanwhile."""
         visit = await self._visits.visit(request)
@@ -232,6 +230,7 @@ class ReviewPages:
             return await self._views.again(visit, turn, language, status=error.status)
         return self._views.pass_on(visit.case, link, language)
 
+    @pages.post("/review/{case_id}/revoke", "revokeGrantOnPage")
     async def revoke(self, request: Request) -> Response:
         """The person ends what was allowed here; who has the link could have answered, so may end it too."""
         visit = await self._visits.visit(request)
@@ -266,7 +265,7 @@ class ReviewPages:
         """Spec 16: `submitReview` posts JSON; the review token is its credential, so no cookie is read."""
         try:
             case_id = request.path_params["case_id"]
-            token = request.query_params.get("token") or bearer_token(request.scope)
+            token = request.query_params.get("token") or read_bearer_token(request.scope)
             _, link = await self._desk.admit(case_id, token or "")
             body = await read_body(request.scope, request.receive, limit=self._desk.limits.max_body_bytes)
             submission = decode(_submission_decoder, body, misfit=InvalidSubmission)
@@ -302,27 +301,27 @@ class ReviewPages:
 
     # Refusals
 
-    def _guarded(
-        self, serve: Callable[[Request], Awaitable[Response]]
+    def wrap_handler(
+        self, handler: Callable[[Request], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Errors on these routes are pages with one next step."""
+        """Return a handler that shows errors as pages with one next step."""
 
-        async def guarded(request: Request) -> Response:
-            return self._replies.finished(request, await answered(request))
+        async def serve(request: Request) -> Response:
+            return self._replies.finished(request, await serve_or_refuse(request))
 
-        async def answered(request: Request) -> Response:
+        async def serve_or_refuse(request: Request) -> Response:
             try:
-                return await serve(request)
+                return await handler(request)
             except AlreadyClosed as error:
                 return await self._beaten(request, error)
             except PlacetError as error:
                 return self._refused(request, error)
-            except Disconnected:
+            except ClientDisconnected:
                 raise
             except Exception as error:
                 return self._broken(request, error)
 
-        return guarded
+        return serve
 
     def _refused(self, request: Request, error: PlacetError) -> Response:
         name = next((name for kind, name in MESSAGES if isinstance(error, kind)), None)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from placet.errors import CaseNotFound
+from placet.http.route import HttpApi, pages
 from placet.pages.assets import fingerprint
 
 TYPES = {
@@ -24,7 +24,7 @@ FOR_A_WHILE = "public, max-age=300"
 ALONE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
-class StaticFiles:
+class StaticFiles(HttpApi):
     """Files by their names, as they are and compressed once for all."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
@@ -33,11 +33,8 @@ class StaticFiles:
         self._etags = {name: f'"{hashlib.sha256(body).hexdigest()[:16]}"' for name, body in files.items()}
         self._version = fingerprint(files)
 
-    @property
-    def routes(self) -> list[Route]:
-        """Where they are."""
-        return [Route("/static/{version}/{name}", self.serve), Route("/static/{name}", self.serve)]
-
+    @pages.get("/static/{version}/{name}", "readVersionedFile")
+    @pages.get("/static/{name}", "readFile")
     async def serve(self, request: Request) -> Response:
         """One file; at the address of its version it may be kept for ever."""
         name = request.path_params["name"]

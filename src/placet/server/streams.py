@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from placet.cases.case import Case
 from placet.desk.review_desk import ReviewDesk
+from placet.http.asgi import NO_STORE, NOSNIFF, Receive, Scope, Send, read_text_header
 from placet.protocol.stream import FINAL, HEARTBEAT, STREAMED, frame, last_seen
-from placet.server.wire import NO_STORE, NOSNIFF, Receive, Scope, Send, text_header
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -94,7 +94,7 @@ class EventStreams:
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
-        seen = last_seen(text_header(scope, b"last-event-id"))
+        seen = last_seen(read_text_header(scope, b"last-event-id"))
         stream = Stream(case.id, send, seen if seen <= case.version else 0, bare=bare, check=check)
         self._streams[case.id].add(stream)
         over = not case.live

@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.errors import SettingsError
+from placet.http.asgi import Message, Receive, Scope, Send
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.server.app import PlacetApp, route_path
 from placet.server.streams import EventStreams
-from placet.server.wire import Message, Receive, Scope, Send
 
 try:
     from opentelemetry import propagate, trace
@@ -61,7 +61,7 @@ class TracedApp:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        route = self._app.route(scope["method"], route_path(scope))
+        route = self._app.route_name(scope["method"], route_path(scope))
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         attributes: dict[str, Any] = {"http.request.method": scope["method"], "http.route": route}
         with self._tracer.start_as_current_span(

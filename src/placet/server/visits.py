@@ -9,10 +9,10 @@ from placet.cases.case import Case, Offer
 from placet.desk.access import require_review_token
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import InvalidSubmission, InvalidToken, SessionEnded
+from placet.http.asgi import read_body
 from placet.server import inbox_door
 from placet.server.inbox_door import FROM_INBOX, InboxDoor
 from placet.server.sessions import COOKIE, CaseSession, CaseSessions
-from placet.server.wire import read_body
 
 MAX_FIELDS = 2000
 OWN_FIELDS = frozenset({"csrf", "action", "shown", "idempotency_key"})

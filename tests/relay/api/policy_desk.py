@@ -9,14 +9,15 @@ from typing import Any
 import msgspec
 
 from placet.errors import CaseNotFound
+from placet.http.route import Route
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
+from placet.relay.api.access import RelayRequest
 from placet.relay.api.bindings import BindingApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
-from placet.relay.api.route import ApiRequest, ApiRoute
 from placet.relay.api.tryouts import EvaluationApi
 from placet.relay.audit.stored import StoredTrail
 from placet.relay.detectors.registry import Detectors, installed
@@ -49,7 +50,7 @@ class PolicyDesk:
         self.shelf = Shelf(store, detectors, now=clock, of_settings=of_settings, read=self.books.library)
         self.books.changed = self.shelf.reload
         roster = roster_of(RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {})
-        self.routes: tuple[ApiRoute, ...] = (
+        self.routes: tuple[Route, ...] = (
             *EvaluationApi(self.books, detectors, self.shelf).routes(),
             *ReplayApi(self.books, store, make=installed, monotonic=time.monotonic).routes(),
             *PolicyApi(self.books, detectors).routes(),
@@ -72,14 +73,15 @@ class PolicyDesk:
         member = Membership(principal=Principal(name="olga"), tenant=tenant, permissions=permissions)
         route, found = self._route(method, f"/relay/v1{path}")
         require(member, *route.permissions)
-        request = ApiRequest(
+        request = RelayRequest(
+            principal=member.principal,
             member=member,
             path=found,
             query=query,
             body=body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body),
             if_match=if_match,
         )
-        answer = await route.handle(request)
+        answer = await route.handler(request)
         return None if answer is None else msgspec.json.decode(msgspec.json.encode(answer))
 
     async def events(self, tenant: str = "default") -> list[dict[str, Any]]:
@@ -88,7 +90,7 @@ class PolicyDesk:
         rows, _ = await self.store.list_audit_events(tenant, AuditFilter(), page=0, size=200, order="oldest")
         return [msgspec.json.decode(row.body) for row in rows]
 
-    def _route(self, method: str, path: str) -> tuple[ApiRoute, dict[str, str]]:
+    def _route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         for route in sorted(self.routes, key=lambda one: "{" in one.path):
             pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
             found = re.fullmatch(pattern, path)

@@ -10,9 +10,9 @@ import schemathesis
 from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
+from placet.relay.api.a2a_routes import A2A_ROUTES
+from placet.relay.api.table import RELAY_TAGS
 from placet.relay.settings import RelaySettings
-from placet.server.openapi.relaying_routes import RELAYING_ROUTES
-from placet.server.openapi.with_relay import RELAY_TAGS
 from tests.server.running import RunningServer, running
 
 Operation = tuple[str, str, dict[str, Any]]
@@ -59,8 +59,8 @@ def test_every_address_is_described_and_every_described_one_is_served(
 ) -> None:
     relay = server.parts.relay
     assert relay is not None
-    served = {(one.method.lower(), one.path) for one in relay.api.addresses}
-    a2a = {(one.method, one.path) for one in RELAYING_ROUTES}
+    a2a = {(one.method.lower(), one.path) for one in A2A_ROUTES}
+    served = {(one.method.lower(), one.path) for one in relay.routes} - a2a
     assert served | a2a == {(method, path) for method, path, _ in operations}
     routed = {
         (method.lower(), route.path)

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from placet.ports.identity import Principal
+from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import MOST_STEPS, AuditApi
-from placet.relay.api.route import ApiRequest
 from placet.relay.audit.stored import StoredTrail
 from placet.relay.membership.tenancy import Membership
 from placet.stores.sqlite.store import SqliteStore
@@ -16,7 +16,8 @@ from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
 
 pytestmark = pytest.mark.anyio
-REQUEST = ApiRequest(
+REQUEST = RelayRequest(
+    principal=Principal(name="ada"),
     member=Membership(principal=Principal(name="ada"), tenant="default"),
     path={"correlationId": "again"},
     query={},

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.errors import Unavailable
+from placet.http.asgi import read_body
 from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
 from placet.ports.identity import Principal
@@ -43,7 +44,6 @@ from placet.relay.settings import RelaySettings
 from placet.relay.tasks.reasons import HitlHeld, as_metadata
 from placet.relay.wiring import relay_app
 from placet.server.serving import bind
-from placet.server.wire import read_body
 from placet.stores.memory import MemoryStore
 from tests.relay.a2a.sdk_agent import served
 from tests.relay.policies.samples import binding, group

@@ -10,6 +10,7 @@ import pytest
 
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
+from placet.http.asgi import BufferedBody, read_body
 from placet.ports.identity import Principal
 from placet.relay.a2a.problems import A2AProblem
 from placet.relay.audit.trail import Trail
@@ -20,7 +21,6 @@ from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
 from placet.relay.traffic.proxy import RelayApp
 from placet.relay.wiring import relay_app
-from placet.server.wire import Whole, read_body
 from placet.stores.memory import MemoryStore
 from tests.relay.judging.judged import MemoryTrail
 from tests.waiting import PATIENCE_S
@@ -132,7 +132,7 @@ async def called(app: RelayApp, method: str, **params: Any) -> dict[str, Any]:
         "query_string": b"",
         "headers": [(b"content-type", b"application/json"), (b"a2a-version", b"1.0")],
     }
-    reply = await app.reply(scope, Whole(body))
+    reply = await app.reply(scope, BufferedBody(body))
     assert reply is not None
     found: dict[str, Any] = json.loads(reply[2])
     return found

@@ -10,6 +10,7 @@ import pytest
 
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
+from placet.http.asgi import read_body
 from placet.ports.identity import Principal
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.problems import A2AProblem
@@ -32,7 +33,6 @@ from placet.relay.push.webhooks import Webhooks
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.wiring import relay_app
 from placet.server.serving import bind
-from placet.server.wire import read_body
 from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
 from tests.relay.a2a.sdk_agent import served

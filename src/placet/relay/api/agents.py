@@ -6,11 +6,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import CaseNotFound, RelayConflict
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
-from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.registry_records import Entry, Origin, RegistryKind, RegistryRecords, Rev
-from placet.relay.api.route import ApiRequest, read_json
-from placet.relay.api.topic import Api, Topic
 from placet.relay.membership.enrolment import Enrolment, check_sends
 from placet.relay.membership.records import Enrolled, record_of
 from placet.relay.settings import AGENT_ID, AgentSettings, CallerSettings
@@ -22,7 +22,12 @@ Header = Annotated[str, Meta(min_length=1, max_length=100)]
 Variable = Annotated[str, Meta(min_length=1, max_length=200)]
 AgentId = Annotated[str, Meta(pattern=f"^{AGENT_ID.pattern}$(?!\\n)")]
 
-agents = Topic(tag="Agents", read="AGENTS:READ", write="AGENTS:WRITE")
+agents = RelayRouteGroup(
+    tag="Agents",
+    description="The agents behind the relay, who may call them, and which of the two belong together.",
+    read="AGENTS:READ",
+    write="AGENTS:WRITE",
+)
 AGENTS = RegistryKind[AgentSettings](
     kind="agent",
     taken="There is an agent of this id already.",
@@ -100,7 +105,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
     rev: Rev = None
 
 
-class AgentsApi(Api):
+class AgentsApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, enrolment: Enrolment, *, relay_url: str) -> None:
@@ -108,38 +113,38 @@ class AgentsApi(Api):
         self._records = RegistryRecords(enrolment, AGENTS)
         self._relay_url = relay_url
 
-    @agents.get(PATH, "listAgents", query=PageQuery, gives=Page[AgentView])
-    async def listed(self, request: ApiRequest) -> Page[AgentView]:
+    @agents.get(PATH, "listAgents", query=PageQuery, reply=Page[AgentView])
+    async def listed(self, request: RelayRequest) -> Page[AgentView]:
         """List the agents of a tenant."""
         return await self._records.page(request, self._view)
 
-    @agents.create(PATH, "registerAgent", takes=AgentRequest, gives=AgentView, errors=(RelayConflict,))
-    async def create(self, request: ApiRequest) -> AgentView:
+    @agents.create(PATH, "registerAgent", body=AgentRequest, reply=AgentView, errors=(RelayConflict,))
+    async def create(self, request: RelayRequest) -> AgentView:
         """Register an agent; callers reach it as soon as they are subscribed to it."""
-        draft, member = read_json(request, AgentRequest), request.member
+        draft, member = request.read_body(AgentRequest), request.member
         agent = draft.settings(member.tenant)
         made = await self._records.create(
             request, draft.agent_id, agent, lambda _: check_sends(member, agent)
         )
         return self._view(made)
 
-    @agents.get(ONE, "getAgent", gives=AgentView, errors=(CaseNotFound,))
-    async def one(self, request: ApiRequest) -> AgentView:
+    @agents.get(ONE, "getAgent", reply=AgentView, errors=(CaseNotFound,))
+    async def one(self, request: RelayRequest) -> AgentView:
         """Look at an agent."""
         return self._view(await self._records.one(request, request.path["agentId"]))
 
-    @agents.put(ONE, "changeAgent", takes=AgentDraft, gives=AgentView, errors=(CaseNotFound, RelayConflict))
-    async def update(self, request: ApiRequest) -> AgentView:
+    @agents.put(ONE, "changeAgent", body=AgentDraft, reply=AgentView, errors=(CaseNotFound, RelayConflict))
+    async def update(self, request: RelayRequest) -> AgentView:
         """Put another registration in the place of this one; calls go by it within a second."""
         member = request.member
-        agent = read_json(request, AgentDraft).settings(member.tenant)
+        agent = request.read_body(AgentDraft).settings(member.tenant)
         made = await self._records.replace(
             request, request.path["agentId"], agent, lambda _, before: check_sends(member, agent, before)
         )
         return self._view(made)
 
     @agents.delete(ONE, "removeAgent", errors=(CaseNotFound, RelayConflict))
-    async def remove(self, request: ApiRequest) -> None:
+    async def remove(self, request: RelayRequest) -> None:
         """Remove an agent, and every subscription to it that was registered here."""
         tenant, agent_id = request.member.tenant, request.path["agentId"]
         await self._records.remove(

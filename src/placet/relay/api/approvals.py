@@ -10,13 +10,13 @@ from placet.desk.access import actor_of
 from placet.desk.answer import Answer
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import AlreadyClosed, CaseExpired, CaseNotFound
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
 from placet.protocol.moment import Moment
 from placet.protocol.poll import RespondedBy
+from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.moments import check_period
-from placet.relay.api.paging import Page, PageQuery
-from placet.relay.api.route import ApiRequest, read_json, read_query
-from placet.relay.api.topic import Api, Topic
 from placet.relay.holds.body import DetectionSource, HeldBy, Resolution
 from placet.relay.holds.settling import Settling
 from placet.relay.membership.registry import CallerKind
@@ -36,7 +36,12 @@ AskedStatus = Literal["PENDING", "APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN",
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 ReviewerMessage = Annotated[str, Meta(max_length=LONGEST_MESSAGE)]
 
-approvals = Topic(tag="Approvals", read="AGENT_CONVERSATIONS:READ", write="AGENT_CONVERSATIONS:WRITE")
+approvals = RelayRouteGroup(
+    tag="Approvals",
+    description="Messages that the relay holds until a person has decided.",
+    read="AGENT_CONVERSATIONS:READ",
+    write="AGENT_CONVERSATIONS:WRITE",
+)
 
 
 class ApprovalResolution(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -131,7 +136,7 @@ class ReviewLink(Struct, frozen=True, kw_only=True, rename="camel"):
     review_url: Annotated[str, Meta(description="Whoever has this link can decide.")]
 
 
-class ApprovalApi(Api):
+class ApprovalApi(HttpApi):
     """What is answered there; page, button and API take the same one decision."""
 
     def __init__(self, store: HoldStore, desk: ReviewDesk, settling: Settling) -> None:
@@ -139,10 +144,10 @@ class ApprovalApi(Api):
         self._desk = desk
         self._settling = settling
 
-    @approvals.get(PATH, "listApprovals", query=ApprovalQuery, gives=Page[Approval])
-    async def listed(self, request: ApiRequest) -> Page[Approval]:
+    @approvals.get(PATH, "listApprovals", query=ApprovalQuery, reply=Page[Approval])
+    async def listed(self, request: RelayRequest) -> Page[Approval]:
         """List approvals."""
-        asked, tenant = read_query(request, ApprovalQuery), request.member.tenant
+        asked, tenant = request.read_query(ApprovalQuery), request.member.tenant
         # Each hold brings its message along, which may be large: never all of a long page at once.
         step = next(count for count in range(min(asked.size, AT_ONCE), 0, -1) if asked.size % count == 0)
         steps = asked.size // step
@@ -153,24 +158,24 @@ class ApprovalApi(Api):
             found += [approval_of(hold, largest=LARGEST_LISTED) for hold in holds]
             if len(holds) < step:
                 break
-        return asked.of(found, total)
+        return asked.make_page(found, total)
 
-    @approvals.get(ONE, "getApproval", gives=Approval, errors=(CaseNotFound,))
-    async def get(self, request: ApiRequest) -> Approval:
+    @approvals.get(ONE, "getApproval", reply=Approval, errors=(CaseNotFound,))
+    async def get(self, request: RelayRequest) -> Approval:
         """Read an approval."""
         return approval_of(await self._settling.settle(await self._own(request)))
 
     @approvals.post(
         f"{ONE}/resolve",
         "resolveApproval",
-        about="There is one decision: the first one stands, the second gets 409.",
-        takes=Resolve,
-        gives=Approval,
+        description="There is one decision: the first one stands, the second gets 409.",
+        body=Resolve,
+        reply=Approval,
         errors=UNDECIDABLE,
     )
-    async def resolve(self, request: ApiRequest) -> Approval:
+    async def resolve(self, request: RelayRequest) -> Approval:
         """Approve or reject a message."""
-        wanted, member = read_json(request, Resolve), request.member
+        wanted, member = request.read_body(Resolve), request.member
         hold = await self._own(request)
         answer = Answer(
             action="approve" if wanted.action == "APPROVED" else "reject",
@@ -186,17 +191,17 @@ class ApprovalApi(Api):
     @approvals.post(
         f"{ONE}/link",
         "linkToApproval",
-        about="Each call makes another link; that you made it is recorded with the case.",
-        gives=ReviewLink,
+        description="Each call makes another link; that you made it is recorded with the case.",
+        reply=ReviewLink,
         errors=UNDECIDABLE,
     )
-    async def link(self, request: ApiRequest) -> ReviewLink:
+    async def link(self, request: RelayRequest) -> ReviewLink:
         """Make a link to the review page."""
         hold = await self._own(request)
         actor = actor_of(request.member.principal)
         return ReviewLink(review_url=await self._desk.pass_on(hold.case_id, actor=actor))
 
-    async def _own(self, request: ApiRequest) -> HoldRow:
+    async def _own(self, request: RelayRequest) -> HoldRow:
         hold = await self._store.get_hold(request.path["id"])
         if hold is None or hold.tenant != request.member.tenant:
             raise CaseNotFound(NO_SUCH_APPROVAL)

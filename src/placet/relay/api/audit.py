@@ -11,13 +11,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from placet.errors import CaseNotFound, ValidationFailed
+from placet.http.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
+from placet.http.route import ApiStream, HttpApi, RouteReply
 from placet.ports.audit_store import AuditFilter, AuditStore, Trace
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
+from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.moments import check_period
-from placet.relay.api.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
-from placet.relay.api.route import ApiRequest, ApiStream, read_query
-from placet.relay.api.topic import Api, Topic
 from placet.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Party, Transport
 from placet.relay.audit.trail import Trail
 
@@ -36,7 +36,12 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Types = Annotated[str, Meta(min_length=1, max_length=500)]
 
 # Who may say who is who is trusted with what is kept of them.
-audit = Topic(tag="Audit", read="AUDIT:READ", write="GROUPS:WRITE")
+audit = RelayRouteGroup(
+    tag="Audit",
+    description="What happened to every message, and how much of it is kept for how long.",
+    read="AUDIT:READ",
+    write="GROUPS:WRITE",
+)
 
 
 class AuditAsked(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -80,9 +85,9 @@ class AuditQuery(AuditAsked, frozen=True, kw_only=True, rename="camel", forbid_u
     page: Annotated[int, Meta(ge=0, le=FARTHEST, description="Counted from 0.")] = 0
     size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="How many a page holds.")] = DEFAULT_SIZE
 
-    def of(self, content: Sequence[T], total: int) -> Page[T]:
+    def make_page(self, content: Sequence[T], total: int) -> Page[T]:
         """The page with this content, out of so many."""
-        return PageQuery(page=self.page, size=self.size).of(content, total)
+        return PageQuery(page=self.page, size=self.size).make_page(content, total)
 
     def filter(self) -> AuditFilter:
         """See `AuditAsked`; pages do not go on for ever."""
@@ -153,7 +158,7 @@ class _Happened(Struct, frozen=True, kw_only=True, rename="camel"):
 _happened = msgspec.json.Decoder(_Happened).decode
 
 
-class AuditApi(Api):
+class AuditApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, store: AuditStore, trail: Trail, *, now: Callable[[], datetime]) -> None:
@@ -164,23 +169,23 @@ class AuditApi(Api):
     @audit.get(
         EVENTS,
         "listAuditEvents",
-        about=f"The newest first. Pages end at {FARTHEST:,} events: ask for less time, or export.",
+        description=f"The newest first. Pages end at {FARTHEST:,} events: ask for less time, or export.",
         query=AuditQuery,
-        repeats=("auditType",),
-        gives=Page[AuditEvent],
+        repeatable=("auditType",),
+        reply=Page[AuditEvent],
     )
-    async def listed(self, request: ApiRequest) -> Page[msgspec.Raw]:
+    async def listed(self, request: RelayRequest) -> Page[msgspec.Raw]:
         """List audit events."""
-        asked = read_query(request, AuditQuery)
+        asked = request.read_query(AuditQuery)
         wanted = asked.filter()
         await self._catch_up()
         found, total = await self._store.list_audit_events(
             request.member.tenant, wanted, page=asked.page, size=asked.size
         )
-        return asked.of([msgspec.Raw(row.body) for row in found], total)
+        return asked.make_page([msgspec.Raw(row.body) for row in found], total)
 
-    @audit.get(f"{EVENTS}/{{eventId}}", "getAuditEvent", gives=AuditEvent, errors=(CaseNotFound,))
-    async def shown(self, request: ApiRequest) -> msgspec.Raw:
+    @audit.get(f"{EVENTS}/{{eventId}}", "getAuditEvent", reply=AuditEvent, errors=(CaseNotFound,))
+    async def shown(self, request: RelayRequest) -> msgspec.Raw:
         """Look at one audit event."""
         await self._catch_up()
         found = await self._store.get_audit_event(request.member.tenant, request.path["eventId"])
@@ -191,23 +196,23 @@ class AuditApi(Api):
     @audit.get(
         TRACES,
         "listTraces",
-        about="Those with events that fit, the newest first.",
+        description="Those with events that fit, the newest first.",
         query=AuditQuery,
-        repeats=("auditType",),
-        gives=Page[TraceView],
+        repeatable=("auditType",),
+        reply=Page[TraceView],
     )
-    async def traces(self, request: ApiRequest) -> Page[TraceView]:
+    async def traces(self, request: RelayRequest) -> Page[TraceView]:
         """List traces: calls by their correlation id."""
-        asked = read_query(request, AuditQuery)
+        asked = request.read_query(AuditQuery)
         wanted = asked.filter()
         await self._catch_up()
         found, total = await self._store.list_traces(
             request.member.tenant, wanted, page=asked.page, size=asked.size
         )
-        return asked.of([_trace_view(one) for one in found], total)
+        return asked.make_page([_trace_view(one) for one in found], total)
 
-    @audit.get(f"{TRACES}/{{correlationId}}", "getTrace", gives=TraceDetail, errors=(CaseNotFound,))
-    async def trace(self, request: ApiRequest) -> TraceDetail:
+    @audit.get(f"{TRACES}/{{correlationId}}", "getTrace", reply=TraceDetail, errors=(CaseNotFound,))
+    async def trace(self, request: RelayRequest) -> TraceDetail:
         """Follow one call step by step."""
         await self._catch_up()
         correlation_id = request.path["correlationId"]
@@ -229,14 +234,14 @@ class AuditApi(Api):
     @audit.get(
         f"{PATH}/export",
         "exportAuditEvents",
-        about="JSON Lines, one event each, in the order they were written; as many as there are.",
+        description="JSON Lines, one event each, in the order they were written; as many as there are.",
         query=AuditAsked,
-        repeats=("auditType",),
-        media="application/x-ndjson",
+        repeatable=("auditType",),
+        reply=RouteReply(description="Piece by piece.", model=str, media="application/x-ndjson"),
     )
-    async def export(self, request: ApiRequest) -> ApiStream:
+    async def export(self, request: RelayRequest) -> ApiStream:
         """Export audit events as JSON Lines."""
-        asked = read_query(request, AuditAsked).filter()
+        asked = request.read_query(AuditAsked).filter()
         await self._catch_up()
         # Without an end an export would follow the traffic for as long as there is some.
         until = self._now() if asked.until is None else asked.until

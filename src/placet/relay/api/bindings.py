@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from placet.desk import minting
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
-from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import Records, Told
-from placet.relay.api.route import ApiRequest, read_json, read_query
-from placet.relay.api.topic import Api, Topic
 from placet.relay.changes import Change, Held
 from placet.relay.membership.members import Members
 from placet.relay.policies.binding import (
@@ -36,7 +36,12 @@ PATH = "/relay/v1/policy-bindings"
 ONE = f"{PATH}/{{id}}"
 MAX_BINDINGS = 10_000
 
-bindings = Topic(tag="Policy bindings", read="POLICIES:READ", write="POLICIES:WRITE")
+bindings = RelayRouteGroup(
+    tag="Policy bindings",
+    description="Where groups of policies apply: everywhere, for one agent, between two.",
+    read="POLICIES:READ",
+    write="POLICIES:WRITE",
+)
 
 
 class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -97,7 +102,7 @@ class _Bindings:
         return Told(deed="deleted a policy binding", metadata=_metadata(value))
 
 
-class BindingApi(Api):
+class BindingApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper, members: Members | None = None) -> None:
@@ -106,11 +111,11 @@ class BindingApi(Api):
         self._members = members
 
     @bindings.create(
-        PATH, "createPolicyBinding", takes=BindingDraft, gives=BindingView, errors=(RelayConflict,)
+        PATH, "createPolicyBinding", body=BindingDraft, reply=BindingView, errors=(RelayConflict,)
     )
-    async def create(self, request: ApiRequest) -> BindingView:
+    async def create(self, request: RelayRequest) -> BindingView:
         """Bind a group: its policies apply from now on, or as soon as the binding's window opens."""
-        draft = read_binding(read_json(request, dict[str, Any]))
+        draft = read_binding(request.read_body(dict[str, Any]))
         now = self._books.now()
         binding = file_binding(draft, binding_id=minting.record_id("binding", now), now=now)
 
@@ -121,26 +126,26 @@ class BindingApi(Api):
 
         return await self._checked(request, await self._records.create(request, binding.id, plan))
 
-    @bindings.get(PATH, "listPolicyBindings", query=BindingQuery, gives=Page[BindingView])
-    async def listed(self, request: ApiRequest) -> Page[BindingView]:
+    @bindings.get(PATH, "listPolicyBindings", query=BindingQuery, reply=Page[BindingView])
+    async def listed(self, request: RelayRequest) -> Page[BindingView]:
         """List bindings in the order in which they are looked at: wide levels first, then low priority."""
-        asked = read_query(request, BindingQuery)
+        asked = request.read_query(BindingQuery)
         library = await self._books.library(request.member.tenant)
         found = [held for held in library.bindings.values() if _fits(held.value, asked)]
-        page = asked.cut(sorted(found, key=lambda held: held.value.order))
+        page = asked.cut_page(sorted(found, key=lambda held: held.value.order))
         checked = [await self._checked(request, held) for held in page.content]
-        return asked.of(checked, page.total_elements)
+        return asked.make_page(checked, page.total_elements)
 
     @bindings.put(
         f"{PATH}/reorder",
         "reorderPolicyBindings",
-        takes=Reorder,
-        gives=BindingList,
+        body=Reorder,
+        reply=BindingList,
         errors=(RelayConflict,),
     )
-    async def reorder(self, request: ApiRequest) -> BindingList:
+    async def reorder(self, request: RelayRequest) -> BindingList:
         """Put all bindings of one scope into this order, at once."""
-        asked = read_reorder(read_json(request, dict[str, Any]))
+        asked = read_reorder(request.read_body(dict[str, Any]))
         member, now = request.member, self._books.now()
 
         def plan(library: Library) -> Change[BindingList]:
@@ -156,8 +161,8 @@ class BindingApi(Api):
 
         return await self._books.change(member, plan)
 
-    @bindings.get(ONE, "getPolicyBinding", gives=BindingView, errors=(CaseNotFound,))
-    async def one(self, request: ApiRequest) -> BindingView:
+    @bindings.get(ONE, "getPolicyBinding", reply=BindingView, errors=(CaseNotFound,))
+    async def one(self, request: RelayRequest) -> BindingView:
         """Look at a binding."""
         library = await self._books.library(request.member.tenant)
         return await self._checked(request, self._records.found(library, request, request.path["id"]))
@@ -165,13 +170,13 @@ class BindingApi(Api):
     @bindings.put(
         ONE,
         "updatePolicyBinding",
-        takes=BindingDraft,
-        gives=BindingView,
+        body=BindingDraft,
+        reply=BindingView,
         errors=(CaseNotFound, RelayConflict),
     )
-    async def update(self, request: ApiRequest) -> BindingView:
+    async def update(self, request: RelayRequest) -> BindingView:
         """Put another binding in the place of this one, at once."""
-        draft = read_binding(read_json(request, dict[str, Any]))
+        draft = read_binding(request.read_body(dict[str, Any]))
 
         def plan(library: Library, before: Binding) -> Binding:
             return file_binding(draft, binding_id=before.id, now=before.created_at)
@@ -179,11 +184,11 @@ class BindingApi(Api):
         return await self._checked(request, await self._records.update(request, request.path["id"], plan))
 
     @bindings.delete(ONE, "deletePolicyBinding", errors=(CaseNotFound, RelayConflict))
-    async def remove(self, request: ApiRequest) -> None:
+    async def remove(self, request: RelayRequest) -> None:
         """Delete a binding: what it brought does not apply any more."""
         await self._records.remove(request, request.path["id"])
 
-    async def _checked(self, request: ApiRequest, held: Held[Binding]) -> BindingView:
+    async def _checked(self, request: RelayRequest, held: Held[Binding]) -> BindingView:
         """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
         view = view_of(held)
         named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))

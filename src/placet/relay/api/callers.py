@@ -8,8 +8,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.errors import CaseNotFound, RelayConflict
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
+from placet.relay.api.access import RelayRequest
 from placet.relay.api.agents import AgentId, agents
-from placet.relay.api.paging import Page, PageQuery
 from placet.relay.api.registry_records import (
     BRINGS_KEYS,
     Entry,
@@ -19,8 +21,6 @@ from placet.relay.api.registry_records import (
     Rev,
     shown,
 )
-from placet.relay.api.route import ApiRequest, read_json, read_query
-from placet.relay.api.topic import Api
 from placet.relay.membership.enrolment import Enrolment, check_agents, check_brings
 from placet.relay.membership.roster import Roster
 from placet.relay.settings import LONGEST_NAME, CallerSettings
@@ -92,29 +92,29 @@ class SubscriptionQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
     sink: Annotated[str | None, Meta(description="Only those to this agent.")] = None
 
 
-class CallersApi(Api):
+class CallersApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, enrolment: Enrolment) -> None:
         self._enrolment = enrolment
         self._records = RegistryRecords(enrolment, CALLERS)
 
-    @agents.get(PATH, "listCallers", query=PageQuery, gives=Page[CallerView])
-    async def listed(self, request: ApiRequest) -> Page[CallerView]:
+    @agents.get(PATH, "listCallers", query=PageQuery, reply=Page[CallerView])
+    async def listed(self, request: RelayRequest) -> Page[CallerView]:
         """List the callers of a tenant."""
         return await self._records.page(request, partial(shown, CallerView))
 
     @agents.create(
         PATH,
         "registerCaller",
-        about=BRINGS_KEYS,
-        takes=CallerRequest,
-        gives=CallerView,
+        description=BRINGS_KEYS,
+        body=CallerRequest,
+        reply=CallerView,
         errors=(RelayConflict,),
     )
-    async def create(self, request: ApiRequest) -> CallerView:
+    async def create(self, request: RelayRequest) -> CallerView:
         """Register a caller by the name of its API keys, and subscribe it to agents."""
-        draft, member = read_json(request, CallerRequest), request.member
+        draft, member = request.read_body(CallerRequest), request.member
         caller = draft.settings(member.tenant)
 
         def check(everyone: Roster) -> None:
@@ -123,47 +123,47 @@ class CallersApi(Api):
 
         return shown(CallerView, await self._records.create(request, draft.name, caller, check))
 
-    @agents.get(ONE, "getCaller", gives=CallerView, errors=(CaseNotFound,))
-    async def one(self, request: ApiRequest) -> CallerView:
+    @agents.get(ONE, "getCaller", reply=CallerView, errors=(CaseNotFound,))
+    async def one(self, request: RelayRequest) -> CallerView:
         """Look at a caller."""
         return shown(CallerView, await self._records.one(request, request.path["name"]))
 
-    @agents.put(ONE, "changeCaller", takes=CallerDraft, gives=CallerView, errors=UNCHANGEABLE)
-    async def update(self, request: ApiRequest) -> CallerView:
+    @agents.put(ONE, "changeCaller", body=CallerDraft, reply=CallerView, errors=UNCHANGEABLE)
+    async def update(self, request: RelayRequest) -> CallerView:
         """Say anew which agents a caller may call."""
         tenant = request.member.tenant
-        caller = read_json(request, CallerDraft).settings(tenant)
+        caller = request.read_body(CallerDraft).settings(tenant)
         made = await self._records.replace(
             request, request.path["name"], caller, lambda everyone, _: check_agents(caller, tenant, everyone)
         )
         return shown(CallerView, made)
 
     @agents.delete(ONE, "removeCaller", errors=UNCHANGEABLE)
-    async def remove(self, request: ApiRequest) -> None:
+    async def remove(self, request: RelayRequest) -> None:
         """Remove a caller with its subscriptions."""
         await self._records.remove(request, request.path["name"])
 
-    @agents.get(SUBSCRIPTIONS, "listSubscriptions", query=SubscriptionQuery, gives=Page[SubscriptionView])
-    async def subscriptions(self, request: ApiRequest) -> Page[SubscriptionView]:
+    @agents.get(SUBSCRIPTIONS, "listSubscriptions", query=SubscriptionQuery, reply=Page[SubscriptionView])
+    async def subscriptions(self, request: RelayRequest) -> Page[SubscriptionView]:
         """List which caller may call which agent."""
-        asked = read_query(request, SubscriptionQuery)
+        asked = request.read_query(SubscriptionQuery)
         pairs = [
             (caller, sink)
             for caller in await self._records.every(request)
             for sink in sorted(caller.value.agents)
             if asked.source in (None, caller.name) and asked.sink in (None, sink)
         ]
-        return asked.cut(pairs).map(lambda pair: _subscription(*pair))
+        return asked.cut_page(pairs).map(lambda pair: _subscription(*pair))
 
-    @agents.put(PAIR, "subscribe", gives=SubscriptionView, errors=UNCHANGEABLE)
-    async def subscribe(self, request: ApiRequest) -> SubscriptionView:
+    @agents.put(PAIR, "subscribe", reply=SubscriptionView, errors=UNCHANGEABLE)
+    async def subscribe(self, request: RelayRequest) -> SubscriptionView:
         """Let a caller call an agent; again changes nothing."""
         sink = request.path["sink"]
         caller = await self._resubscribe(request, lambda known: known if sink in known else (*known, sink))
         return _subscription(caller, sink)
 
     @agents.delete(PAIR, "unsubscribe", errors=UNCHANGEABLE)
-    async def unsubscribe(self, request: ApiRequest) -> None:
+    async def unsubscribe(self, request: RelayRequest) -> None:
         """Let a caller no longer call an agent."""
         sink = request.path["sink"]
 
@@ -175,7 +175,7 @@ class CallersApi(Api):
         await self._resubscribe(request, without)
 
     async def _resubscribe(
-        self, request: ApiRequest, change: Callable[[tuple[str, ...]], tuple[str, ...]]
+        self, request: RelayRequest, change: Callable[[tuple[str, ...]], tuple[str, ...]]
     ) -> Entry[CallerSettings]:
         name = request.path["source"]
 

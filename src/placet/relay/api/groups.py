@@ -6,9 +6,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from placet.errors import CaseNotFound, RelayConflict
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
+from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.agents import AgentId
 from placet.relay.api.callers import Name
-from placet.relay.api.paging import Page, PageQuery
 from placet.relay.api.registry_records import (
     BRINGS_KEYS,
     Origin,
@@ -17,8 +19,6 @@ from placet.relay.api.registry_records import (
     Rev,
     shown,
 )
-from placet.relay.api.route import ApiRequest, read_json
-from placet.relay.api.topic import Api, Topic
 from placet.relay.membership.enrolment import Enrolment, check_brings
 from placet.relay.membership.roster import Roster
 from placet.relay.membership.tenancy import PERMISSIONS
@@ -29,7 +29,12 @@ ONE = f"{PATH}/{{name}}"
 MOST_MEMBERS = 10_000
 Permission = Annotated[str, Meta(extra_json_schema={"enum": sorted(PERMISSIONS)})]
 
-groups = Topic(tag="Groups", read="GROUPS:READ", write="GROUPS:WRITE")
+groups = RelayRouteGroup(
+    tag="Groups",
+    description="Which keys of a tenant may see and decide what.",
+    read="GROUPS:READ",
+    write="GROUPS:WRITE",
+)
 GROUPS = RegistryKind[GroupSettings](
     kind="group",
     taken="There is a group of this name already.",
@@ -79,50 +84,50 @@ class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
     rev: Rev = None
 
 
-class GroupsApi(Api):
+class GroupsApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, enrolment: Enrolment) -> None:
         self._records = RegistryRecords(enrolment, GROUPS)
 
-    @groups.get(PATH, "listGroups", query=PageQuery, gives=Page[MemberGroupView])
-    async def listed(self, request: ApiRequest) -> Page[MemberGroupView]:
+    @groups.get(PATH, "listGroups", query=PageQuery, reply=Page[MemberGroupView])
+    async def listed(self, request: RelayRequest) -> Page[MemberGroupView]:
         """List the groups of a tenant."""
         return await self._records.page(request, partial(shown, MemberGroupView))
 
     @groups.create(
         PATH,
         "createGroup",
-        about=BRINGS_KEYS,
-        takes=MemberGroupRequest,
-        gives=MemberGroupView,
+        description=BRINGS_KEYS,
+        body=MemberGroupRequest,
+        reply=MemberGroupView,
         errors=(RelayConflict,),
     )
-    async def create(self, request: ApiRequest) -> MemberGroupView:
+    async def create(self, request: RelayRequest) -> MemberGroupView:
         """Make a group: its members may do what it says within a second."""
-        draft, member = read_json(request, MemberGroupRequest), request.member
+        draft, member = request.read_body(MemberGroupRequest), request.member
         group = draft.settings(member.tenant)
         made = await self._records.create(
             request, draft.name, group, lambda everyone: check_brings(member, everyone, *group.members)
         )
         return shown(MemberGroupView, made)
 
-    @groups.get(ONE, "getGroup", gives=MemberGroupView, errors=(CaseNotFound,))
-    async def one(self, request: ApiRequest) -> MemberGroupView:
+    @groups.get(ONE, "getGroup", reply=MemberGroupView, errors=(CaseNotFound,))
+    async def one(self, request: RelayRequest) -> MemberGroupView:
         """Look at a group."""
         return shown(MemberGroupView, await self._records.one(request, request.path["name"]))
 
     @groups.put(
         ONE,
         "changeGroup",
-        takes=MemberGroupDraft,
-        gives=MemberGroupView,
+        body=MemberGroupDraft,
+        reply=MemberGroupView,
         errors=(CaseNotFound, RelayConflict),
     )
-    async def update(self, request: ApiRequest) -> MemberGroupView:
+    async def update(self, request: RelayRequest) -> MemberGroupView:
         """Say anew who is in a group and what they may do."""
         member = request.member
-        group = read_json(request, MemberGroupDraft).settings(member.tenant)
+        group = request.read_body(MemberGroupDraft).settings(member.tenant)
 
         def check(everyone: Roster, before: GroupSettings) -> None:
             check_brings(member, everyone, *(one for one in group.members if one not in before.members))
@@ -132,6 +137,6 @@ class GroupsApi(Api):
         )
 
     @groups.delete(ONE, "removeGroup", errors=(CaseNotFound, RelayConflict))
-    async def remove(self, request: ApiRequest) -> None:
+    async def remove(self, request: RelayRequest) -> None:
         """Remove a group: its members may no longer do what only it allowed them."""
         await self._records.remove(request, request.path["name"])

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from placet.desk import minting
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.http.conditional import check_if_match
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
 from placet.protocol.moment import Moment
-from placet.relay.api.paging import Page, PageQuery
-from placet.relay.api.preconditions import IN_SETTINGS, check_match
-from placet.relay.api.route import ApiRequest, read_json, read_query
-from placet.relay.api.topic import Api, Topic
+from placet.relay.api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 from placet.relay.changes import Change, Held
 from placet.relay.detectors.registry import Detectors
 from placet.relay.policies.bookkeeping import Bookkeeper
@@ -58,7 +58,12 @@ Origin = Annotated[
     ),
 ]
 
-policies = Topic(tag="Policies", read="POLICIES:READ", write="POLICIES:WRITE")
+policies = RelayRouteGroup(
+    tag="Policies",
+    description="What the relay looks for in messages, and what it does when it finds it.",
+    read="POLICIES:READ",
+    write="POLICIES:WRITE",
+)
 
 
 class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -100,15 +105,15 @@ class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
     retired: Annotated[bool, Meta(description="Also those that were retired.")] = False
 
 
-class PolicyApi(Api):
+class PolicyApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper, detectors: Detectors) -> None:
         self._books = books
         self._detectors = detectors
 
-    @policies.create(PATH, "createPolicy", takes=PolicyRequest, gives=PolicyView, errors=(RelayConflict,))
-    async def create(self, request: ApiRequest) -> PolicyView:
+    @policies.create(PATH, "createPolicy", body=PolicyRequest, reply=PolicyView, errors=(RelayConflict,))
+    async def create(self, request: RelayRequest) -> PolicyView:
         """Write a policy; it applies as soon as a group that names it is bound."""
         draft = await self._draft(request)
         member, now = request.member, self._books.now()
@@ -121,22 +126,22 @@ class PolicyApi(Api):
 
         return await self._books.change(member, plan)
 
-    @policies.get(PATH, "listPolicies", query=PolicyQuery, gives=Page[PolicyView])
-    async def listed(self, request: ApiRequest) -> Page[PolicyView]:
+    @policies.get(PATH, "listPolicies", query=PolicyQuery, reply=Page[PolicyView])
+    async def listed(self, request: RelayRequest) -> Page[PolicyView]:
         """List policies, each in its newest version, the newest policy first; then those of the settings."""
-        asked, tenant = read_query(request, PolicyQuery), request.member.tenant
+        asked, tenant = request.read_query(PolicyQuery), request.member.tenant
         library, settled = await self._books.library(tenant), self._books.settled(tenant)
         kept = sorted(library.policies.values(), key=_first_written, reverse=True)
         found = [one for one in (*kept, *settled.values()) if _fits(one[-1].value, asked)]
-        return asked.cut(found).map(lambda versions: self._view(request, versions))
+        return asked.cut_page(found).map(lambda versions: self._view(request, versions))
 
-    @policies.get(ONE, "getPolicy", gives=PolicyView, errors=(CaseNotFound,))
-    async def newest(self, request: ApiRequest) -> PolicyView:
+    @policies.get(ONE, "getPolicy", reply=PolicyView, errors=(CaseNotFound,))
+    async def newest(self, request: RelayRequest) -> PolicyView:
         """Look at the newest version of a policy, retired or not."""
         return self._view(request, await self._versions(request))
 
-    @policies.put(ONE, "updatePolicy", takes=PolicyRequest, gives=PolicyView, errors=UNCHANGEABLE)
-    async def update(self, request: ApiRequest) -> PolicyView:
+    @policies.put(ONE, "updatePolicy", body=PolicyRequest, reply=PolicyView, errors=UNCHANGEABLE)
+    async def update(self, request: RelayRequest) -> PolicyView:
         """Write the next version of a policy; groups that name no version use it from now on.
 
         Earlier versions stay as they are.
@@ -155,7 +160,7 @@ class PolicyApi(Api):
         return await self._books.change(member, plan)
 
     @policies.delete(ONE, "retirePolicy", errors=UNCHANGEABLE)
-    async def retire(self, request: ApiRequest) -> None:
+    async def retire(self, request: RelayRequest) -> None:
         """Retire a policy: no version of it is ever in force again, and all of them stay readable.
 
         Refused while a group names it.
@@ -177,17 +182,17 @@ class PolicyApi(Api):
         await self._books.change(member, plan)
 
     @policies.get(
-        VERSIONS, "listPolicyVersions", query=PageQuery, gives=Page[PolicyView], errors=(CaseNotFound,)
+        VERSIONS, "listPolicyVersions", query=PageQuery, reply=Page[PolicyView], errors=(CaseNotFound,)
     )
-    async def versions(self, request: ApiRequest) -> Page[PolicyView]:
+    async def versions(self, request: RelayRequest) -> Page[PolicyView]:
         """List the versions of a policy, the newest first; they are kept for ever."""
-        asked = read_query(request, PageQuery)
+        asked = request.read_query(PageQuery)
         versions = await self._versions(request)
         places = list(reversed(range(len(versions))))
-        return asked.cut(places).map(lambda place: self._view(request, versions, place))
+        return asked.cut_page(places).map(lambda place: self._view(request, versions, place))
 
-    @policies.get(f"{VERSIONS}/{{version}}", "getPolicyVersion", gives=PolicyView, errors=(CaseNotFound,))
-    async def version(self, request: ApiRequest) -> PolicyView:
+    @policies.get(f"{VERSIONS}/{{version}}", "getPolicyVersion", reply=PolicyView, errors=(CaseNotFound,))
+    async def version(self, request: RelayRequest) -> PolicyView:
         """Look at one version of a policy."""
         versions = await self._versions(request)
         for place, one in enumerate(versions):
@@ -195,30 +200,30 @@ class PolicyApi(Api):
                 return self._view(request, versions, place)
         raise CaseNotFound("There is no such version of this policy.")
 
-    async def _draft(self, request: ApiRequest) -> PolicyDraft:
+    async def _draft(self, request: RelayRequest) -> PolicyDraft:
         """What is asked for, once it is sure that its detector can look for it."""
-        draft = read_draft(read_json(request, dict[str, Any]))
+        draft = read_draft(request.read_body(dict[str, Any]))
         await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
         return draft
 
-    def _view(self, request: ApiRequest, versions: Versions, place: int = -1) -> PolicyView:
+    def _view(self, request: RelayRequest, versions: Versions, place: int = -1) -> PolicyView:
         settled = versions[-1].value.policy.policy_id in self._books.settled(request.member.tenant)
         return view_of(versions, place, origin="settings" if settled else "store")
 
-    async def _versions(self, request: ApiRequest) -> Versions:
+    async def _versions(self, request: RelayRequest) -> Versions:
         return _found(await self._books.policies(request.member.tenant), request)
 
-    def _present(self, library: Library, request: ApiRequest) -> Versions:
+    def _present(self, library: Library, request: RelayRequest) -> Versions:
         """The versions of a policy that may still be changed, and is as the caller saw it."""
         if request.path["policyId"] in self._books.settled(request.member.tenant):
             raise RelayConflict(IN_SETTINGS)
         versions = _found(library.policies, request)
         if _is_retired(versions):
             raise RelayConflict("This policy was retired; write another one.")
-        check_match(request, versions[-1].value.policy.version)
+        check_if_match(request.if_match, versions[-1].value.policy.version)
         return versions
 
-    def _saving(self, request: ApiRequest, policy: Policy, what: str, said: str) -> Change[PolicyView]:
+    def _saving(self, request: RelayRequest, policy: Policy, what: str, said: str) -> Change[PolicyView]:
         member = request.member
         kept = KeptPolicy(policy=policy, created_by=member.name)
         record = policy_record(member.tenant, kept, rev=1, now=policy.created_at)
@@ -250,7 +255,7 @@ def view_of(versions: Versions, place: int = -1, *, origin: Origin = "store") ->
     )
 
 
-def _found(policies: Mapping[str, Versions], request: ApiRequest) -> Versions:
+def _found(policies: Mapping[str, Versions], request: RelayRequest) -> Versions:
     versions = policies.get(request.path["policyId"])
     if versions is None:
         raise CaseNotFound("There is no such policy.")

@@ -7,13 +7,13 @@ from msgspec import Meta, Struct
 
 from placet.desk import minting
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.http.paging import Page, PageQuery
+from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
-from placet.relay.api.paging import Page, PageQuery
+from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import Records, Told
-from placet.relay.api.route import ApiRequest, read_json, read_query
-from placet.relay.api.topic import Api, Topic
 from placet.relay.changes import Held
 from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, file_group, read_group
 from placet.relay.policies.bookkeeping import Bookkeeper
@@ -24,7 +24,12 @@ PATH = "/relay/v1/policy-groups"
 ONE = f"{PATH}/{{id}}"
 MAX_GROUPS = 10_000
 
-groups = Topic(tag="Policy groups", read="POLICIES:READ", write="POLICIES:WRITE")
+groups = RelayRouteGroup(
+    tag="Policy groups",
+    description="Policies in their order, to be bound together.",
+    read="POLICIES:READ",
+    write="POLICIES:WRITE",
+)
 
 
 class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -65,15 +70,15 @@ class _Groups:
         return Told(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
 
 
-class PolicyGroupApi(Api):
+class PolicyGroupApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, books: Bookkeeper) -> None:
         self._books = books
         self._records = Records(books, _Groups())
 
-    @groups.create(PATH, "createPolicyGroup", takes=GroupDraft, gives=GroupView, errors=(RelayConflict,))
-    async def create(self, request: ApiRequest) -> GroupView:
+    @groups.create(PATH, "createPolicyGroup", body=GroupDraft, reply=GroupView, errors=(RelayConflict,))
+    async def create(self, request: RelayRequest) -> GroupView:
         """Put policies into a group; it applies as soon as it is bound."""
         draft, now = self._draft(request), self._books.now()
         group = file_group(draft, group_id=minting.record_id("group", now), now=now)
@@ -85,25 +90,25 @@ class PolicyGroupApi(Api):
 
         return view_of(await self._records.create(request, group.id, plan))
 
-    @groups.get(PATH, "listPolicyGroups", query=GroupQuery, gives=Page[GroupView])
-    async def listed(self, request: ApiRequest) -> Page[GroupView]:
+    @groups.get(PATH, "listPolicyGroups", query=GroupQuery, reply=Page[GroupView])
+    async def listed(self, request: RelayRequest) -> Page[GroupView]:
         """List groups, the newest first."""
-        asked = read_query(request, GroupQuery)
+        asked = request.read_query(GroupQuery)
         library = await self._books.library(request.member.tenant)
         found = [held for held in library.groups.values() if _fits(held.value, asked)]
         newest_first = sorted(found, key=lambda held: held.value.id, reverse=True)
-        return asked.cut(newest_first).map(view_of)
+        return asked.cut_page(newest_first).map(view_of)
 
-    @groups.get(ONE, "getPolicyGroup", gives=GroupView, errors=(CaseNotFound,))
-    async def one(self, request: ApiRequest) -> GroupView:
+    @groups.get(ONE, "getPolicyGroup", reply=GroupView, errors=(CaseNotFound,))
+    async def one(self, request: RelayRequest) -> GroupView:
         """Look at a group."""
         library = await self._books.library(request.member.tenant)
         return view_of(self._records.found(library, request, request.path["id"]))
 
     @groups.put(
-        ONE, "updatePolicyGroup", takes=GroupDraft, gives=GroupView, errors=(CaseNotFound, RelayConflict)
+        ONE, "updatePolicyGroup", body=GroupDraft, reply=GroupView, errors=(CaseNotFound, RelayConflict)
     )
-    async def update(self, request: ApiRequest) -> GroupView:
+    async def update(self, request: RelayRequest) -> GroupView:
         """Put another group in the place of this one; where it is bound, it applies at once."""
         draft = self._draft(request)
 
@@ -113,12 +118,12 @@ class PolicyGroupApi(Api):
         return view_of(await self._records.update(request, request.path["id"], plan))
 
     @groups.delete(ONE, "deletePolicyGroup", errors=(CaseNotFound, RelayConflict))
-    async def remove(self, request: ApiRequest) -> None:
+    async def remove(self, request: RelayRequest) -> None:
         """Delete a group; refused while a binding names it."""
         await self._records.remove(request, request.path["id"])
 
-    def _draft(self, request: ApiRequest) -> GroupDraft:
-        draft = read_group(read_json(request, dict[str, Any]))
+    def _draft(self, request: RelayRequest) -> GroupDraft:
+        draft = read_group(request.read_body(dict[str, Any]))
         settled = self._books.settled(request.member.tenant)
         for place, entry in enumerate(draft.policies):
             if entry.policy.policy_id in settled:

@@ -7,9 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from placet.errors import CaseNotFound
+from placet.http.conditional import check_if_match
 from placet.ports.config_store import ConfigRecord
-from placet.relay.api.preconditions import check_match
-from placet.relay.api.route import ApiRequest
+from placet.relay.api.access import RelayRequest
 from placet.relay.changes import Change, Held, Keeper
 
 P = TypeVar("P")
@@ -59,14 +59,14 @@ class Records(Generic[P, S]):
         self._keeper = keeper
         self._kind = kind
 
-    def found(self, present: P, request: ApiRequest, name: str) -> Held[S]:
+    def found(self, present: P, request: RelayRequest, name: str) -> Held[S]:
         """The one of this name; raises CaseNotFound."""
         held = self._kind.find(present, request.member.tenant, name)
         if held is None:
             raise CaseNotFound(f"There is no such {self._kind.noun}.")
         return held
 
-    async def create(self, request: ApiRequest, name: str, plan: Callable[[P], S]) -> Held[S]:
+    async def create(self, request: RelayRequest, name: str, plan: Callable[[P], S]) -> Held[S]:
         """Write what `plan` makes of the present as a new one."""
 
         def change(present: P) -> Change[Held[S]]:
@@ -74,7 +74,7 @@ class Records(Generic[P, S]):
 
         return await self._keeper.change(request.member, change)
 
-    async def update(self, request: ApiRequest, name: str, plan: Callable[[P, S], S]) -> Held[S]:
+    async def update(self, request: RelayRequest, name: str, plan: Callable[[P, S], S]) -> Held[S]:
         """Write what `plan` makes of the present and of this one in its place."""
 
         def change(present: P) -> Change[Held[S]]:
@@ -85,7 +85,7 @@ class Records(Generic[P, S]):
         return await self._keeper.change(request.member, change)
 
     async def remove(
-        self, request: ApiRequest, name: str, also: Callable[[P], tuple[ConfigRecord, ...]] = lambda _: ()
+        self, request: RelayRequest, name: str, also: Callable[[P], tuple[ConfigRecord, ...]] = lambda _: ()
     ) -> None:
         """Remove this one, and write what has to change with it."""
 
@@ -102,14 +102,14 @@ class Records(Generic[P, S]):
 
         await self._keeper.change(request.member, change)
 
-    def _seen(self, present: P, request: ApiRequest, name: str) -> Held[S]:
+    def _seen(self, present: P, request: RelayRequest, name: str) -> Held[S]:
         """The one of this name, if it is as the member saw it."""
         held = self.found(present, request, name)
-        check_match(request, held.rev)
+        check_if_match(request.if_match, held.rev)
         return held
 
     def _saving(
-        self, request: ApiRequest, present: P, name: str, held: Held[S], operation: str
+        self, request: RelayRequest, present: P, name: str, held: Held[S], operation: str
     ) -> Change[Held[S]]:
         told = self._kind.saved(present, name, held.value)
         return Change(
@@ -119,5 +119,5 @@ class Records(Generic[P, S]):
             gives=held,
         )
 
-    def _record(self, request: ApiRequest, name: str, held: Held[S]) -> ConfigRecord:
+    def _record(self, request: RelayRequest, name: str, held: Held[S]) -> ConfigRecord:
         return self._kind.record(request.member.tenant, name, held, self._keeper.now())

@@ -8,11 +8,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from placet.errors import CaseNotFound, RelayConflict
+from placet.http.paging import Page, PageQuery
 from placet.ports.config_store import ConfigKind, ConfigRecord
-from placet.relay.api.paging import Page, PageQuery
-from placet.relay.api.preconditions import IN_SETTINGS
+from placet.relay.api.access import IN_SETTINGS, RelayRequest
 from placet.relay.api.records import Records, Told
-from placet.relay.api.route import ApiRequest, read_query
 from placet.relay.changes import Held
 from placet.relay.membership.enrolment import Enrolment, Present, check_room
 from placet.relay.membership.records import Enrolled, record_of
@@ -99,18 +98,20 @@ class RegistryRecords(Generic[S]):
         self._kind: RegistryKind[S] = kind
         self._records: Records[Present, S] = Records(enrolment, kind)
 
-    async def page(self, request: ApiRequest, view: Callable[[Entry[S]], V]) -> Page[V]:
+    async def page(self, request: RelayRequest, view: Callable[[Entry[S]], V]) -> Page[V]:
         """The page of a tenant's own that a query asks for, by name."""
-        asked, everyone = read_query(request, PageQuery), await self._enrolment.members.current()
+        asked, everyone = request.read_query(PageQuery), await self._enrolment.members.current()
         names = self._names(everyone, request.member.tenant)
-        return asked.cut(names).map(lambda name: view(self._entry(everyone, request.member.tenant, name)))
+        return asked.cut_page(names).map(
+            lambda name: view(self._entry(everyone, request.member.tenant, name))
+        )
 
-    async def every(self, request: ApiRequest) -> list[Entry[S]]:
+    async def every(self, request: RelayRequest) -> list[Entry[S]]:
         """All of a tenant's own, by name."""
         everyone, tenant = await self._enrolment.members.current(), request.member.tenant
         return [self._entry(everyone, tenant, name) for name in self._names(everyone, tenant)]
 
-    async def one(self, request: ApiRequest, name: str) -> Entry[S]:
+    async def one(self, request: RelayRequest, name: str) -> Entry[S]:
         """The one of this name; raises CaseNotFound."""
         everyone = await self._enrolment.members.current()
         if (request.member.tenant, name) not in self._kind.there(everyone):
@@ -118,7 +119,7 @@ class RegistryRecords(Generic[S]):
         return self._entry(everyone, request.member.tenant, name)
 
     async def create(
-        self, request: ApiRequest, name: str, value: S, check: Callable[[Roster], None]
+        self, request: RelayRequest, name: str, value: S, check: Callable[[Roster], None]
     ) -> Entry[S]:
         """Enrol somebody new, unless `check` raises something against it."""
         self._enrolment.check(name, value)
@@ -135,7 +136,7 @@ class RegistryRecords(Generic[S]):
         return await self.one(request, name)
 
     async def replace(
-        self, request: ApiRequest, name: str, value: S, check: Callable[[Roster, S], None]
+        self, request: RelayRequest, name: str, value: S, check: Callable[[Roster, S], None]
     ) -> Entry[S]:
         """Put this in the place of what was there, unless `check` raises something against it."""
         self._enrolment.check(name, value)
@@ -146,14 +147,14 @@ class RegistryRecords(Generic[S]):
 
         return await self.amend(request, name, plan)
 
-    async def amend(self, request: ApiRequest, name: str, plan: Callable[[Roster, S], S]) -> Entry[S]:
+    async def amend(self, request: RelayRequest, name: str, plan: Callable[[Roster, S], S]) -> Entry[S]:
         """Put what `plan` makes of what was there in its place."""
         await self._records.update(request, name, lambda present, before: plan(present.everyone, before))
         return await self.one(request, name)
 
     async def remove(
         self,
-        request: ApiRequest,
+        request: RelayRequest,
         name: str,
         also: Callable[[Enrolled], tuple[ConfigRecord, ...]] = lambda _: (),
     ) -> None:

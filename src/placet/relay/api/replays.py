@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from placet.errors import CaseNotFound, RateLimited
+from placet.http.route import HttpApi
 from placet.ports.audit_store import AuditFilter, AuditStore
 from placet.protocol.moment import Moment
+from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
 from placet.relay.api.moments import check_years
 from placet.relay.api.policies import PATH, policies
-from placet.relay.api.route import ApiRequest, read_json
-from placet.relay.api.topic import Api
 from placet.relay.api.tryouts import tried_policy
 from placet.relay.api.turns import Turns
 from placet.relay.detectors.registry import Detectors
@@ -43,7 +43,7 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     limits: ReplayLimits = ReplayLimits()
 
 
-class ReplayApi(Api):
+class ReplayApi(HttpApi):
     """What is answered there. `make` gives detectors that no traffic waits for."""
 
     def __init__(
@@ -62,20 +62,20 @@ class ReplayApi(Api):
             each=1, together=AT_ONCE, refusal="Another replay is under way; wait for its end.", retry_after=5
         )
 
-    @policies.ask(
+    @policies.search(
         f"{PATH}/replay",
         "replayPolicy",
-        about="Reads messages from the audit, as far as their content is kept there. One at a time of each "
-        f"tenant, and at most {AT_ONCE} on a server.",
+        description="Reads messages from the audit, as far as their content is kept there. One at a time of "
+        f"each tenant, and at most {AT_ONCE} on a server.",
         # Whoever may try any pattern on a text, and is told whether it fits, reads the text.
-        besides=(audit.read,),
-        takes=ReplayRequest,
-        gives=Replayed,
+        permissions=(audit.read,),
+        body=ReplayRequest,
+        reply=Replayed,
         errors=(CaseNotFound, RateLimited),
     )
-    async def replay(self, request: ApiRequest) -> Replayed:
+    async def replay(self, request: RelayRequest) -> Replayed:
         """Run a policy over stored messages, and say what would have been held, blocked or masked."""
-        asked = read_json(request, ReplayRequest)
+        asked = request.read_body(ReplayRequest)
         check_years(since=asked.since, until=asked.until)
         with self._turns.take(request.member.tenant):
             detectors = self._make()
@@ -97,7 +97,7 @@ class ReplayApi(Api):
         )
         return done
 
-    async def _run(self, request: ApiRequest, asked: ReplayRequest, detectors: Detectors) -> Replayed:
+    async def _run(self, request: RelayRequest, asked: ReplayRequest, detectors: Detectors) -> Replayed:
         member, now = request.member, self._books.now()
         until = asked.until or now
         return await replay(

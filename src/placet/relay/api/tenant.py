@@ -5,12 +5,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from placet.errors import RelayConflict
+from placet.http.conditional import check_if_match
+from placet.http.route import HttpApi
 from placet.protocol.duration import LONGEST_TEXT
+from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
-from placet.relay.api.preconditions import check_match
 from placet.relay.api.registry_records import Rev
-from placet.relay.api.route import ApiRequest, read_json
-from placet.relay.api.topic import Api
 from placet.relay.audit.keeping import Keeping, Payloads
 from placet.relay.audit.tenants import TenantKeeping
 from placet.relay.audit.trail import Trail
@@ -42,37 +42,37 @@ class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
     rev: Rev
 
 
-class TenantApi(Api):
+class TenantApi(HttpApi):
     """What is answered there."""
 
     def __init__(self, keeping: TenantKeeping, trail: Trail) -> None:
         self._keeping = keeping
         self._trail = trail
 
-    @audit.get(PATH, "getTenant", gives=TenantView)
-    async def shown(self, request: ApiRequest) -> TenantView:
+    @audit.get(PATH, "getTenant", reply=TenantView)
+    async def shown(self, request: RelayRequest) -> TenantView:
         """Look at what is kept of the audit."""
         return self._view(request.member.tenant)
 
     @audit.put(
         PATH,
         "changeTenant",
-        about="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
+        description="Bodies that are older than `keepPayloadsFor` are taken out of their events, and "
         "older events removed, within minutes; both are gone for good.",
-        takes=TenantRequest,
-        gives=TenantView,
+        body=TenantRequest,
+        reply=TenantView,
         errors=(RelayConflict,),
     )
-    async def changed(self, request: ApiRequest) -> TenantView:
+    async def changed(self, request: RelayRequest) -> TenantView:
         """Say what is kept of the audit, and for how long."""
-        asked = read_json(request, TenantRequest)
+        asked = request.read_body(TenantRequest)
         keeping = Keeping(
             keep_events_for=asked.keep_events_for,
             keep_payloads_for=asked.keep_payloads_for,
             payloads=asked.payloads,
         )
         await self._keeping.save(
-            request.member, keeping, self._trail, check=lambda rev: check_match(request, rev)
+            request.member, keeping, self._trail, check=lambda rev: check_if_match(request.if_match, rev)
         )
         return self._view(request.member.tenant)
 

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from placet.errors import CaseNotFound, RateLimited, Unavailable
+from placet.http.route import HttpApi
 from placet.ports.detector import Scannable
 from placet.protocol.moment import Moment
+from placet.relay.api.access import RelayRequest
 from placet.relay.api.policies import PATH, policies
-from placet.relay.api.route import ApiRequest, read_json
-from placet.relay.api.topic import Api
 from placet.relay.api.turns import Turns
 from placet.relay.detectors.inspector import Inspector
 from placet.relay.detectors.registry import Detectors
@@ -118,7 +118,7 @@ class EvaluateReply(Struct, frozen=True, kw_only=True, rename="camel"):
     legs: tuple[LegView, ...]
 
 
-class EvaluationApi(Api):
+class EvaluationApi(HttpApi):
     """What is answered there."""
 
     def __init__(
@@ -139,17 +139,17 @@ class EvaluationApi(Api):
             retry_after=1,
         )
 
-    @policies.ask(
+    @policies.search(
         f"{PATH}/evaluate",
         "evaluatePolicies",
-        about="Nothing is sent, held or kept; the audit says that somebody tried something.",
-        takes=EvaluateRequest,
-        gives=EvaluateReply,
+        description="Nothing is sent, held or kept; the audit says that somebody tried something.",
+        body=EvaluateRequest,
+        reply=EvaluateReply,
         errors=(CaseNotFound, RateLimited),
     )
-    async def evaluate(self, request: ApiRequest) -> EvaluateReply:
+    async def evaluate(self, request: RelayRequest) -> EvaluateReply:
         """Say what the policies would do with a message, and why."""
-        asked = read_json(request, EvaluateRequest)
+        asked = request.read_body(EvaluateRequest)
         specimen, legs = _specimen(asked), _legs(asked)
         with self._turns.take(request.member.tenant):
             policy = await self._policy(request, asked)
@@ -169,13 +169,13 @@ class EvaluationApi(Api):
         )
         return reply
 
-    async def _policy(self, request: ApiRequest, asked: EvaluateRequest) -> Policy | None:
+    async def _policy(self, request: RelayRequest, asked: EvaluateRequest) -> Policy | None:
         if asked.policy is None:
             return None
         return await tried_policy(asked.policy, request.member.tenant, self._detectors, self._books)
 
     async def _inspectors(
-        self, request: ApiRequest, asked: EvaluateRequest, policy: Policy | None
+        self, request: RelayRequest, asked: EvaluateRequest, policy: Policy | None
     ) -> list[Inspector]:
         found: list[Inspector] = []
         if not asked.alone:

@@ -1,4 +1,4 @@
-"""Pages of a list, counted from 0, in the words of the wire."""
+"""Pages of a list: numbered from 0 with a size, or up to a limit before a given id."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Generic, TypeVar
@@ -10,10 +10,12 @@ T = TypeVar("T")
 U = TypeVar("U")
 DEFAULT_SIZE, MAX_SIZE = 20, 200
 MAX_NUMBER = 1_000_000
+MAX_LIMIT = 200
+PageLimit = Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="How many to list; 50 unless you say so.")]
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True, rename="camel"):
-    """Some of a list, which of its pages they are, and how many there are in all."""
+    """One page of a list, with its number and the size of the whole list."""
 
     content: tuple[T, ...]
     total_elements: int
@@ -24,18 +26,18 @@ class Page(Struct, Generic[T], frozen=True, kw_only=True, rename="camel"):
     last: bool
 
     def map(self, make: Callable[[T], U]) -> "Page[U]":
-        """The same page, with what is made of each."""
+        """Return the same page with `make` applied to each element."""
         return Page(**{**asdict(self), "content": tuple(make(one) for one in self.content)})
 
 
 class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which page a query asks for; queries that say more inherit it."""
+    """The page that a query asks for; queries with filters inherit from it."""
 
     page: Annotated[int, Meta(ge=0, le=MAX_NUMBER, description="Counted from 0.")] = 0
     size: Annotated[int, Meta(ge=1, le=MAX_SIZE, description="How many a page holds.")] = DEFAULT_SIZE
 
-    def of(self, content: Sequence[T], total: int) -> Page[T]:
-        """The page with this content, out of so many."""
+    def make_page(self, content: Sequence[T], total: int) -> Page[T]:
+        """Return the page with this content, out of `total` elements."""
         pages = -(-total // self.size)
         return Page(
             content=tuple(content),
@@ -47,7 +49,7 @@ class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
             last=self.page >= pages - 1,
         )
 
-    def cut(self, everything: Sequence[T]) -> Page[T]:
-        """The page of a list that is all here."""
+    def cut_page(self, everything: Sequence[T]) -> Page[T]:
+        """Return the requested page of a complete list."""
         start = self.page * self.size
-        return self.of(everything[start : start + self.size], len(everything))
+        return self.make_page(everything[start : start + self.size], len(everything))

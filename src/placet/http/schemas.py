@@ -29,7 +29,7 @@ class Schemas:
             if struct not in also_read:
                 components[names[struct]] = as_written(components[names[struct]], struct)
 
-    def of(self, model: Any) -> Schema:
+    def schema_of(self, model: Any) -> Schema:
         """The schema of a model that was named at the start; a reference where it has a name."""
         return dict(self._drawn[repr(model)])
 

@@ -1,4 +1,4 @@
-"""Routes of the relay that are A2A's own: what travels there is for the A2A specification to say."""
+"""Routes of the relay that the A2A protocol defines; the proxy and the webhooks serve them as raw ASGI."""
 
 from typing import Annotated, Any
 
@@ -15,40 +15,40 @@ from placet.errors import (
     Unreachable,
     ValidationFailed,
 )
-from placet.server.openapi.route import Body, Parameter, Reply, Route
+from placet.http.route import Parameter, RequestBody, Route, RouteReply
 
 RELAYING = "Relaying"
 TAGS = {RELAYING: "Call agents through the relay: A2A 1.0 and 0.3, as JSON-RPC and as HTTP+JSON."}
 CARD = "/.well-known/agent-card.json"
 AGENT_ID = Parameter(
     name="agentId",
-    where="path",
+    location="path",
     type=Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$(?!\n)")],
-    about="The agent, as it was registered.",
+    description="The agent, as it was registered.",
 )
 VERSION = Parameter(
     name="A2A-Version",
-    where="header",
+    location="header",
     type=Annotated[str, Meta(extra_json_schema={"enum": ["1.0", "0.3"]})],
-    about="Of A2A; 0.3 unless you say so.",
+    description="Of A2A; 0.3 unless you say so.",
 )
 CORRELATION = Parameter(
     name="X-Correlation-Id",
-    where="header",
+    location="header",
     type=Annotated[str, Meta(pattern=r"^[!-~]{1,128}$(?!\n)")],
-    about="Your name for what belongs together; kept in the audit, given to the agent, and sent back.",
+    description="Your name for what belongs together; kept in the audit, given to the agent, and sent back.",
 )
 WEBHOOK_ID = Parameter(
     name="webhookId",
-    where="path",
+    location="path",
     type=Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,1024}$(?!\n)")],
-    about="As the relay made it.",
+    description="As the relay made it.",
 )
 WEBHOOK_TOKEN = Parameter(
     name="X-A2A-Notification-Token",
-    where="header",
+    location="header",
     type=str,
-    about="The webhook's token, or send it as `Authorization: Bearer`.",
+    description="The webhook's token, or send it as `Authorization: Bearer`.",
 )
 _AGENT = "/relay/v1/agents/{agentId}"
 _ERRORS = (ValidationFailed, InvalidToken, CaseNotFound, BodyTooLarge, Unavailable)
@@ -69,31 +69,34 @@ _CHANGE: dict[str, Any] = {
 }
 
 
-def _call(path: str, name: str, summary: str, about: str, body: dict[str, Any]) -> Route:
+def _call(path: str, name: str, summary: str, description: str, body: dict[str, Any]) -> Route:
     return Route(
-        method="post",
+        method="POST",
         path=_AGENT + path,
         name=name,
         tag=RELAYING,
+        handling="mounted",
         summary=summary,
-        about=about,
+        description=description,
         parameters=(AGENT_ID, VERSION, CORRELATION),
-        body=Body(model=dict[str, Any], about="As A2A says.", examples={"send": body}),
-        replies=(Reply(status=200, about=_PASSED, model=dict[str, Any]),),
+        body=RequestBody(model=dict[str, Any], description="As A2A says.", examples={"send": body}),
+        replies=(RouteReply(status=200, description=_PASSED, model=dict[str, Any]),),
         errors=_ERRORS,
     )
 
 
-RELAYING_ROUTES: tuple[Route, ...] = (
+A2A_ROUTES: tuple[Route, ...] = (
     Route(
-        method="get",
+        method="GET",
         path=_AGENT + CARD,
         name="readAgentCard",
         tag=RELAYING,
+        handling="mounted",
         summary="Read an agent's card",
-        about="The agent's own, with the relay's addresses in it. Everything else is as this card says.",
+        description="The agent's own, with the relay's addresses in it. Everything else is as this card "
+        "says.",
         parameters=(AGENT_ID,),
-        replies=(Reply(status=200, about="The card.", model=dict[str, Any], headers=("ETag",)),),
+        replies=(RouteReply(status=200, description="The card.", model=dict[str, Any], headers=("ETag",)),),
         errors=(InvalidToken, CaseNotFound, RequestError, Unreachable),
     ),
     _call(
@@ -112,23 +115,25 @@ RELAYING_ROUTES: tuple[Route, ...] = (
         {"message": _MESSAGE},
     ),
     Route(
-        method="post",
+        method="POST",
         path="/relay/v1/webhooks/{webhookId}/notifications",
         name="pushNotification",
         tag=RELAYING,
+        handling="mounted",
         summary="Push a notification",
-        about="For agents: this address and its token stand in the push configs that the relay gives them. "
-        "What comes in is checked like an answer and passed on to the caller's own address.",
+        description="For agents: this address and its token stand in the push configs that the relay gives "
+        "them. What comes in is checked like an answer and passed on to the caller's own address.",
         credential="none",
         parameters=(WEBHOOK_ID, WEBHOOK_TOKEN),
-        body=Body(
+        body=RequestBody(
             model=dict[str, Any],
-            about="A task, or one change of it, as A2A says.",
+            description="A task, or one change of it, as A2A says.",
             examples={"change": _CHANGE},
         ),
         replies=(
-            Reply(
-                status=204, about="Taken in. The caller is told, unless a policy has something against it."
+            RouteReply(
+                status=204,
+                description="Taken in. The caller is told, unless a policy has something against it.",
             ),
         ),
         errors=(InvalidJson, RateLimited, *_ERRORS),

@@ -1,0 +1,163 @@
+"""What anyone may read: discovery, signing keys, the API description, health and metrics."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from placet.errors import Unavailable
+from placet.http.route import HttpApi, RouteGroup, RouteReply, pages
+from placet.http.routing import json_response
+from placet.pages.renderer import PageRenderer
+from placet.protocol.discovery import ServiceCard, discovery
+from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS, check_version
+from placet.server.metrics import CONTENT_TYPE, Meter
+from placet.server.page_replies import PageReplies
+
+CACHE_FOR_S = 300
+
+public = RouteGroup(
+    tag="Server",
+    description="What this server can do, and how it is doing.",
+    credential="none",
+    handling="response",
+)
+
+
+class Health(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A sign of life."""
+
+    status: Literal["ok", "ready"]
+    concerns: Annotated[
+        tuple[str, ...], Meta(description="What an operator should look at; left out if there is nothing.")
+    ] = ()
+
+
+class KeySet(Struct, frozen=True, kw_only=True):
+    """Public keys as a JSON Web Key Set; empty when this server does not sign."""
+
+    keys: tuple[dict[str, Any], ...]
+
+
+class Discovery(Struct, frozen=True, kw_only=True):
+    """What this service can do: a version with flat fields beside it up to 0.6, one object from 0.7 on."""
+
+    hitl_protocol: str | dict[str, Any]
+
+
+class DiscoveryQuery(Struct, frozen=True, kw_only=True):
+    """Which shape of the discovery document is wanted."""
+
+    version: Annotated[
+        str,
+        Meta(
+            description="The protocol version whose shape you read; the newest unless you say so.",
+            extra_json_schema={"enum": list(SPEC_VERSIONS)},
+        ),
+    ] = DEFAULT_VERSION
+
+
+class PublicApi(HttpApi):
+    """Handles the routes about the server itself."""
+
+    def __init__(
+        self,
+        *,
+        check_ready: Callable[[], Awaitable[None]],
+        card: ServiceCard,
+        meter: Meter,
+        jwks: Callable[[], Awaitable[dict[str, Any]]],
+        openapi: Callable[[], dict[str, Any]],
+        renderer: PageRenderer,
+        replies: PageReplies,
+        concerns: Callable[[], list[str]] = list,
+    ) -> None:
+        self._check_ready = check_ready
+        self._concerns = concerns
+        self._card = card
+        self._meter = meter
+        self._jwks = jwks
+        self._openapi = openapi
+        self._renderer = renderer
+        self._replies = replies
+
+    @public.get(
+        "/.well-known/hitl.json",
+        "discover",
+        query=DiscoveryQuery,
+        reply=RouteReply(description="The document.", model=Discovery),
+    )
+    async def discover(self, request: Request) -> Response:
+        """What can this service do?
+
+        The HITL Protocol's discovery document: flat up to version 0.6, nested from 0.7 on.
+        """
+        version = check_version(request.query_params.get("version", DEFAULT_VERSION))
+        return json_response(discovery(self._card, version), cache_for=CACHE_FOR_S)
+
+    @public.get(
+        "/.well-known/jwks.json",
+        "readSigningKeys",
+        reply=RouteReply(description="The keys.", model=KeySet),
+    )
+    async def read_signing_keys(self, request: Request) -> Response:
+        """The keys that verify signed results.
+
+        A result's `signature` can be checked offline with these.
+        """
+        return json_response(await self._jwks(), cache_for=CACHE_FOR_S)
+
+    @public.get(
+        "/openapi.json",
+        "readDescription",
+        reply=RouteReply(description="An OpenAPI 3.1 document.", model=dict[str, Any]),
+    )
+    async def read_description(self, request: Request) -> Response:
+        """This description.
+
+        The document you are reading.
+        """
+        return json_response(self._openapi(), cache_for=CACHE_FOR_S)
+
+    @pages.get("/docs", "showApiDocs")
+    async def show_api_docs(self, request: Request) -> Response:
+        """Show the API description as a page."""
+        html = self._renderer.docs(self._openapi(), static_url=self._replies.static_url)
+        return self._replies.page(html)
+
+    @public.get("/healthz", "checkHealth", reply=RouteReply(description="It is.", model=Health))
+    async def check_health(self, request: Request) -> Response:
+        """Is the process alive?
+
+        For a supervisor that restarts it.
+        """
+        return json_response({"status": "ok"})
+
+    @public.get(
+        "/readyz",
+        "checkReadiness",
+        reply=RouteReply(description="It can.", model=Health),
+        errors=(Unavailable,),
+    )
+    async def check_readiness(self, request: Request) -> Response:
+        """Can it read and write?
+
+        For a load balancer that sends it work.
+        """
+        await self._check_ready()
+        concerns = self._concerns()
+        return json_response({"status": "ready", **({"concerns": concerns} if concerns else {})})
+
+    @public.get(
+        "/metrics",
+        "readMetrics",
+        reply=RouteReply(description="The numbers.", model=str, media=CONTENT_TYPE),
+    )
+    async def read_metrics(self, request: Request) -> Response:
+        """Numbers for Prometheus.
+
+        Events, requests and open streams.
+        """
+        return Response(self._meter.text(), headers={"content-type": CONTENT_TYPE})
