@@ -11,7 +11,7 @@ from bench.hook.ours import hook, saver
 from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_PLACET, Contestant, Setting, apay
 from bench.hook.store import Store, stores
 from placet.hook import InterruptionMetadata
-from placet.hook.frameworks.openai_agents import Approval
+from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 
 NAME = "OpenAI Agents"
 QUIET = RunConfig(tracing_disabled=True)
@@ -67,7 +67,7 @@ def _own_cycle(setting: Setting, kept: Store) -> Callable[[], str]:
 
 def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our approval in its place."""
-    approval = Approval(hook(), saver=saver(setting, "openai-agents"))
+    approval = OpenAIAgentsApproval(hook(), saver=saver(setting, "openai-agents"))
     tools = approval.gated([function_tool(apay, name_override=TOOL)])
     agent = Agent(name="payer", model=Scripted(setting), tools=tools)
     loop = setting.loop()

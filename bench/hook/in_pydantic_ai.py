@@ -20,7 +20,7 @@ from bench.hook.ours import hook, saver
 from bench.hook.scene import GO, LAST_WORDS, ON_A_LOOP, TOOL, WITH_PLACET, Contestant, Setting, apay
 from bench.hook.store import Store, stores
 from placet.hook import InterruptionMetadata
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 
 NAME = "Pydantic AI"
 
@@ -61,7 +61,7 @@ def _own_cycle(setting: Setting, kept: Store) -> Callable[[], str]:
 
 def adapted(setting: Setting) -> Iterator[Contestant]:
     """Our capability in its place."""
-    approval = Approval(hook(), saver=saver(setting, "pydantic-ai"))
+    approval = PydanticAIApproval(hook(), saver=saver(setting, "pydantic-ai"))
     outputs = [str, DeferredToolRequests]  # as above: named here, it is not worked out again for each run
     agent = Agent(
         _model(setting), tools=[Tool(apay, name=TOOL)], output_type=outputs, capabilities=[approval]

@@ -6,7 +6,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from placet import PlacetClient
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, SqliteSaver
-from placet.hook.frameworks.openai_agents import Approval
+from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.reviews import ServerReviews
 
 ASKS = [function_call("get_weather", {"city": "Paris"}, call_id="call_1")]
@@ -26,7 +26,7 @@ def get_weather(city: str) -> str:
 agent = Agent(name="Weather", instructions="Be short.", model=model, tools=[get_weather])
 
 hook = HumanInTheLoopHook({"get_weather": "Each request is billed"})
-approval = Approval(hook, saver=SqliteSaver("approvals.db"))
+approval = OpenAIAgentsApproval(hook, saver=SqliteSaver("approvals.db"))
 agent = Agent(name="Weather", instructions="Be short.", model=model, tools=approval.gated([get_weather]))
 
 
@@ -51,7 +51,9 @@ assert asked == ["Lyon"]
 asyncio.run(watch())
 
 server = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
-approval = Approval(hook, saver=SqliteSaver("approvals.db"), agent="weather", reviews=ServerReviews(server))
+approval = OpenAIAgentsApproval(
+    hook, saver=SqliteSaver("approvals.db"), agent="weather", reviews=ServerReviews(server)
+)
 agent = Agent(name="Weather", model=model, tools=approval.gated([get_weather]))
 
 

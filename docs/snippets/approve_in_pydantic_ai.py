@@ -7,7 +7,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from placet import PlacetClient
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, SqliteSaver
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.reviews import ServerReviews
 
 
@@ -42,7 +42,7 @@ def player_name(ctx: RunContext[str]) -> str:
 agent = Agent(model, deps_type=str, instructions="You run a dice game.", tools=[roll_dice, player_name])
 
 hook = HumanInTheLoopHook({"roll_dice": "Each throw costs a coin"})
-approval = Approval(hook, saver=SqliteSaver("approvals.db"))
+approval = PydanticAIApproval(hook, saver=SqliteSaver("approvals.db"))
 agent = Agent(
     model,
     deps_type=str,
@@ -73,7 +73,9 @@ assert rolled == [4]
 asyncio.run(watch())
 
 server = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
-approval = Approval(hook, saver=SqliteSaver("approvals.db"), agent="dice", reviews=ServerReviews(server))
+approval = PydanticAIApproval(
+    hook, saver=SqliteSaver("approvals.db"), agent="dice", reviews=ServerReviews(server)
+)
 agent = Agent(model, deps_type=str, tools=[roll_dice, player_name], capabilities=[approval])
 
 

@@ -12,8 +12,8 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from placet import PlacetClient
 from placet.hook import SqliteSaver
 from placet.hook.frameworks.mcp import ApprovalProxy
-from placet.hook.frameworks.mcp_policy import unless_read_only
-from placet.hook.frameworks.mcp_upstream import Upstream
+from placet.hook.frameworks.mcp.policy import gate_unless_read_only
+from placet.hook.frameworks.mcp.upstream import McpUpstream
 
 files = MCPServer("files", log_level="ERROR")
 
@@ -72,8 +72,8 @@ assert not Path("note.txt").exists()
 
 async def in_code() -> None:
     """The gate without a server of ours, in one's own program."""
-    async with Upstream(lambda: FILES) as upstream:
-        gate = ApprovalProxy(upstream, unless_read_only(), saver=SqliteSaver("calls.db"), wait_for=0)
+    async with McpUpstream(lambda: FILES) as upstream:
+        gate = ApprovalProxy(upstream, gate_unless_read_only(), saver=SqliteSaver("calls.db"), wait_for=0)
         async with Client(await gate.server()) as client:
             await client.call_tool("write_file", NOTE)
             for waiting in gate.waiting():

@@ -1,8 +1,8 @@
 from datetime import timedelta
 
-from placet.hook import HumanInTheLoopHook, ReactAgent, Retention, Saver, SqliteSaver
+from placet.hook import CheckpointRetention, HumanInTheLoopHook, ReactAgent, Saver, SqliteSaver
 
-saver = SqliteSaver("threads.db", retain=Retention(count=5, age=timedelta(days=30)))
+saver = SqliteSaver("threads.db", retain=CheckpointRetention(count=5, age=timedelta(days=30)))
 
 
 def write_file(path: str, text: str) -> str:

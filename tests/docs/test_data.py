@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from placet.hook import ToolCall
-from placet.hook.frameworks.mcp_policy import read_policy
+from placet.hook.frameworks.mcp.policy import read_policy
 from placet.pages.look import read_look
 from placet.settings import Settings, settings_from
 from tests.docs.markdown import PAGES, blocks, named

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from placet.hook import AgentResult, InterruptionMetadata, ReactAgent, SqliteSaver
-from placet.hook.answers import Feedback
+from placet.hook.answer_validation import Feedback
 from placet.hook.checkpoint import Message
 from placet.hook.events import Event, Outcome
 from placet.testing.approvals import LAST_WORDS, Harness, Scene

@@ -19,7 +19,7 @@ from placet.errors import (
 from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig, tool
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.events import ModelReplied, TextDelta, ToolAnswered
-from placet.hook.outcomes import CANCELLED, UNKNOWN
+from placet.hook.result_texts import CANCELLED_BY_MESSAGE, OUTCOME_UNKNOWN
 from placet.testing.clock import FakeClock
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.waiting import eventually
@@ -232,7 +232,7 @@ def test_cancelling_by_a_new_message_leaves_no_call_unanswered() -> None:
     mine = agent(model, office, HumanInTheLoopHook(GATED, on_new_message="cancel"))
     waiting = stopped(mine.invoke("first", thread_id="t"))
     assert finished(mine.invoke("leave it", thread_id="t")).text == "as you wish"
-    assert model.results() == [CANCELLED, CANCELLED]
+    assert model.results() == [CANCELLED_BY_MESSAGE, CANCELLED_BY_MESSAGE]
     assert office.ran == []
     assert finished(mine.resume("t", waiting.approve_all())).text == "as you wish"
     assert office.ran == [], "an approval that comes after the cancelling runs nothing"
@@ -407,7 +407,7 @@ def test_a_call_whose_process_died_is_reported_as_unknown_and_not_run_again() ->
         mine.resume("t", answered)
     now[0] += timedelta(minutes=6)
     assert finished(mine.resume("t", answered)).text == "I will check"
-    assert model.results() == [UNKNOWN]
+    assert model.results() == [OUTCOME_UNKNOWN]
     assert tries == ["pay"]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from placet.errors import InvalidFeedback, ThreadBusy, Unavailable
 from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ReactAgent, ToolConfig
+from placet.hook.case_outcome import CaseOutcome
 from placet.hook.checkpoint import Checkpoint
-from placet.hook.ruling import Ruling
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
 
@@ -61,8 +61,8 @@ def test_what_a_person_approved_in_time_runs_inside_however_late_the_agent_comes
         def ask(self, interruption: Any, *, agent: str, attempt: int = 0) -> dict[str, Any]:
             return {"case_id": "c"}
 
-        def look(self, case: Any) -> Ruling:
-            return Ruling(how="decided", decisions={"o/i": "approve"})
+        def look(self, case: Any) -> CaseOutcome:
+            return CaseOutcome(how="decided", decisions={"o/i": "approve"})
 
         def withdraw(self, case: Any, reason: str) -> None:
             raise AssertionError

@@ -15,8 +15,8 @@ from placet.client import PlacetClient
 from placet.errors import ApprovalPending
 from placet.hook import HumanInTheLoopHook, MemorySaver, ServerReviews, ToolCall, requires_approval
 from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.call_batches import AsyncCallBatches
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume
-from placet.hook.frameworks.marks import Marks
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
@@ -61,8 +61,8 @@ def decided(saver: MemorySaver) -> ApprovalGate:
 
 BEGIN: dict[str, Callable[[ApprovalGate], Awaitable[Any]]] = {
     "by itself": lambda gate: gate.abegin("k", "c1"),
-    "alone": lambda gate: Marks(gate).begin("k", "c1", repeatable=False, alone=True),
-    "with others": lambda gate: Marks(gate).begin("k", "c1", repeatable=False),
+    "alone": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False, alone=True),
+    "with others": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False),
 }
 
 

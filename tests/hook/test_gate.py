@@ -8,8 +8,8 @@ import pytest
 from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
 from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
 from placet.hook.gate import ApprovalGate
-from placet.hook.outcomes import UNKNOWN
 from placet.hook.policy import State
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "DELETE FROM records"})
 MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all@example.com"})
@@ -227,7 +227,7 @@ def test_a_call_whose_process_died_is_not_run_again_unless_it_may_be() -> None:
     now.at += timedelta(hours=1)
     assert mine.begin("k", "c2", repeatable=True).run
     now.at += timedelta(hours=1)
-    assert mine.run_once("k", "c1", lambda: "again") == UNKNOWN
+    assert mine.run_once("k", "c1", lambda: "again") == OUTCOME_UNKNOWN
 
 
 def test_a_tool_that_fails_is_not_tried_again_by_a_second_delivery() -> None:

@@ -11,7 +11,7 @@ from placet.errors import ModelMisbehaved
 from placet.hook import HumanInTheLoopHook, MemorySaver, ReactAgent, SqliteSaver, tool
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.events import ToolAnswered
-from placet.hook.outcomes import UNKNOWN
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 
 
@@ -28,7 +28,7 @@ def test_a_program_that_is_interrupted_in_a_tool_can_resume_at_once(error: type[
     with pytest.raises(error):
         agent.invoke("go", thread_id="t")
     finished(agent.resume("t"))
-    assert model.results() == ["worked", UNKNOWN]
+    assert model.results() == ["worked", OUTCOME_UNKNOWN]
 
 
 def test_a_cancelled_run_can_be_resumed_at_once_and_says_that_the_outcome_is_unknown(tmp_path: Any) -> None:
@@ -47,7 +47,7 @@ def test_a_cancelled_run_can_be_resumed_at_once_and_says_that_the_outcome_is_unk
         with pytest.raises(asyncio.CancelledError):
             await run
         finished(await agent.aresume("t"))
-        assert model.results() == [UNKNOWN]
+        assert model.results() == [OUTCOME_UNKNOWN]
         agent.saver.close()
 
     asyncio.run(played())
@@ -123,7 +123,7 @@ def test_a_call_changed_into_a_tool_that_may_not_repeat_is_not_run_again_althoug
         agent.resume("t", again.approve_all())
     finished(agent.resume("t"))
     assert ran == [2]
-    assert model.results() == [UNKNOWN]
+    assert model.results() == [OUTCOME_UNKNOWN]
 
 
 def test_an_answer_that_comes_again_brings_the_same_outcome_although_messages_were_queued() -> None:

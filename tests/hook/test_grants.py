@@ -15,17 +15,17 @@ import pytest
 from placet import Placet, PlacetClient
 from placet.errors import CaseNotFound, InvalidSubmission, Unavailable
 from placet.hook import ReactAgent
-from placet.hook.calls import ToolCall
 from placet.hook.grants import (
     EmbeddedGrants,
     MemoryGrants,
     ServerGrants,
-    acovered,
-    candidates,
-    covered,
-    use_key,
+    ause_grants,
+    build_use_key,
+    select_grantable,
+    use_grants,
 )
 from placet.hook.policy import HumanInTheLoopHook, ToolConfig
+from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.grant_store import granted
 from placet.testing.samples import new_id, sample_grant
@@ -53,33 +53,33 @@ def test_gated_calls_are_offered_and_those_of_high_risk_never() -> None:
     hook = HumanInTheLoopHook({"send_*": True, "drop_table": risky, "read_*": False})
     calls = [call(1), call(2, "drop_table"), call(3, "read_file"), call(4, "send_sms")]
     gates = {one.id: gate for one in calls if (gate := hook.judge(one, {})) is not None}
-    assert [one.id for one in candidates(calls, gates)] == ["call_1", "call_4"]
+    assert [one.id for one in select_grantable(calls, gates)] == ["call_1", "call_4"]
 
 
 def test_covered_calls_are_named_with_their_grant_until_none_is_left() -> None:
     book = allowed()
     (grant,) = book.list()
     calls = [call(1), call(2, to="eve@acme.example"), call(3), call(4, to="eve@evil.example")]
-    assert covered(book, calls, **THREAD) == {"call_1": grant.id, "call_2": grant.id}
+    assert use_grants(book, calls, **THREAD) == {"call_1": grant.id, "call_2": grant.id}
     assert book.list()[0].state(FakeClock()()) == "used_up"
 
 
 def test_a_turn_judged_again_counts_once_and_a_later_turn_counts_again() -> None:
     book = allowed()
     for _ in range(3):
-        assert covered(book, [call()], **THREAD).keys() == {"call_1"}
+        assert use_grants(book, [call()], **THREAD).keys() == {"call_1"}
     assert book.list()[0].used == 1
-    assert covered(book, [call()], **THREAD | {"turn": 2}).keys() == {"call_1"}
-    assert covered(book, [call()], **THREAD | {"turn": 3}) == {}
-    assert use_key("t", 1, call(23)) != use_key("t", 12, call(3))
+    assert use_grants(book, [call()], **THREAD | {"turn": 2}).keys() == {"call_1"}
+    assert use_grants(book, [call()], **THREAD | {"turn": 3}) == {}
+    assert build_use_key("t", 1, call(23)) != build_use_key("t", 12, call(3))
 
 
 def test_a_thread_that_begins_anew_does_not_run_for_free() -> None:
     clock = FakeClock()
     book = allowed(clock)
-    covered(book, [call()], **THREAD)
+    use_grants(book, [call()], **THREAD)
     clock.advance(timedelta(minutes=2))
-    assert covered(book, [call()], **THREAD) == {}
+    assert use_grants(book, [call()], **THREAD) == {}
     assert book.list()[0].used == 1
 
 
@@ -109,24 +109,24 @@ def test_a_grant_for_one_call_covers_one_however_often_a_thread_of_that_name_beg
 
 def test_the_same_key_for_another_call_covers_nothing() -> None:
     book = allowed()
-    covered(book, [call()], **THREAD)
-    assert covered(book, [call(to="eve@acme.example")], **THREAD) == {}
-    assert covered(book, [call()], **THREAD | {"agent": "other"}) == {}
+    use_grants(book, [call()], **THREAD)
+    assert use_grants(book, [call(to="eve@acme.example")], **THREAD) == {}
+    assert use_grants(book, [call()], **THREAD | {"agent": "other"}) == {}
 
 
 def test_a_revoked_or_ended_grant_covers_nothing_even_again() -> None:
     clock = FakeClock()
     book = allowed(clock)
     (grant,) = book.list()
-    covered(book, [call()], **THREAD)
+    use_grants(book, [call()], **THREAD)
     assert book.revoke(grant.id, by="ada").revoked_by == "ada"
     assert book.revoke(grant.id, by="eve").revoked_by == "ada"
-    assert covered(book, [call(1), call(2)], **THREAD) == {}
+    assert use_grants(book, [call(1), call(2)], **THREAD) == {}
     with pytest.raises(CaseNotFound):
         book.revoke("grant_unknown")
     book = allowed(clock)
     clock.advance(HOUR)
-    assert covered(book, [call()], **THREAD) == {}
+    assert use_grants(book, [call()], **THREAD) == {}
 
 
 def test_what_may_not_be_granted_is_refused() -> None:
@@ -147,7 +147,7 @@ def test_what_may_not_be_granted_is_refused() -> None:
 def test_many_threads_share_what_is_left() -> None:
     book = allowed(uses=5)
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda number: covered(book, [call(number)], **THREAD), range(64)))
+        found = list(pool.map(lambda number: use_grants(book, [call(number)], **THREAD), range(64)))
     assert sum(map(len, found)) == 5
 
 
@@ -167,8 +167,8 @@ class Odd:
 @pytest.mark.parametrize("answer", [True, 1, "", [], {"id": "g"}, object(), b"g", RuntimeError("gone"), None])
 async def test_an_odd_or_failing_book_covers_nothing(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    assert covered(Odd(answer), [call()], **THREAD) == {}
-    assert await acovered(Odd(answer), [call()], **THREAD) == {}
+    assert use_grants(Odd(answer), [call()], **THREAD) == {}
+    assert await ause_grants(Odd(answer), [call()], **THREAD) == {}
     assert ("a person is asked" in caplog.text) is isinstance(answer, Exception)
 
 
@@ -185,8 +185,8 @@ class Gone:
 @pytest.mark.anyio
 async def test_a_book_that_is_gone_is_tried_once_a_turn() -> None:
     book = Gone()
-    assert covered(book, [call(1), call(2)], **THREAD) == {}
-    assert await acovered(book, [call(1), call(2)], **THREAD) == {}
+    assert use_grants(book, [call(1), call(2)], **THREAD) == {}
+    assert await ause_grants(book, [call(1), call(2)], **THREAD) == {}
     assert book.asked == 2
 
 
@@ -199,8 +199,8 @@ class Async:
 
 @pytest.mark.anyio
 async def test_a_book_that_must_be_awaited_covers_on_an_event_loop_only() -> None:
-    assert await acovered(Async(), [call()], **THREAD) == {"call_1": "grant_1"}
-    assert covered(Async(), [call()], **THREAD) == {}
+    assert await ause_grants(Async(), [call()], **THREAD) == {"call_1": "grant_1"}
+    assert use_grants(Async(), [call()], **THREAD) == {}
 
 
 # With a server
@@ -235,21 +235,21 @@ async def test_a_server_keeps_the_book(server: RunningServer, client: PlacetClie
     grant_id = given(server, owner, uses=3)
     book = ServerGrants(client)
     calls = [call(1), call(2, to="eve@evil.example")]
-    assert covered(book, calls, **THREAD) == {"call_1": grant_id}
-    assert await acovered(book, calls, **THREAD) == {"call_1": grant_id}
+    assert use_grants(book, calls, **THREAD) == {"call_1": grant_id}
+    assert await ause_grants(book, calls, **THREAD) == {"call_1": grant_id}
     (listed,) = book.list()
     assert (listed["id"], listed["uses_left"]) == (grant_id, 2)
     assert book.revoke(grant_id)["state"] == "revoked"
-    assert covered(book, [call(3)], **THREAD) == {}
+    assert use_grants(book, [call(3)], **THREAD) == {}
 
 
 def test_a_server_that_is_gone_or_refuses_covers_nothing(
     server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with PlacetClient("http://127.0.0.1:9", "placet_x") as gone:
-        assert covered(ServerGrants(gone), [call()], **THREAD) == {}
+        assert use_grants(ServerGrants(gone), [call()], **THREAD) == {}
     with PlacetClient(server.url, "placet_wrong") as stranger:
-        assert covered(ServerGrants(stranger), [call()], **THREAD) == {}
+        assert use_grants(ServerGrants(stranger), [call()], **THREAD) == {}
     assert caplog.text.count("a person is asked") == 2
     assert "placet_wrong" not in caplog.text
 
@@ -257,9 +257,9 @@ def test_a_server_that_is_gone_or_refuses_covers_nothing(
 def test_an_older_server_or_an_odd_one_covers_nothing() -> None:
     for body in (b"[]", b"{}", b'{"grant": true}', b'{"grant": {"id": 7}}', b'{"grant": "yes"}', b"<html>"):
         with answering(200, body) as url, PlacetClient(url, "placet_x") as odd:
-            assert covered(ServerGrants(odd), [call()], **THREAD) == {}
+            assert use_grants(ServerGrants(odd), [call()], **THREAD) == {}
     with answering(404, b'{"error": "not_found"}') as url, PlacetClient(url, "placet_x") as old:
-        assert covered(ServerGrants(old), [call()], **THREAD) == {}
+        assert use_grants(ServerGrants(old), [call()], **THREAD) == {}
 
 
 # In the same process
@@ -278,11 +278,11 @@ async def test_an_embedded_desk_keeps_the_book(placet: Placet) -> None:
     grant = sample_grant("", owner="in-house", granted_at=now, expires_at=now + HOUR)
     await granted((await placet.parts()).store, grant)
     book = EmbeddedGrants(placet)
-    assert await acovered(book, [call()], **THREAD) == {"call_1": grant.id}
+    assert await ause_grants(book, [call()], **THREAD) == {"call_1": grant.id}
     assert [one.uses_left for one in await book.list()] == [4]
     assert (await book.revoke(grant.id)).revoked_by == "key:in-house"
-    assert await acovered(book, [call(2)], **THREAD) == {}
-    assert await acovered(EmbeddedGrants(placet, owner="other"), [call(3)], **THREAD) == {}
+    assert await ause_grants(book, [call(2)], **THREAD) == {}
+    assert await ause_grants(EmbeddedGrants(placet, owner="other"), [call(3)], **THREAD) == {}
 
 
 def test_grants_need_no_other_package_to_be_asked() -> None:

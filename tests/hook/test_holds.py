@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall, holds
+from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall, call_leases
 from placet.hook.gate import ApprovalGate
-from placet.hook.outcomes import UNKNOWN
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.testing.clock import FakeClock
 
 CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"amount": number}) for number in range(3)]
@@ -72,7 +72,7 @@ def test_whoever_was_refused_a_turn_may_take_it_up_when_its_time_is_over(process
     assert began(one, "c0") == "runs"
     assert began(other, "c1", owner="other") == "busy"
     processes.clock.advance(LEASE)
-    assert [began(other, "c1", owner="other"), began(other, "c0", owner="other")] == ["runs", UNKNOWN]
+    assert [began(other, "c1", owner="other"), began(other, "c0", owner="other")] == ["runs", OUTCOME_UNKNOWN]
 
 
 @pytest.mark.parametrize("order", [("c0", "c1", "c2"), ("c1", "c0", "c2"), ("c2", "c1", "c0")])
@@ -83,7 +83,7 @@ def test_a_dead_process_holds_up_nobody_in_whatever_order_the_next_one_begins(
     processes.clock.advance(LEASE)
     following = processes.new()
     assert {call_id: began(following, call_id) for call_id in order} == {
-        "c0": UNKNOWN,
+        "c0": OUTCOME_UNKNOWN,
         "c1": "runs",
         "c2": "runs",
     }
@@ -102,7 +102,7 @@ def test_that_a_call_was_lost_gives_nobody_the_one_that_runs(processes: Processe
     assert began(processes.new(), "c0") == "runs"
     processes.clock.advance(LEASE)
     following = processes.new()
-    assert [began(following, "c1"), began(following, "c0")] == ["runs", UNKNOWN]
+    assert [began(following, "c1"), began(following, "c0")] == ["runs", OUTCOME_UNKNOWN]
     assert began(processes.new(), "c1") == "busy"
 
 
@@ -121,13 +121,15 @@ def test_of_many_turns_at_once_each_goes_on(processes: Processes) -> None:
         processes.decide(key)
     for call_id in ("c0", "c1"):
         for key in keys:
-            assert gate.begin_all(key, {call_id: False}, owner=key)[call_id] == holds.Begun(run=True)
+            assert gate.begin_all(key, {call_id: False}, owner=key)[call_id] == call_leases.CallStart(
+                run=True
+            )
 
 
 def test_of_more_turns_than_are_remembered_each_is_still_begun_once(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holds, "REMEMBERED", 8)
+    monkeypatch.setattr(call_leases, "MAX_TURNS", 8)
     gate, keys = processes.new(), [f"k{number}" for number in range(10)]
     for key in keys:
         processes.decide(key)

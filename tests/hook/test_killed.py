@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from placet.hook.outcomes import UNKNOWN
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 
 
 def play(what: str, folder: Path) -> list[dict[str, Any]]:
@@ -31,10 +31,12 @@ def test_an_agent_killed_at_any_step_loses_no_decision_and_pays_nothing_twice(tm
         assert len(set(point["ran"])) == len(point["ran"]), f"paid twice: {point}"
         assert len(point["told"]) == 2, point
         for amount, told in zip(("1", "2"), point["told"], strict=True):
-            assert told in (f"paid {amount}", UNKNOWN), point
-            assert told == UNKNOWN or amount in point["ran"], f"told of a payment that never was: {point}"
+            assert told in (f"paid {amount}", OUTCOME_UNKNOWN), point
+            assert told == OUTCOME_UNKNOWN or amount in point["ran"], (
+                f"told of a payment that never was: {point}"
+            )
     assert points[-1]["told"] == ["paid 1", "paid 2"], "undisturbed, both are paid"
-    assert any(UNKNOWN in point["told"] for point in points), "some died between running and telling"
+    assert any(OUTCOME_UNKNOWN in point["told"] for point in points), "some died between running and telling"
 
 
 def test_eight_processes_that_resume_one_thread_at_once_run_its_calls_once(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from placet import Placet, PlacetClient
 from placet.errors import Unavailable
 from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ReactAgent, SqliteSaver, ToolConfig
-from placet.hook.calls import ToolCall
-from placet.hook.grants import EmbeddedGrants, ServerGrants, aholding, holding
+from placet.hook.grants import EmbeddedGrants, ServerGrants, arecheck_grants, recheck_grants
 from placet.hook.reviews import EmbeddedReviews, ServerReviews
+from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.grant_store import granted
 from placet.testing.samples import sample_grant
@@ -180,8 +180,8 @@ class Gone(Silent):
 def test_a_book_that_is_gone_is_tried_once_however_many_calls_waited() -> None:
     book = Gone()
     kept = {name: {"grant": "grant_1", "call": {"name": SQL.name}} for name in "abc"}
-    assert holding(book, kept) == set()
-    assert asyncio.run(aholding(book, kept)) == set()
+    assert recheck_grants(book, kept) == set()
+    assert asyncio.run(arecheck_grants(book, kept)) == set()
     assert book.asked == 2
 
 
@@ -192,8 +192,8 @@ class Awaited(Silent):
 
 def test_a_book_that_must_be_awaited_is_asked_on_an_event_loop_only() -> None:
     kept = {"a": {"grant": "grant_1", "call": {"name": SQL.name}}}
-    assert holding(Awaited(), kept) == set()
-    assert asyncio.run(aholding(Awaited(), kept)) == {"a"}
+    assert recheck_grants(Awaited(), kept) == set()
+    assert asyncio.run(arecheck_grants(Awaited(), kept)) == {"a"}
 
 
 # With people on a server

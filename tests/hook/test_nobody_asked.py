@@ -27,7 +27,7 @@ from placet.hook import (
     resume_pending,
 )
 from placet.hook.frameworks.langchain import ApprovalMiddleware, resume
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
@@ -148,7 +148,7 @@ def test_a_langchain_thread_that_nobody_can_be_asked_about_is_answered_in_code(
 def test_a_pydantic_ai_thread_that_nobody_can_be_asked_about_is_answered_in_code(
     reviews: ServerReviews,
 ) -> None:
-    approval = Approval(NOTED, saver=MemorySaver(), reviews=reviews)
+    approval = PydanticAIApproval(NOTED, saver=MemorySaver(), reviews=reviews)
     agent = Agent(scripted(SCENE), tools=[note], capabilities=[approval])
 
     async def played() -> Any:

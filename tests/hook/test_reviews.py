@@ -24,7 +24,7 @@ from placet.hook.checkpoint import Checkpoint
 from placet.hook.gate import ApprovalGate
 from placet.hook.grants import ServerGrants
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.pickup import aresume_pending, resume_pending
+from placet.hook.pending import aresume_pending, resume_pending
 from placet.hook.reviews import EmbeddedReviews, ServerReviews
 from tests.hook.scripted import Office, Scripted, call, finished, stopped
 from tests.server.running import RunningServer, running

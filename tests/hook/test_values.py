@@ -12,9 +12,9 @@ from placet.errors import InvalidFeedback
 from placet.hook import FeedbackResult, ToolFeedback
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import Verdict
-from placet.hook.interruption import interrupt
-from placet.hook.texts import fingerprint, read, write
-from placet.hook.values import replace
+from placet.hook.frozen_values import replace
+from placet.hook.interruption import new_interruption
+from placet.hook.json_text import decode_json, digest_json, encode_json
 from placet.testing.threads import full_checkpoint, words
 
 CHANGES: dict[str, Any] = {
@@ -66,24 +66,24 @@ def test_a_changed_value_is_checked_as_a_new_one_is() -> None:
     ids=ascii,
 )
 def test_whatever_is_written_is_ascii_and_read_back_as_json_would(value: object) -> None:
-    written = write(value)
+    written = encode_json(value)
     assert written.isascii()
     assert "\n" not in written
-    assert read(written) == json.loads(json.dumps(value))
+    assert decode_json(written) == json.loads(json.dumps(value))
 
 
 def test_what_is_no_json_is_not_written() -> None:
     with pytest.raises(TypeError):
-        write({"what": object()})
+        encode_json({"what": object()})
     with pytest.raises(ValueError, match="Expecting"):
-        read("{nothing}")
+        decode_json("{nothing}")
 
 
 def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
-    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
-    assert fingerprint({"a": 1}) != fingerprint({"a": 2})
-    assert fingerprint({"a": "\ud800"}) != fingerprint({"a": "\ud801"})
-    assert fingerprint({"a": math.inf, "b": object}) == fingerprint({"b": object, "a": math.inf})
+    assert digest_json({"a": 1, "b": [2]}) == digest_json({"b": [2], "a": 1})
+    assert digest_json({"a": 1}) != digest_json({"a": 2})
+    assert digest_json({"a": "\ud800"}) != digest_json({"a": "\ud801"})
+    assert digest_json({"a": math.inf, "b": object}) == digest_json({"b": object, "a": math.inf})
 
 
 @pytest.mark.parametrize("read", [full_checkpoint("t"), words("t"), Checkpoint(thread_id="t")])
@@ -112,7 +112,9 @@ def test_calls_of_one_tool_share_its_schema_and_others_keep_their_own() -> None:
         for number, schema in enumerate([schemas[0], *schemas, schemas[0]])
     ]
     now = datetime(2026, 11, 15, tzinfo=UTC)
-    waiting = interrupt(thread_id="elsewhere", turn=2, feedbacks=calls, automatic=[], now=now, default="hold")
+    waiting = new_interruption(
+        thread_id="elsewhere", turn=2, feedbacks=calls, automatic=[], now=now, default="hold"
+    )
     kept = Checkpoint(thread_id="t", interruption=waiting)
     read = Checkpoint.from_json(kept.to_json(), thread_id="t", rev=0, stage="ready")
     assert read.interruption == replace(waiting, state={"messages": ()})

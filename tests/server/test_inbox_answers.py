@@ -9,7 +9,7 @@ import pytest
 
 from placet.client import PlacetClient
 from placet.hook import HumanInTheLoopHook, ReactAgent, SqliteSaver
-from placet.hook.pickup import resume_pending
+from placet.hook.pending import resume_pending
 from placet.hook.reviews import ServerReviews
 from placet.reviews import CUSTOM, SAMPLES
 from tests.hook.scripted import Office, Scripted, call, finished, stopped

@@ -12,7 +12,7 @@ import pytest
 from placet.channels.texts import Room, lines_of
 from placet.desk.opening import _UNKEEPABLE
 from placet.errors import AddressRefused
-from placet.hook.terminal import _visible as shown_by_the_hook
+from placet.hook.terminal import _mark_hidden as shown_by_the_hook
 from placet.pages.content.writing import Writing
 from placet.pages.language import ENGLISH
 from placet.ports.channel import Card

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
     from placet.hook.frameworks.mcp import ApprovalProxy
-    from placet.hook.frameworks.mcp_upstream import Upstream
+    from placet.hook.frameworks.mcp.upstream import McpUpstream
 
 TOKEN_VARIABLE = "PLACET_UPSTREAM_TOKEN"  # noqa: S105 - a name, not a secret
 _MEMBERS = frozenset({"command", "url", "agent", "wait", "tools", "others", "trust_annotations"})
@@ -142,15 +142,15 @@ async def _gate(
 ) -> "AsyncIterator[ApprovalProxy]":
     from placet.client import PlacetClient
     from placet.hook.frameworks.mcp import ApprovalProxy
-    from placet.hook.frameworks.mcp_policy import read_policy
-    from placet.hook.frameworks.mcp_upstream import Upstream
+    from placet.hook.frameworks.mcp.policy import read_policy
+    from placet.hook.frameworks.mcp.upstream import McpUpstream
     from placet.hook.grants import ServerGrants
     from placet.hook.reviews import ServerReviews
     from placet.hook.savers.sqlite import SqliteSaver
 
     hook = read_policy(settings)
     with closing(SqliteSaver(_place(path))) as saver, PlacetClient(server, key) as client:
-        async with Upstream(target_of(behind)) as upstream:
+        async with McpUpstream(target_of(behind)) as upstream:
             proxy = ApprovalProxy(
                 upstream,
                 hook,
@@ -168,13 +168,13 @@ async def _gate(
             forgetting.cancel()
 
 
-async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "Upstream") -> None:
+async def _mention_idle_lines(settings: Mapping[str, Any], upstream: "McpUpstream") -> None:
     """A line that is about no tool may be misspelt, and then a tool runs that should wait."""
-    from placet.hook.frameworks.mcp_policy import without_a_tool
+    from placet.hook.frameworks.mcp.policy import find_unmatched_rules
 
     with suppress(Unavailable):  # whoever calls a tool is told
         await upstream.refresh()
-        for line, meant in without_a_tool(settings, upstream.tools).items():
+        for line, meant in find_unmatched_rules(settings, upstream.tools).items():
             hint = f" Is it {meant}?" if meant else ""
             click.echo(
                 f"No tool of the server fits {line}: that line of the file does nothing.{hint}", err=True

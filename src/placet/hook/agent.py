@@ -5,22 +5,22 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from placet.hook.answers import Feedback
-from placet.hook.calling import asked
-from placet.hook.drive import SyncDriver
-from placet.hook.effects import Steps
+from placet.hook.agent_loop import AgentLoop
+from placet.hook.answer_validation import Feedback
+from placet.hook.driver import SyncDriver
+from placet.hook.effects import LoopSteps
 from placet.hook.events import Event, Model, Outcome
-from placet.hook.flow import Flow
-from placet.hook.grants import GrantBook
-from placet.hook.heartbeat import LEASE, Heartbeat
+from placet.hook.grants import GrantSource
+from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
+from placet.hook.invocation import adapt_model
 from placet.hook.policy import Hook
 from placet.hook.savers.memory import MemorySaver
 from placet.hook.savers.saver import Saver
-from placet.hook.tools import Tool, by_name
+from placet.hook.tools import Tool, index_tools
 from placet.hook.workers import Workers
 
 if TYPE_CHECKING:
-    from placet.hook.drive_async import AsyncDriver
+    from placet.hook.async_driver import AsyncDriver
     from placet.hook.reviews import Reviews
 
 
@@ -44,10 +44,10 @@ class ReactAgent:
         saver: Saver | None = None,
         *,
         reviews: "Reviews | None" = None,
-        grants: GrantBook | None = None,
+        grants: GrantSource | None = None,
         instructions: str = "",
         max_turns: int = 50,
-        lease_for: timedelta = LEASE,
+        lease_for: timedelta = DEFAULT_LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not name:
@@ -56,8 +56,8 @@ class ReactAgent:
         self.saver = MemorySaver() if saver is None else saver
         self._reviews = reviews
         self._grants = grants
-        self._model = asked(model)
-        self._tools = by_name(tools)
+        self._model = adapt_model(model)
+        self._tools = index_tools(tools)
         self._hooks = tuple(hooks)
         self._instructions = instructions
         self._max_turns = max_turns
@@ -75,19 +75,19 @@ class ReactAgent:
 
         Raises ThreadPaused while the thread waits for a person, unless the hook says what else to do.
         """
-        return self._driver().outcome(_taken(self._flow, message, thread_id))
+        return self._driver().outcome(_start_turn(self._flow, message, thread_id))
 
     async def ainvoke(self, message: str, *, thread_id: str | None = None) -> Outcome:
         """As `invoke`, on an event loop."""
-        return await self._adriver().outcome(_taken(self._flow, message, thread_id))
+        return await self._adriver().outcome(_start_turn(self._flow, message, thread_id))
 
     def stream(self, message: str, *, thread_id: str | None = None) -> Iterator[Event]:
         """As `invoke`, reporting on the way; the last event is the outcome."""
-        return self._driver().events(_taken(self._told, message, thread_id))
+        return self._driver().events(_start_turn(self._told, message, thread_id))
 
     def astream(self, message: str, *, thread_id: str | None = None) -> AsyncIterator[Event]:
         """As `stream`, on an event loop."""
-        return self._adriver().events(_taken(self._told, message, thread_id))
+        return self._adriver().events(_start_turn(self._told, message, thread_id))
 
     def resume(self, thread_id: str, feedback: Feedback | None = None) -> Outcome:
         """Go on with what a person decided: the answered interruption, its calls, or decisions by call id.
@@ -126,7 +126,7 @@ class ReactAgent:
             agent=self,
         )
 
-    def flow_inside(self, outer: str) -> Flow:
+    def flow_inside(self, outer: str) -> AgentLoop:
         """This agent's loop under another agent."""
         return self._flow_named(f"{outer}>{self.name}")
 
@@ -138,8 +138,8 @@ class ReactAgent:
         """As `driver_inside`, on an event loop."""
         return self._adriver(f"{outer}>{self.name}", saver)
 
-    def _flow_named(self, name: str, *, asks: bool = False, tells: bool = False) -> Flow:
-        return Flow(
+    def _flow_named(self, name: str, *, asks: bool = False, tells: bool = False) -> AgentLoop:
+        return AgentLoop(
             name,
             self._tools,
             self._hooks,
@@ -154,7 +154,7 @@ class ReactAgent:
         return SyncDriver(**self._parts(name, saver))
 
     def _adriver(self, name: str | None = None, saver: Saver | None = None) -> "AsyncDriver":
-        from placet.hook.drive_async import AsyncDriver  # asyncio is a third of what the hook would load
+        from placet.hook.async_driver import AsyncDriver  # asyncio is a third of what the hook would load
 
         return AsyncDriver(**self._parts(name, saver))
 
@@ -173,5 +173,5 @@ class ReactAgent:
         }
 
 
-def _taken(flow: Flow, message: str, thread_id: str | None) -> Steps:
+def _start_turn(flow: AgentLoop, message: str, thread_id: str | None) -> LoopSteps:
     return flow.invoke(thread_id, message) if thread_id else flow.begin(message)

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self
 
-from placet.hook import texts
+from placet.hook import json_text
 from placet.hook.feedback import Verdict
+from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.values import made, replace
 
 Message = dict[str, Any]
-Granted = Mapping[str, Mapping[str, Any]]
+GrantedCalls = Mapping[str, Mapping[str, Any]]
 """Call -> the `grant` that covers it, and the `call` as a person is asked about it if that ends."""
 Stage = Literal["ready", "paused", "running"]
 """ready: the thread takes a message. paused: it waits for a person. running: someone works on it."""
@@ -35,7 +35,7 @@ class Checkpoint:
     """What the calls of this turn have answered so far."""
     tools: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The tools that an edit may lead to, where the one who answers does not know them: name -> schema."""
-    granted: Granted = field(default_factory=dict)
+    granted: GrantedCalls = field(default_factory=dict)
     """Calls of this turn that grants cover and that wait with others."""
     changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Calls that a person changed and that agents inside have stopped: call -> as it goes on."""
@@ -52,12 +52,12 @@ class Checkpoint:
 
     def to_json(self) -> str:
         """The whole thread as one text."""
-        read: _Read | None = self.__dict__.get(_READ)
+        read: _SourceText | None = self.__dict__.get(_SOURCE)
         if read is not None and (added := read.added_in(self.__dict__)) is not None:
             added = self._spelled(added)
-            return f"{read.text[:-1]},{texts.write(added)[1:]}" if added else read.text
+            return f"{read.text[:-1]},{json_text.encode_json(added)[1:]}" if added else read.text
         kept = {name: value for name, value in self.__dict__.items() if value and name not in _COLUMNS}
-        return texts.write(self._spelled(kept))
+        return json_text.encode_json(self._spelled(kept))
 
     def _spelled(self, kept: dict[str, Any]) -> dict[str, Any]:
         if self.interruption is not None and "interruption" in kept:
@@ -69,7 +69,7 @@ class Checkpoint:
     @classmethod
     def from_json(cls, text: str, *, thread_id: str, rev: int, stage: Stage) -> Self:
         """What `to_json` wrote, under the columns that a saver keeps beside it."""
-        kept = texts.read(text)
+        kept = json_text.decode_json(text)
         members: dict[str, Any] = {**_EMPTY, **kept, "thread_id": thread_id, "rev": rev, "stage": stage}
         if members.keys() != _MEMBERS:
             raise TypeError(f"A thread has no {', '.join(members.keys() - _MEMBERS)}.")
@@ -84,11 +84,11 @@ class Checkpoint:
                 members["interruption"], thread_id=thread_id, state={"messages": members["messages"]}
             )
         if kept:
-            members[_READ] = _Read(text, kept.keys(), members.copy())
-        return made(cls, members)
+            members[_SOURCE] = _SourceText(text, kept.keys(), members.copy())
+        return build_frozen(cls, members)
 
 
-class _Read(NamedTuple):
+class _SourceText(NamedTuple):
     """What a thread was read from: what was added to it since need only be added to the text."""
 
     text: str
@@ -108,9 +108,9 @@ class _Read(NamedTuple):
         return {name: value for name, value in added.items() if value}
 
 
-_READ = "_read"
+_SOURCE = "_read"
 _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
-_COLUMNS = frozenset({"thread_id", "rev", "stage", _READ})
+_COLUMNS = frozenset({"thread_id", "rev", "stage", _SOURCE})
 """Kept beside the text, or not at all."""
 _SEQUENCES = frozenset({"messages", "started", "queued"})
 _MAPPINGS = frozenset({"verdicts", "results", "tools", "granted", "changed", "resumed"})

@@ -20,18 +20,18 @@ from placet.errors import (
     PlacetError,
     Unavailable,
 )
-from placet.hook.answers import Feedback
-from placet.hook.calls import ToolCall
+from placet.hook.answer_validation import Feedback
 from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.gate import ApprovalGate
-from placet.hook.heartbeat import LEASE, Heartbeat
+from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.outcomes import as_text, spelled
 from placet.hook.policy import Default, HumanInTheLoopHook, State, ToolConfig
+from placet.hook.result_texts import format_error, to_text
 from placet.hook.savers.memory import MemorySaver
 from placet.hook.savers.saver import Saver
-from placet.hook.signatures import schema_of
+from placet.hook.signatures import build_schema
 from placet.hook.terminal import ask_in_terminal
+from placet.hook.tool_call import ToolCall
 from placet.hook.workers import Workers
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
-LOOK_EVERY_S = 2.0
-_CALL = "call"
+POLL_INTERVAL_S = 2.0
+_CALL_ID = "call"
 
 
 def requires_approval(
@@ -56,8 +56,8 @@ def requires_approval(
     reviews: "Reviews | None" = None,
     saver: Saver | None = None,
     key: Callable[[ToolCall], str] | None = None,
-    look_every: float = LOOK_EVERY_S,
-    lease_for: timedelta = LEASE,
+    look_every: float = POLL_INTERVAL_S,
+    lease_for: timedelta = DEFAULT_LEASE,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let no call of the function through that a person has not decided.
 
@@ -83,7 +83,7 @@ def requires_approval(
         if key is not None and (yields or inspect.isgeneratorfunction(function)):
             raise ValueError(f"{function.__name__} yields: it has no result that could be kept for a key.")
         begun = _as_coroutine(function) if yields else function
-        gated = _Gated(begun, config, kept_in, reviews, ask, key, look_every, lease_for)
+        gated = _GatedFunction(begun, config, kept_in, reviews, ask, key, look_every, lease_for)
         if yields:
 
             @wraps(function)
@@ -125,7 +125,7 @@ def _as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
     return begins
 
 
-class _Gated:
+class _GatedFunction:
     def __init__(
         self,
         function: Callable[..., Any],
@@ -143,7 +143,7 @@ class _Gated:
         first = next(iter(self._signature.parameters), None)
         self._receiver = first if first in ("self", "cls") else None
         self._schemas = {
-            self._name: schema_of(function, leave_out=filter(None, [self._receiver]), by_name=False)
+            self._name: build_schema(function, leave_out=filter(None, [self._receiver]), by_name=False)
         }
         self._gate = ApprovalGate(
             [HumanInTheLoopHook({self._name: config})],
@@ -171,11 +171,11 @@ class _Gated:
                     self._give_up(waiting)
                     time.sleep(self._look_every)
             decided = waiting.tool_feedbacks[0]
-            if decided.result in _SETTLED:
-                return _settled(decided)
+            if decided.result in _NOT_RUN:
+                return _return_answer(decided)
             begun = self._gate.begin(key, call.id)
             if not begun.run:
-                return _again(begun.result)
+                return _replay_result(begun.result)
             with self._holding(key):
                 return self._run(key, run(decided))
         finally:
@@ -183,28 +183,30 @@ class _Gated:
 
     async def acall(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call, key, run = self._named(args, named)
-        aside = self._gate.aside
-        waiting = await self._gate.aside_undoing(lambda _: self._forget(key), self._stopped, key, call)
+        run_blocking = self._gate.run_blocking
+        waiting = await self._gate.run_blocking(
+            partial(self._stopped, key, call), on_cancel=lambda _: self._forget(key)
+        )
         if waiting is None:
             return await self._function(*args, **named)
         try:
             while waiting.undecided:
                 said = await self._workers.run(partial(self._feedback, waiting))
-                waiting = await aside(self._looked, key, waiting, said)
+                waiting = await run_blocking(partial(self._looked, key, waiting, said))
                 if waiting.undecided:
                     self._give_up(waiting)
                     await asyncio.sleep(self._look_every)
             decided = waiting.tool_feedbacks[0]
-            if decided.result in _SETTLED:
-                return _settled(decided)
+            if decided.result in _NOT_RUN:
+                return _return_answer(decided)
             begun = await self._gate.abegin(key, call.id)
             if not begun.run:
-                return _again(begun.result)
+                return _replay_result(begun.result)
             give_back = partial(self._gate.set_aside, key, call.id)
-            with await self._gate.aside_undoing(lambda _: give_back(), self._holding, key):
+            with await self._gate.run_blocking(partial(self._holding, key), on_cancel=lambda _: give_back()):
                 return await self._arun(key, run(decided))
         finally:
-            await aside(self._forget, key)
+            await run_blocking(partial(self._forget, key))
 
     def _stopped(self, key: str, call: ToolCall) -> InterruptionMetadata | None:
         try:
@@ -224,10 +226,10 @@ class _Gated:
         except (TypeError, ValueError, RecursionError) as error:
             raise HookError(f"No person can see what {self._name} is called with: {error}.") from error
         shown = json.loads(spelling)
-        call = ToolCall(id=_CALL, name=self._name, arguments=shown)
+        call = ToolCall(id=_CALL_ID, name=self._name, arguments=shown)
 
         def as_decided(decided: ToolFeedback) -> Callable[[], Any]:
-            if decided.arguments == shown and _still(arguments, spelling):
+            if decided.arguments == shown and _is_unchanged(arguments, spelling):
                 # What JSON cannot tell apart, such as a tuple, arrives as it was given.
                 return partial(self._function, *args, **named)
             return self._with({**receiver, **decided.arguments})
@@ -279,31 +281,31 @@ class _Gated:
         try:
             result = run()
         except Exception as error:
-            self._gate.finish(key, _CALL, _kept_failure(error))
+            self._gate.finish(key, _CALL_ID, _encode_failure(error))
             raise
         except BaseException:
-            self._gate.cut_off(key, _CALL)
+            self._gate.cut_off(key, _CALL_ID)
             raise
-        self._gate.finish(key, _CALL, _kept(result))
+        self._gate.finish(key, _CALL_ID, _encode_result(result))
         return result
 
     async def _arun(self, key: str, run: Callable[[], Any]) -> Any:
         try:
             result = await run()
         except Exception as error:
-            await self._gate.aside(self._gate.finish, key, _CALL, _kept_failure(error))
+            await self._gate.run_blocking(partial(self._gate.finish, key, _CALL_ID, _encode_failure(error)))
             raise
         except asyncio.CancelledError:
-            await self._gate.aside(self._gate.cut_off, key, _CALL)
+            await self._gate.run_blocking(partial(self._gate.cut_off, key, _CALL_ID))
             raise
-        await self._gate.aside(self._gate.finish, key, _CALL, _kept(result))
+        await self._gate.run_blocking(partial(self._gate.finish, key, _CALL_ID, _encode_result(result)))
         return result
 
 
-_SETTLED = (FeedbackResult.REJECTED, FeedbackResult.RESPONDED)
+_NOT_RUN = (FeedbackResult.REJECTED, FeedbackResult.RESPONDED)
 
 
-def _still(arguments: dict[str, Any], spelling: str) -> bool:
+def _is_unchanged(arguments: dict[str, Any], spelling: str) -> bool:
     """Whether nobody changed them while the person decided: then the person did not see what they are now."""
     try:
         return json.dumps(arguments) == spelling
@@ -311,24 +313,24 @@ def _still(arguments: dict[str, Any], spelling: str) -> bool:
         return False
 
 
-def _settled(decided: ToolFeedback) -> Any:
+def _return_answer(decided: ToolFeedback) -> Any:
     if decided.result is FeedbackResult.RESPONDED:
         return decided.answer
     raise CallRejected(decided.reason or None)
 
 
-def _kept(result: Any) -> str:
+def _encode_result(result: Any) -> str:
     try:
         return json.dumps({"result": result}, default=str)
     except Exception:  # the function has done its work: that its result cannot be kept is no failure
-        return json.dumps({"result": as_text(result)})
+        return json.dumps({"result": to_text(result)})
 
 
-def _kept_failure(error: Exception) -> str:
-    return json.dumps({"failure": spelled(error)})
+def _encode_failure(error: Exception) -> str:
+    return json.dumps({"failure": format_error(error)})
 
 
-def _again(kept: str) -> Any:
+def _replay_result(kept: str) -> Any:
     """What a call that ran before answered; raises CallRejected if it failed, or died."""
     try:
         said: dict[str, Any] = json.loads(kept)

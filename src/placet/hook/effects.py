@@ -4,23 +4,23 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from placet.hook.calls import ToolCall
-from placet.hook.checkpoint import Checkpoint, Granted, Message
-from placet.hook.events import Event, Job, Outcome
+from placet.hook.checkpoint import Checkpoint, GrantedCalls, Message
+from placet.hook.events import Event, Outcome, ToolJob
 from placet.hook.interruption import InterruptionMetadata
+from placet.hook.tool_call import ToolCall
 
-Case = Mapping[str, Any]
+CaseMembers = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Load:
+class LoadCheckpoint:
     """Answered with the newest Kept of the thread, or None."""
 
     thread_id: str
 
 
 @dataclass(slots=True)
-class Put:
+class SaveCheckpoint:
     """Keep the checkpoint; `leased` goes on holding the thread.
 
     `soon`: a power cut may undo it, since what would be lost then is told as unknown and not run again.
@@ -32,39 +32,39 @@ class Put:
 
 
 @dataclass(slots=True)
-class Claim:
+class ClaimThread:
     """Keep the checkpoint and hold the thread, if nobody else does."""
 
     checkpoint: Checkpoint
 
 
 @dataclass(slots=True)
-class AskModel:
+class CallModel:
     """Answered with the model's reply to these messages."""
 
     messages: tuple[Message, ...]
 
 
 @dataclass(slots=True)
-class Run:
+class RunTools:
     """Begin these jobs; answered, as Join is, with those that have ended: call -> text or interruption.
 
     The thread is held, at this checkpoint, as long as it takes.
     """
 
-    jobs: Sequence[Job]
+    jobs: Sequence[ToolJob]
     checkpoint: Checkpoint
 
 
 @dataclass(slots=True)
-class Join:
+class AwaitTools:
     """Go on waiting for the jobs that have not ended."""
 
     checkpoint: Checkpoint
 
 
 @dataclass(slots=True)
-class Release:
+class ReleaseThread:
     """Forget a thread of an agent inside, which nobody needs any more."""
 
     thread_id: str
@@ -80,14 +80,14 @@ class UseGrants:
 
 
 @dataclass(slots=True)
-class LookAtGrants:
+class RecheckGrants:
     """Answered with those of the calls whose grant still holds, now that they are to run."""
 
-    granted: Granted
+    granted: GrantedCalls
 
 
 @dataclass(slots=True)
-class Ask:
+class OpenCase:
     """Open the case for an interruption; answered with the case, or None where nobody could be asked."""
 
     interruption: InterruptionMetadata
@@ -95,30 +95,30 @@ class Ask:
 
 
 @dataclass(slots=True)
-class Look:
+class PollCase:
     """Answered with the Ruling of a case, or None while it waits."""
 
-    case: Case
+    case: CaseMembers
 
 
 @dataclass(slots=True)
-class Withdraw:
+class WithdrawCase:
     """The calls of this case were decided elsewhere."""
 
-    case: Case
+    case: CaseMembers
 
 
 @dataclass(slots=True)
-class Emit:
+class EmitEvents:
     """Tell whoever listens what happens on the way; a flow whose listeners only want the end does not."""
 
     events: Iterable[Event]
 
 
 Effect = (
-    Load | Put | Claim | AskModel | Run | Join | Release
-    | UseGrants | LookAtGrants | Ask | Look | Withdraw | Emit
+    LoadCheckpoint | SaveCheckpoint | ClaimThread | CallModel | RunTools | AwaitTools | ReleaseThread
+    | UseGrants | RecheckGrants | OpenCase | PollCase | WithdrawCase | EmitEvents
 )  # fmt: skip
-Steps = Generator[Effect, Any, Outcome]
-Part = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
+LoopSteps = Generator[Effect, Any, Outcome]
+LoopPart = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A piece of the way: it ends with the thread a step further, or with the calls that wait for a person."""

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placet.hook.calls import ToolCall
 from placet.hook.checkpoint import Message
 from placet.hook.interruption import InterruptionMetadata
+from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from placet.hook.tools import Tool
@@ -54,7 +54,7 @@ Model = Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ToolJob:
     """One call that is to run now."""
 
     call: ToolCall

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any, Self
 
 from placet.errors import InvalidFeedback
-from placet.hook.calls import Arguments, ToolCall, read_arguments
-from placet.hook.values import made, replace
+from placet.hook.frozen_values import build_frozen, replace
+from placet.hook.tool_call import Arguments, ToolCall, read_arguments
 
 
 class FeedbackResult(StrEnum):
@@ -20,7 +20,7 @@ class FeedbackResult(StrEnum):
     RESPONDED = "respond"
 
 
-USUAL_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED, FeedbackResult.REJECTED)
+DEFAULT_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED, FeedbackResult.REJECTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class ToolFeedback:
     reason: str | None = None
     answer: str | None = None
     decided_by: str | None = None
-    allowed_decisions: tuple[FeedbackResult, ...] = USUAL_DECISIONS
+    allowed_decisions: tuple[FeedbackResult, ...] = DEFAULT_DECISIONS
     schema: Mapping[str, Any] | None = None
     """The tool's JSON Schema: what edited arguments must fit."""
     path: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class ToolFeedback:
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", read_arguments(self.arguments))
         if self.result is not None:
-            object.__setattr__(self, "result", _result(self.result))
+            object.__setattr__(self, "result", _parse_result(self.result))
 
     @classmethod
     def of(
@@ -74,7 +74,7 @@ class ToolFeedback:
             "path": (),
             "high_risk": high_risk,
         }
-        return made(cls, members)
+        return build_frozen(cls, members)
 
     @property
     def call(self) -> ToolCall:
@@ -89,7 +89,9 @@ class ToolFeedback:
     def approve(self) -> Self:
         """Run it as it stands."""
         arguments = dict(self.arguments)
-        return made(type(self), {**self.__dict__, "arguments": arguments, "result": FeedbackResult.APPROVED})
+        return build_frozen(
+            type(self), {**self.__dict__, "arguments": arguments, "result": FeedbackResult.APPROVED}
+        )
 
     def edit(self, arguments: Mapping[str, Any] | str, *, name: str | None = None) -> Self:
         """Run it with these arguments instead, or run another tool with them."""
@@ -127,7 +129,7 @@ class ToolFeedback:
             kept["schema"] = self.schema
         if self.description:
             kept["description"] = self.description
-        if self.allowed_decisions != USUAL_DECISIONS:
+        if self.allowed_decisions != DEFAULT_DECISIONS:
             kept["allowed_decisions"] = self.allowed_decisions
         if self.path:
             kept["path"] = self.path
@@ -138,33 +140,38 @@ class ToolFeedback:
     @classmethod
     def from_kept(cls, kept: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any] | None]) -> Self:
         """What `to_kept` wrote, or `to_dict`."""
-        members = {**_UNSAID, "schema": schemas.get(kept["name"]), **kept, **_UNDECIDED}
-        if members.keys() != _MEMBERS_OF_A_CALL:
-            raise TypeError(f"A waiting call has no {', '.join(members.keys() - _MEMBERS_OF_A_CALL)}.")
+        members = {**_COMPACT_DEFAULTS, "schema": schemas.get(kept["name"]), **kept, **_UNDECIDED}
+        if members.keys() != _FEEDBACK_MEMBERS:
+            raise TypeError(f"A waiting call has no {', '.join(members.keys() - _FEEDBACK_MEMBERS)}.")
         members["arguments"] = read_arguments(kept["arguments"])
         if "allowed_decisions" in kept:
-            members["allowed_decisions"] = _decisions(tuple(kept["allowed_decisions"]))
+            members["allowed_decisions"] = _parse_decisions(tuple(kept["allowed_decisions"]))
         if "path" in kept:
             members["path"] = tuple(kept["path"])
-        return made(cls, members)
+        return build_frozen(cls, members)
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote."""
-        decisions, path = _decisions(tuple(kept["allowed_decisions"])), tuple(kept["path"])
-        if kept.keys() != _WAITING:
+        decisions, path = _parse_decisions(tuple(kept["allowed_decisions"])), tuple(kept["path"])
+        if kept.keys() != _DICT_MEMBERS:
             return cls(**{**kept, "allowed_decisions": decisions, "path": path})
         arguments = read_arguments(kept["arguments"])
         members = {**_UNDECIDED, **kept, "arguments": arguments, "allowed_decisions": decisions, "path": path}
-        return made(cls, members)
+        return build_frozen(cls, members)
 
 
-_WAITING = frozenset(ToolFeedback(id="", name="").to_dict())
+_DICT_MEMBERS = frozenset(ToolFeedback(id="", name="").to_dict())
 _UNDECIDED = dict.fromkeys(("result", "reason", "answer", "decided_by"))
 """What `to_dict` leaves out."""
-_UNSAID = {"description": "", "allowed_decisions": USUAL_DECISIONS, "path": (), "high_risk": False}
+_COMPACT_DEFAULTS = {
+    "description": "",
+    "allowed_decisions": DEFAULT_DECISIONS,
+    "path": (),
+    "high_risk": False,
+}
 """What `to_kept` leaves out."""
-_MEMBERS_OF_A_CALL = frozenset(member.name for member in fields(ToolFeedback))
+_FEEDBACK_MEMBERS = frozenset(member.name for member in fields(ToolFeedback))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,26 +197,26 @@ class Verdict:
         members = {"decision": kept} if isinstance(kept, str) else kept
         if not isinstance(members, Mapping):
             raise InvalidFeedback(f"A decision is one of {', '.join(FeedbackResult)}, or an object with one.")
-        if unknown := set(members) - _MEMBERS_OF_A_DECISION:
+        if unknown := set(members) - _VERDICT_MEMBERS:
             raise InvalidFeedback(f"A decision has no member {', '.join(sorted(map(str, unknown)))}.")
         arguments = members.get("arguments")
         return cls(
-            decision=_result(members.get("decision")),
+            decision=_parse_result(members.get("decision")),
             arguments=None if arguments is None else read_arguments(arguments),
-            **{name: _text(members, name) for name in ("name", "reason", "answer", "decided_by")},
+            **{name: _read_text(members, name) for name in ("name", "reason", "answer", "decided_by")},
         )
 
 
-_MEMBERS_OF_A_DECISION = frozenset(member.name for member in fields(Verdict))
+_VERDICT_MEMBERS = frozenset(member.name for member in fields(Verdict))
 _RESULTS: dict[str, FeedbackResult] = {result.value: result for result in FeedbackResult}
 
 
 @lru_cache(maxsize=64)
-def _decisions(said: tuple[Any, ...]) -> tuple[FeedbackResult, ...]:
-    return tuple(map(_result, said))
+def _parse_decisions(said: tuple[Any, ...]) -> tuple[FeedbackResult, ...]:
+    return tuple(map(_parse_result, said))
 
 
-def _result(said: Any) -> FeedbackResult:
+def _parse_result(said: Any) -> FeedbackResult:
     if type(said) is FeedbackResult:
         return said
     try:
@@ -218,7 +225,7 @@ def _result(said: Any) -> FeedbackResult:
         raise InvalidFeedback(f"{said!r} is no decision: take one of {', '.join(FeedbackResult)}.") from None
 
 
-def _text(members: Mapping[str, Any], name: str) -> str | None:
+def _read_text(members: Mapping[str, Any], name: str) -> str | None:
     value = members.get(name)
     if value is not None and not isinstance(value, str):
         raise InvalidFeedback(f"{name} must be text.")

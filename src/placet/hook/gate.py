@@ -13,35 +13,42 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
-from placet.hook.answers import Feedback, accept, by_default
-from placet.hook.aside import Aside
-from placet.hook.calls import ToolCall
+from placet.hook.answer_validation import Feedback, reject_undecided, validate_answers
+from placet.hook.blocking import BlockingCaller
+from placet.hook.call_leases import CallLeases, CallStart
+from placet.hook.case_outcome import CaseOutcome, check_against_case, is_expired
 from placet.hook.checkpoint import Checkpoint
+from placet.hook.checkpoint_cache import CheckpointCache
 from placet.hook.feedback import ToolFeedback, Verdict
-from placet.hook.grants import GrantBook, candidates, covered, holding, once
+from placet.hook.frozen_values import replace
+from placet.hook.gate_cases import DECIDED_ELSEWHERE, NO_LONGER_NEEDED, GateCases
+from placet.hook.grants import GrantSource, new_nonce, recheck_grants, select_grantable, use_grants
 from placet.hook.heartbeat import Heartbeat
-from placet.hook.holds import Begun, Holds
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.outcomes import UNKNOWN, failure
-from placet.hook.people import ELSEWHERE, LEFT, People
-from placet.hook.policy import Gate, Hook, State
-from placet.hook.ruling import Ruling, is_over, unopposed
+from placet.hook.policy import Hook, ReviewRequirement, State
+from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_failure
 from placet.hook.savers.saver import Saver
-from placet.hook.seen import Seen
-from placet.hook.turn import Schemas, ask_of_lapsed, freeze, freeze_grants, gate_edits, gates_of
-from placet.hook.values import replace
+from placet.hook.tool_call import ToolCall
+from placet.hook.turn import (
+    Schemas,
+    evaluate_calls,
+    interrupt_turn,
+    record_granted_calls,
+    reinterrupt_edits,
+    reinterrupt_lapsed,
+)
 
 if TYPE_CHECKING:
     from placet.hook.reviews import Reviews
 
 P = ParamSpec("P")
 T = TypeVar("T")
-LEASE = timedelta(minutes=5)
+DEFAULT_LEASE = timedelta(minutes=5)
 """How long a call may run before another process may take its thread for dead."""
 
 
-class ApprovalGate(Aside):
-    """Judges turns, keeps what people answered, and lets every call run at most once."""
+class ApprovalGate(BlockingCaller):
+    """Judges turns, keeps what people answered, and lets every call run at most new_nonce."""
 
     def __init__(
         self,
@@ -50,20 +57,20 @@ class ApprovalGate(Aside):
         *,
         agent: str = "agent",
         reviews: "Reviews | None" = None,
-        grants: GrantBook | None = None,
-        lease_for: timedelta = LEASE,
+        grants: GrantSource | None = None,
+        lease_for: timedelta = DEFAULT_LEASE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._hooks = tuple(hooks)
-        super().__init__(waits=saver.blocking or reviews is not None or grants is not None)
-        self._seen = Seen(saver)
+        super().__init__(may_block=saver.blocking or reviews is not None or grants is not None)
+        self._seen = CheckpointCache(saver)
         self._agent = agent
-        self._people = People(reviews, agent)
+        self._people = GateCases(reviews, agent)
         self._grants = grants
-        self._since = once()
+        self._since = new_nonce()
         self._lease_for = lease_for
         self._clock = clock
-        self._holds = Holds(lease_for, clock)
+        self._holds = CallLeases(lease_for, clock)
         self._heartbeat = Heartbeat(lease_for)
 
     def stop(
@@ -75,7 +82,7 @@ class ApprovalGate(Aside):
         schemas: Schemas | None = None,
         turn: int = 0,
         new: bool = False,
-        judged: Mapping[str, Gate] | None = None,
+        judged: Mapping[str, ReviewRequirement] | None = None,
         soon: bool = False,
     ) -> InterruptionMetadata | None:
         """The calls of this turn that wait for a person, or None. Asked again, the first judgement stands.
@@ -85,12 +92,12 @@ class ApprovalGate(Aside):
         """
         before = None if new and self._grants is None else self._seen.look(key)
         if before is not None and before.checkpoint.stage != "ready":
-            return _standing(before.checkpoint)
+            return _current_interruption(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
         state = state or {}
-        gates = gates_of(self._hooks, calls, state, schemas) if judged is None else judged
+        gates = evaluate_calls(self._hooks, calls, state, schemas) if judged is None else judged
         tools, granted = schemas or {}, self._covered(key, calls, gates, turn)
-        interruption = freeze(
+        interruption = interrupt_turn(
             gates,
             calls,
             thread_id=key,
@@ -108,7 +115,7 @@ class ApprovalGate(Aside):
             stage="paused",
             interruption=interruption,
             tools=tools,
-            granted=freeze_grants(gates, calls, granted, tools),
+            granted=record_granted_calls(gates, calls, granted, tools),
         )
         try:
             self._seen.put(checkpoint, soon=soon)
@@ -120,7 +127,7 @@ class ApprovalGate(Aside):
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """What was stopped under this key, showing the decisions so far; None if nothing was."""
         kept = self._seen.look(key)
-        return None if kept is None else _standing(kept.checkpoint)
+        return None if kept is None else _current_interruption(kept.checkpoint)
 
     def answer(
         self, key: str, feedback: Feedback | None, *, schemas: Schemas | None = None, soon: bool = False
@@ -134,23 +141,23 @@ class ApprovalGate(Aside):
         """
         while True:
             checkpoint = self._seen.kept(key).checkpoint
-            interruption = _interruption(checkpoint)
+            interruption = _require_interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
             ruling, case = self._people.said(checkpoint), checkpoint.case or {}
-            if feedback is None and is_over(ruling) and interruption.default == "hold":
+            if feedback is None and is_expired(ruling) and interruption.default == "hold":
                 return self._asked(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
             known = checkpoint.tools if schemas is None else schemas
             verdicts = self._decided(checkpoint, feedback, ruling, known)
-            again, verdicts = gate_edits(
+            again, verdicts = reinterrupt_edits(
                 self._hooks, interruption, verdicts, schemas=known, now=self._clock()
             )
             if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
                 return self._asked(checkpoint)
             granted = checkpoint.granted
             if granted and len(verdicts) == len(again.tool_feedbacks):
-                held = holding(self._grants, granted)
-                again, granted = ask_of_lapsed(again, granted, held, now=self._clock())
+                held = recheck_grants(self._grants, granted)
+                again, granted = reinterrupt_lapsed(again, granted, held, now=self._clock())
             complete = len(verdicts) == len(again.tool_feedbacks)
             following = checkpoint.next(
                 verdicts=verdicts,
@@ -165,7 +172,7 @@ class ApprovalGate(Aside):
             except CheckpointConflict:
                 continue
             if feedback is not None and (complete or again is not interruption):
-                self._people.no_longer(checkpoint, ELSEWHERE)
+                self._people.no_longer(checkpoint, DECIDED_ELSEWHERE)
             return again.with_verdicts(verdicts) if complete else self._asked(following)
 
     def cancel(self, key: str, reason: str) -> InterruptionMetadata:
@@ -175,15 +182,15 @@ class ApprovalGate(Aside):
         """
         while True:
             checkpoint = self._seen.kept(key).checkpoint
-            interruption = _interruption(checkpoint)
+            interruption = _require_interruption(checkpoint)
             if checkpoint.stage != "paused":
                 return interruption.with_verdicts(checkpoint.verdicts)
-            verdicts = by_default(interruption, {}, reason=reason)
+            verdicts = reject_undecided(interruption, {}, reason=reason)
             results = {call.id: reason for call in interruption.tools_automatically_approved}
             over = checkpoint.next(stage="running", verdicts=verdicts, results=results, tools={}, granted={})
             with suppress(CheckpointConflict):
                 self._seen.put(over)
-                self._people.no_longer(checkpoint, ELSEWHERE)
+                self._people.no_longer(checkpoint, DECIDED_ELSEWHERE)
                 return interruption.with_verdicts(verdicts)
 
     def decided(self, key: str, call_id: str) -> ToolFeedback | None:
@@ -194,7 +201,7 @@ class ApprovalGate(Aside):
 
     def begin(
         self, key: str, call_id: str, *, repeatable: bool = False, interruption: str | None = None
-    ) -> Begun:
+    ) -> CallStart:
         """Claim one call. One caller may run it; a later one gets its result, a concurrent one ThreadBusy.
 
         A call whose process died is not run again, unless it is `repeatable`: at most once, or at least once.
@@ -212,7 +219,7 @@ class ApprovalGate(Aside):
         *,
         interruption: str | None = None,
         owner: Hashable = None,
-    ) -> dict[str, Begun | ThreadBusy]:
+    ) -> dict[str, CallStart | ThreadBusy]:
         """As `begin`, for calls that begin together, in one write: call -> whether it is repeatable.
 
         One `owner` at a time works on a turn; by default all who share this gate are one.
@@ -220,7 +227,7 @@ class ApprovalGate(Aside):
         busy = False
         while True:
             checkpoint = self._seen.last(key)
-            if interruption is not None and _interruption(checkpoint).id != interruption:
+            if interruption is not None and _require_interruption(checkpoint).id != interruption:
                 raise NothingToResume
             leased = busy
             if self._holds.needs_lease(checkpoint, calls, owner):
@@ -273,7 +280,7 @@ class ApprovalGate(Aside):
     def hand_out(self, key: str, interruption: str, said: str) -> None:
         """Nobody needs its outcome any more: the key is free for new calls. Who comes late is told `said`."""
         checkpoint = self._seen.kept(key).checkpoint
-        over = _interruption(checkpoint)
+        over = _require_interruption(checkpoint)
         if checkpoint.stage == "running" and over.id == interruption:
             told = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
@@ -287,7 +294,7 @@ class ApprovalGate(Aside):
         """As `release`; if the turn waits still, the person need not decide it any more."""
         kept = self._seen.look(key)
         if kept is not None and kept.checkpoint.stage == "paused":
-            self._people.no_longer(kept.checkpoint, LEFT)
+            self._people.no_longer(kept.checkpoint, NO_LONGER_NEEDED)
         self.release(key)
 
     def set_aside(self, key: str, call_id: str) -> None:
@@ -310,7 +317,7 @@ class ApprovalGate(Aside):
         if repeatable:
             self.set_aside(key, call_id)
         else:
-            self.finish(key, call_id, UNKNOWN)
+            self.finish(key, call_id, OUTCOME_UNKNOWN)
 
     def run_once(self, key: str, call_id: str, run: Callable[[], str], *, repeatable: bool = False) -> str:
         """What the call answers, having run it unless it ran before. What it raises is kept as its answer."""
@@ -320,7 +327,7 @@ class ApprovalGate(Aside):
         try:
             result = run()
         except Exception as error:
-            self.finish(key, call_id, failure(error))
+            self.finish(key, call_id, describe_failure(error))
             raise
         except BaseException:
             self.cut_off(key, call_id, repeatable=repeatable)
@@ -337,46 +344,48 @@ class ApprovalGate(Aside):
         try:
             result = await run()
         except Exception as error:
-            await self.aside(self.finish, key, call_id, failure(error))
+            await self.run_blocking(partial(self.finish, key, call_id, describe_failure(error)))
             raise
         except asyncio.CancelledError:
-            await self.aside(self.cut_off, key, call_id, repeatable=repeatable)
+            await self.run_blocking(partial(self.cut_off, key, call_id, repeatable=repeatable))
             raise
-        return await self.aside(self.finish, key, call_id, result)
+        return await self.run_blocking(partial(self.finish, key, call_id, result))
 
-    async def abegin(self, key: str, call_id: str, *, repeatable: bool = False) -> Begun:
+    async def abegin(self, key: str, call_id: str, *, repeatable: bool = False) -> CallStart:
         """As `begin`, on an event loop; a call that is cancelled while it begins has not begun."""
 
-        def give_back(begun: Begun) -> None:
+        def give_back(begun: CallStart) -> None:
             if begun.run:
                 self.set_aside(key, call_id)
 
-        return await self.aside_undoing(give_back, self.begin, key, call_id, repeatable=repeatable)
+        return await self.run_blocking(
+            partial(self.begin, key, call_id, repeatable=repeatable), on_cancel=give_back
+        )
 
     def _covered(
-        self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, Gate], turn: int
+        self, key: str, calls: Sequence[ToolCall], gates: Mapping[str, ReviewRequirement], turn: int
     ) -> Mapping[str, str]:
         if self._grants is None or not gates:
             return {}
-        asked = candidates(calls, gates)
-        return covered(self._grants, asked, agent=self._agent, thread_id=key, turn=turn, when=self._since)
+        asked = select_grantable(calls, gates)
+        return use_grants(self._grants, asked, agent=self._agent, thread_id=key, turn=turn, when=self._since)
 
     def _decided(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, ruling: Ruling | None, schemas: Schemas
+        self, checkpoint: Checkpoint, feedback: Feedback | None, ruling: CaseOutcome | None, schemas: Schemas
     ) -> Mapping[str, Verdict]:
         """All decisions so far. Where a case was opened, its clock rules."""
-        interruption, kept, now = _interruption(checkpoint), checkpoint.verdicts, self._clock()
+        interruption, kept, now = _require_interruption(checkpoint), checkpoint.verdicts, self._clock()
         if feedback is not None:
-            given = accept(interruption, feedback, decided=kept, schemas=schemas, now=now)
-            return unopposed(given, ruling, interruption, kept, schemas)
+            given = validate_answers(interruption, feedback, decided=kept, schemas=schemas, now=now)
+            return check_against_case(given, ruling, interruption, kept, schemas)
         if checkpoint.case is not None:
             return kept if ruling is None else ruling.verdicts(interruption, kept, schemas)
         late = interruption.expires_at is not None and now >= interruption.expires_at
-        return by_default(interruption, kept) if late and interruption.default == "reject" else kept
+        return reject_undecided(interruption, kept) if late and interruption.default == "reject" else kept
 
     def _asked(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
         """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
-        interruption = _interruption(checkpoint).with_verdicts(checkpoint.verdicts)
+        interruption = _require_interruption(checkpoint).with_verdicts(checkpoint.verdicts)
         case = checkpoint.case
         if case is None and (case := self._people.ask(interruption, attempt)) is not None:
             # Who was faster has the same case, or an answer; what was not kept is asked for again, once.
@@ -385,12 +394,12 @@ class ApprovalGate(Aside):
         return replace(interruption, case=case)
 
 
-def _interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
+def _require_interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
     if checkpoint.interruption is None:
         raise NothingToResume
     return checkpoint.interruption
 
 
-def _standing(checkpoint: Checkpoint) -> InterruptionMetadata | None:
+def _current_interruption(checkpoint: Checkpoint) -> InterruptionMetadata | None:
     stopped, case = checkpoint.interruption, checkpoint.case
     return None if stopped is None else replace(stopped.with_verdicts(checkpoint.verdicts), case=case)

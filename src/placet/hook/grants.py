@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from placet.cases.grant import Grant, covering
 from placet.errors import CaseNotFound, Unavailable
-from placet.hook.calls import ToolCall
-from placet.hook.checkpoint import Granted
-from placet.hook.policy import Gate
-from placet.hook.texts import canonical
+from placet.hook.checkpoint import GrantedCalls
+from placet.hook.json_text import canonical_json
+from placet.hook.policy import ReviewRequirement
+from placet.hook.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from placet.client import PlacetClient
     from placet.desk.grants import Grants
 
 logger = logging.getLogger(__name__)
-IN_HOUSE = "in-house"
+EMBEDDED_OWNER = "in-house"
 
 
-class GrantBook(Protocol):
+class GrantSource(Protocol):
     """Keeps what people allowed in advance; `use` may be async.
 
     A covered call may have to wait for others of its turn. Then the book is asked `holds(grant_id)` before it
@@ -45,32 +45,32 @@ class GrantBook(Protocol):
         ...
 
 
-def candidates(calls: Iterable[ToolCall], gates: Mapping[str, Gate]) -> list[ToolCall]:
+def select_grantable(calls: Iterable[ToolCall], gates: Mapping[str, ReviewRequirement]) -> list[ToolCall]:
     """The gated calls that a grant may cover; one of high risk never."""
     return [call for call in calls if call.id in gates and gates[call.id].config.high_risk is False]
 
 
-def once() -> str:
+def new_nonce() -> str:
     """Tells what is asked now from whatever is asked ever again."""
     return os.urandom(16).hex()
 
 
-_PROCESS = once()
+_PROCESS_NONCE = new_nonce()
 
 
-def use_key(thread_id: str, turn: int, call: ToolCall, when: str = _PROCESS) -> str:
+def build_use_key(thread_id: str, turn: int, call: ToolCall, when: str = _PROCESS_NONCE) -> str:
     """Names one call of one turn, since some time: models, and threads begun anew, use ids again."""
     return f"{when}:{thread_id}:{turn}:{call.id}"
 
 
-def covered(
-    book: GrantBook,
+def use_grants(
+    book: GrantSource,
     calls: Iterable[ToolCall],
     *,
     agent: str,
     thread_id: str,
     turn: int,
-    when: str = _PROCESS,
+    when: str = _PROCESS_NONCE,
 ) -> dict[str, str]:
     """Which of these calls run without asking: call -> the grant that covers it. Never raises.
 
@@ -79,29 +79,29 @@ def covered(
     found: dict[str, str] = {}
     for call in calls:
         try:
-            key = use_key(thread_id, turn, call, when)
+            key = build_use_key(thread_id, turn, call, when)
             used = book.use(call, key=key, agent=agent, thread_id=thread_id)
             if inspect.isawaitable(used):
                 if inspect.iscoroutine(used):
                     used.close()
                 raise TypeError("These grants can be asked on an event loop only.")
         except Exception as error:
-            _report(call, error)
+            _log_unused_grants(call, error)
             if isinstance(error, Unavailable):
                 break  # whoever is gone for one call is gone for the next, and a person need not wait for it
         else:
-            found |= _covered(call, used)
+            found |= _grant_for_call(call, used)
     return found
 
 
-async def acovered(
-    book: GrantBook,
+async def ause_grants(
+    book: GrantSource,
     calls: Iterable[ToolCall],
     *,
     agent: str,
     thread_id: str,
     turn: int,
-    when: str = _PROCESS,
+    when: str = _PROCESS_NONCE,
 ) -> dict[str, str]:
     """As `covered`, on an event loop."""
     import asyncio
@@ -109,20 +109,20 @@ async def acovered(
     found: dict[str, str] = {}
     for call in calls:
         try:
-            key = use_key(thread_id, turn, call, when)
+            key = build_use_key(thread_id, turn, call, when)
             use = partial(book.use, call, key=key, agent=agent, thread_id=thread_id)
             used = await asyncio.to_thread(use) if getattr(book, "blocking", False) else use()
             used = await used if inspect.isawaitable(used) else used
         except Exception as error:
-            _report(call, error)
+            _log_unused_grants(call, error)
             if isinstance(error, Unavailable):
                 break  # whoever is gone for one call is gone for the next, and a person need not wait for it
         else:
-            found |= _covered(call, used)
+            found |= _grant_for_call(call, used)
     return found
 
 
-def holding(book: GrantBook | None, granted: Granted) -> set[str]:
+def recheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
     """The calls whose grant still holds, now that they are to run; a person is asked about the others.
 
     What allowed a call may have ended while it waited with others of its turn. Never raises.
@@ -130,13 +130,13 @@ def holding(book: GrantBook | None, granted: Granted) -> set[str]:
     found = set()
     for call_id, kept in granted.items():
         try:
-            holds = _holds(book, kept["grant"])
+            holds = _check_grant(book, kept["grant"])
             if inspect.isawaitable(holds):
                 if inspect.iscoroutine(holds):
                     holds.close()
                 raise TypeError("These grants can be asked on an event loop only.")
         except Exception as error:
-            _report_lapsed(kept, error)
+            _log_unchecked_grant(kept, error)
             if isinstance(error, Unavailable):
                 break  # as in `covered`
         else:
@@ -144,18 +144,18 @@ def holding(book: GrantBook | None, granted: Granted) -> set[str]:
     return found
 
 
-async def aholding(book: GrantBook | None, granted: Granted) -> set[str]:
+async def arecheck_grants(book: GrantSource | None, granted: GrantedCalls) -> set[str]:
     """As `holding`, on an event loop."""
     import asyncio
 
     found = set()
     for call_id, kept in granted.items():
         try:
-            look = partial(_holds, book, kept["grant"])
+            look = partial(_check_grant, book, kept["grant"])
             holds = await asyncio.to_thread(look) if getattr(book, "blocking", False) else look()
             holds = await holds if inspect.isawaitable(holds) else holds
         except Exception as error:
-            _report_lapsed(kept, error)
+            _log_unchecked_grant(kept, error)
             if isinstance(error, Unavailable):
                 break  # as in `covered`
         else:
@@ -163,13 +163,13 @@ async def aholding(book: GrantBook | None, granted: Granted) -> set[str]:
     return found
 
 
-def _holds(book: GrantBook | None, grant_id: str) -> Any:
+def _check_grant(book: GrantSource | None, grant_id: str) -> Any:
     """What the book says; one that cannot be asked has no grant that holds."""
     look = getattr(book, "holds", None)
     return False if look is None else look(grant_id)
 
 
-def _report_lapsed(kept: Mapping[str, Any], error: Exception) -> None:
+def _log_unchecked_grant(kept: Mapping[str, Any], error: Exception) -> None:
     logger.warning(
         "Whether %s still holds is not known; a person is asked about %s.",
         kept["grant"],
@@ -178,11 +178,11 @@ def _report_lapsed(kept: Mapping[str, Any], error: Exception) -> None:
     )
 
 
-def _covered(call: ToolCall, used: object) -> dict[str, str]:
+def _grant_for_call(call: ToolCall, used: object) -> dict[str, str]:
     return {call.id: used} if isinstance(used, str) and used else {}
 
 
-def _report(call: ToolCall, error: Exception) -> None:
+def _log_unused_grants(call: ToolCall, error: Exception) -> None:
     logger.warning("The grants could not be asked about %s; a person is asked.", call.name, exc_info=error)
 
 
@@ -240,7 +240,7 @@ class MemoryGrants:
 
     def use(self, call: ToolCall, *, key: str, agent: str, thread_id: str) -> str | None:
         """Spend one use on this call: the id of the grant that covers it, or None."""
-        now, shown = self._clock(), canonical([call.name, call.arguments, agent])
+        now, shown = self._clock(), canonical_json([call.name, call.arguments, agent])
         with self._lock:
             if key in self._uses:
                 grant_id, first, used_at = self._uses[key]
@@ -255,7 +255,7 @@ class MemoryGrants:
         return grant.id
 
     def holds(self, grant_id: str) -> bool:
-        """Whether a call that it covered, and that had to wait, may still run."""
+        """Whether a call that it use_grants, and that had to wait, may still run."""
         with self._lock:
             grant = self._grants.get(grant_id)
             return grant is not None and grant.holds(self._clock())
@@ -292,7 +292,7 @@ class ServerGrants:
         return None if answer is None else str(answer["id"])
 
     def holds(self, grant_id: str) -> bool:
-        """Whether a call that it covered, and that had to wait, may still run."""
+        """Whether a call that it use_grants, and that had to wait, may still run."""
         return self._client.grant(grant_id).get("holds") is True
 
     def list(self) -> Sequence[dict[str, Any]]:
@@ -304,7 +304,7 @@ class ServerGrants:
         return self._client.revoke_grant(grant_id)
 
 
-class Embedded(Protocol):
+class RunningPlacet(Protocol):
     """What `placet.Placet` is made of."""
 
     async def parts(self) -> Any:
@@ -315,7 +315,7 @@ class Embedded(Protocol):
 class EmbeddedGrants:
     """Grants of the Placet that runs in this very process; for agents on the same event loop."""
 
-    def __init__(self, placet: Embedded, *, owner: str = IN_HOUSE) -> None:
+    def __init__(self, placet: RunningPlacet, *, owner: str = EMBEDDED_OWNER) -> None:
         self._placet = placet
         self._owner = owner
 
@@ -335,7 +335,7 @@ class EmbeddedGrants:
         return None if grant is None else grant.id
 
     async def holds(self, grant_id: str) -> bool:
-        """Whether a call that it covered, and that had to wait, may still run."""
+        """Whether a call that it use_grants, and that had to wait, may still run."""
         grants = await self._grants()
         return (await grants.owned(grant_id, self._principal())).holds(grants.now())
 

@@ -11,8 +11,8 @@ from placet.hook.checkpoint import Checkpoint
 from placet.hook.savers.saver import Saver
 
 logger = logging.getLogger(__name__)
-_everyone: "weakref.WeakSet[Heartbeat]" = weakref.WeakSet()
-LEASE = timedelta(minutes=5)
+_heartbeats: "weakref.WeakSet[Heartbeat]" = weakref.WeakSet()
+DEFAULT_LEASE = timedelta(minutes=5)
 """How long a process may be silent before another may take its thread for dead."""
 
 
@@ -22,23 +22,23 @@ class Heartbeat:
     def __init__(self, lease_for: timedelta) -> None:
         self._lease_for = lease_for
         self.start()
-        _everyone.add(self)
+        _heartbeats.add(self)
 
     def start(self) -> None:
         """Begin without a thread and with nothing to hold, as a process does that was forked."""
-        self._held: set[_Holding] = set()
+        self._held: set[_LeaseRenewal] = set()
         self._lock = threading.Lock()
         self._beats = False
 
-    def holding(self, saver: Saver, checkpoint: Checkpoint) -> "_Holding":
+    def holding(self, saver: Saver, checkpoint: Checkpoint) -> "_LeaseRenewal":
         """Hold the thread as long as the block lasts."""
-        return _Holding(self, saver, lambda: checkpoint)
+        return _LeaseRenewal(self, saver, lambda: checkpoint)
 
-    def holding_newest(self, saver: Saver, newest: Callable[[], Checkpoint]) -> "_Holding":
+    def holding_newest(self, saver: Saver, newest: Callable[[], Checkpoint]) -> "_LeaseRenewal":
         """As `holding`, for a thread that others here move on meanwhile."""
-        return _Holding(self, saver, newest)
+        return _LeaseRenewal(self, saver, newest)
 
-    def begin(self, held: "_Holding") -> None:
+    def begin(self, held: "_LeaseRenewal") -> None:
         """Renew this lease from now on."""
         with self._lock:
             self._held.add(held)
@@ -46,7 +46,7 @@ class Heartbeat:
         if starts:
             threading.Thread(target=self._beat, name="placet-heartbeat", daemon=True).start()
 
-    def end(self, held: "_Holding") -> None:
+    def end(self, held: "_LeaseRenewal") -> None:
         """Let this lease run out."""
         with self._lock:
             self._held.discard(held)
@@ -68,7 +68,7 @@ class Heartbeat:
                     logger.debug("A lease was not renewed.", exc_info=error)
 
 
-class _Holding:
+class _LeaseRenewal:
     """A block that holds a thread."""
 
     __slots__ = ("_heartbeat", "newest", "saver")
@@ -85,9 +85,9 @@ class _Holding:
         self._heartbeat.end(self)
 
 
-def _start_after_fork() -> None:
-    for heartbeat in _everyone:
+def _reset_after_fork() -> None:
+    for heartbeat in _heartbeats:
         heartbeat.start()
 
 
-os.register_at_fork(after_in_child=_start_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)

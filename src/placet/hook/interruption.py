@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, Self
 
 from placet.errors import InvalidFeedback
-from placet.hook.calls import ToolCall, read_arguments
 from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
-from placet.hook.texts import fingerprint
-from placet.hook.values import made, replace
+from placet.hook.frozen_values import build_frozen, replace
+from placet.hook.json_text import digest_json
+from placet.hook.tool_call import ToolCall, read_arguments
 
 NODE = "HITL"
 DEFAULT = "reject"
@@ -93,7 +93,7 @@ class InterruptionMetadata:
         return replace(
             self,
             tool_feedbacks=tuple(
-                _shown(waiting, verdicts[waiting.id]) if waiting.id in verdicts else waiting
+                _with_verdict(waiting, verdicts[waiting.id]) if waiting.id in verdicts else waiting
                 for waiting in self.tool_feedbacks
             ),
         )
@@ -123,7 +123,7 @@ class InterruptionMetadata:
         members["tools_automatically_approved"] = tuple(ToolCall(**call) for call in calls)
         members["created_at"] = datetime.fromisoformat(kept["created_at"])
         members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
-        return made(cls, members) if members.keys() == _MEMBERS else cls(**members)
+        return build_frozen(cls, members) if members.keys() == _MEMBERS else cls(**members)
 
     def to_kept(self, thread_id: str) -> dict[str, Any]:
         """As `to_dict`, for the text of this thread: without what goes without saying there."""
@@ -152,7 +152,7 @@ class InterruptionMetadata:
     @classmethod
     def from_kept(cls, kept: Mapping[str, Any], *, thread_id: str, state: Mapping[str, Any]) -> Self:
         """What `to_kept` wrote for this thread, or `to_dict`."""
-        members = {**_UNSAID, "thread_id": thread_id, **kept, "state": state}
+        members = {**_COMPACT_DEFAULTS, "thread_id": thread_id, **kept, "state": state}
         schemas, expires_at = members.pop("schemas", {}), members["expires_at"]
         if members.keys() != _MEMBERS:
             raise TypeError(f"An interruption has no {', '.join(members.keys() - _MEMBERS)}.")
@@ -162,7 +162,7 @@ class InterruptionMetadata:
         members["tools_automatically_approved"] = tuple([ToolCall(**call) for call in calls])
         members["created_at"] = datetime.fromisoformat(members["created_at"])
         members["expires_at"] = None if expires_at is None else datetime.fromisoformat(expires_at)
-        return made(cls, members)
+        return build_frozen(cls, members)
 
     def _each(self, decide: Callable[[ToolFeedback], ToolFeedback]) -> Self:
         return replace(
@@ -183,7 +183,7 @@ class InterruptionMetadata:
         )
 
 
-def interrupt(
+def new_interruption(
     *,
     thread_id: str,
     turn: int,
@@ -211,19 +211,19 @@ def interrupt(
         "state": state or {},
         "tool_feedbacks": tuple(feedbacks),
         "tools_automatically_approved": tuple(automatic),
-        "digest": f"sha256:{fingerprint(shown)}",
+        "digest": f"sha256:{digest_json(shown)}",
         "created_at": now,
         "expires_at": expires_at,
         "default": default,
         "case": None,
     }
-    return made(InterruptionMetadata, members)
+    return build_frozen(InterruptionMetadata, members)
 
 
 _MEMBERS = frozenset(member.name for member in fields(InterruptionMetadata))
 
 
-_UNSAID = {
+_COMPACT_DEFAULTS = {
     "node": NODE,
     "tools_automatically_approved": (),
     "expires_at": None,
@@ -233,7 +233,7 @@ _UNSAID = {
 """What `to_kept` leaves out."""
 
 
-def _shown(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:
+def _with_verdict(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:
     edited = verdict.decision is FeedbackResult.EDITED
     return replace(
         waiting,

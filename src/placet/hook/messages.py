@@ -5,25 +5,27 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from placet.errors import ModelMisbehaved
-from placet.hook.calls import ToolCall, not_json
 from placet.hook.checkpoint import Message
+from placet.hook.tool_call import ToolCall, find_json_problem
 
-_WORD = 64
-Unreadable = dict[str, str]
+_MAX_INTEGER_BITS = 64
+UnreadableCalls = dict[str, str]
 """Call -> why its arguments could not be read."""
 
 
-def user(text: str) -> Message:
+def user_message(text: str) -> Message:
     """What the person asked for."""
     return {"role": "user", "content": text}
 
 
-def tool_result(call: ToolCall, text: str) -> Message:
+def tool_message(call: ToolCall, text: str) -> Message:
     """What a call answered."""
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
-def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list[ToolCall], Unreadable]:
+def read_assistant_message(
+    reply: Any, before: Iterable[Message] = ()
+) -> tuple[Message, list[ToolCall], UnreadableCalls]:
     """The model's reply, put in order: every call with an id of its own and its arguments as a dict.
 
     No call shares its id with one of the messages `before`: an old answer must not fit a new call.
@@ -37,14 +39,14 @@ def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list
     if not isinstance(asked, list | tuple) or not all(map(_is_mapping, asked)):
         raise ModelMisbehaved("The model's tool_calls are not a list of calls.")
     calls: list[ToolCall] = []
-    unreadable: Unreadable = {}
+    unreadable: UnreadableCalls = {}
     taken = {call["id"] for message in before for call in message.get("tool_calls", ())} if asked else set()
     for number, call in enumerate(asked, 1):
-        calls.append(_call(call, number, taken, unreadable))
+        calls.append(_read_call(call, number, taken, unreadable))
         taken.add(calls[-1].id)
     message = {**reply, "role": "assistant", "content": reply.get("content") or ""}
     message.pop("tool_calls", None)
-    if not all(map(_is_text, message.values())) and (trouble := not_json(message)):
+    if not all(map(_is_text, message.values())) and (trouble := find_json_problem(message)):
         raise ModelMisbehaved(f"The model's message is not JSON ({trouble}).")
     return (
         (message | {"tool_calls": [call.to_dict() for call in calls]} if calls else message),
@@ -53,12 +55,14 @@ def assistant(reply: Any, before: Iterable[Message] = ()) -> tuple[Message, list
     )
 
 
-def calls_of(message: Message) -> list[ToolCall]:
-    """The calls of a kept assistant message."""
+def read_tool_calls(message: Message) -> list[ToolCall]:
+    """The calls of a kept read_assistant_message message."""
     return [ToolCall(**call) for call in message.get("tool_calls", ())]
 
 
-def _call(asked: Mapping[str, Any], number: int, taken: Collection[str], unreadable: Unreadable) -> ToolCall:
+def _read_call(
+    asked: Mapping[str, Any], number: int, taken: Collection[str], unreadable: UnreadableCalls
+) -> ToolCall:
     name = asked.get("name")
     if not isinstance(name, str) or not name:
         raise ModelMisbehaved("The model asked for a call without a tool's name.")
@@ -66,7 +70,7 @@ def _call(asked: Mapping[str, Any], number: int, taken: Collection[str], unreada
     call_id = given if isinstance(given, str) and given else f"call_{number}"
     while call_id in taken:
         call_id = f"{call_id}_{number}"
-    arguments, trouble = _arguments(asked.get("arguments"))
+    arguments, trouble = _read_message_arguments(asked.get("arguments"))
     if trouble is not None:
         unreadable[call_id] = trouble
     return ToolCall(id=call_id, name=name, arguments=arguments)
@@ -80,7 +84,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_plain(given: Mapping[Any, Any]) -> bool:
+def _survives_json(given: Mapping[Any, Any]) -> bool:
     """Whether arguments are surely the same after they were JSON: those of most calls are."""
     for name, value in given.items():
         if type(name) is not str or not name.isascii():
@@ -90,14 +94,14 @@ def _is_plain(given: Mapping[Any, Any]) -> bool:
             if not value.isascii():
                 return False
         elif kind is int:
-            if value.bit_length() >= _WORD:
+            if value.bit_length() >= _MAX_INTEGER_BITS:
                 return False
         elif kind is not bool and value is not None:
             return False
     return True
 
 
-def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
+def _read_message_arguments(given: Any) -> tuple[dict[str, Any], str | None]:
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
@@ -107,8 +111,8 @@ def _arguments(given: Any) -> tuple[dict[str, Any], str | None]:
         return {}, None
     if not _is_mapping(given):
         return {}, "the arguments are not an object"
-    if _is_plain(given):
+    if _survives_json(given):
         return dict(given), None
-    if trouble := not_json(arguments := dict(given)):
+    if trouble := find_json_problem(arguments := dict(given)):
         return {}, f"the arguments are not JSON ({trouble})"
     return json.loads(json.dumps(arguments)), None  # as they will be read back: a list for a tuple

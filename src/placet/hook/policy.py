@@ -7,16 +7,16 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
-from placet.hook.calls import ToolCall
-from placet.hook.feedback import USUAL_DECISIONS, FeedbackResult
+from placet.hook.feedback import DEFAULT_DECISIONS, FeedbackResult
+from placet.hook.tool_call import ToolCall
 
 logger = logging.getLogger(__name__)
 
 State = Mapping[str, Any]
 """Where the agent stands when a call is judged: at least its `messages`."""
 Default = Literal["reject", "hold"]
-NewMessage = Literal["refuse", "queue", "cancel"]
-REMEMBERED = 1000
+NewMessagePolicy = Literal["refuse", "queue", "cancel"]
+MAX_CACHED_NAMES = 1000
 """For so many names it is remembered which rule they fall under."""
 
 
@@ -26,7 +26,7 @@ class ToolConfig:
 
     description: str | Callable[[ToolCall, State], str] = ""
     """What the person reads about the call."""
-    allowed_decisions: tuple[FeedbackResult | str, ...] = USUAL_DECISIONS
+    allowed_decisions: tuple[FeedbackResult | str, ...] = DEFAULT_DECISIONS
     when: Callable[[ToolCall, State], bool] | None = None
     """Ask only if this says True. If it errs, or says anything but True or False, the person is asked.
 
@@ -65,7 +65,7 @@ class ToolConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gate:
+class ReviewRequirement:
     """The judgement of one call that a person must see."""
 
     description: str
@@ -78,7 +78,7 @@ class Hook(Protocol):
     One with a method `in_doubt`, as `judge`, is asked that too where a call's arguments do not fit its tool.
     """
 
-    def judge(self, call: ToolCall, state: State) -> Gate | None:
+    def judge(self, call: ToolCall, state: State) -> ReviewRequirement | None:
         """How the person is asked about this call, or None if nobody needs to be."""
         ...
 
@@ -97,7 +97,7 @@ class HumanInTheLoopHook:
         approval_on: Mapping[str, ToolConfig | str | bool] | None = None,
         *,
         everything_except: Iterable[str] | None = None,
-        on_new_message: NewMessage = "refuse",
+        on_new_message: NewMessagePolicy = "refuse",
     ) -> None:
         rules = dict(approval_on or {})
         if everything_except is not None:
@@ -108,22 +108,24 @@ class HumanInTheLoopHook:
             raise ValueError('on_new_message is "refuse", "queue" or "cancel".')
         self.on_new_message = on_new_message
         self._rules = sorted(
-            ((pattern, _config(pattern, rule)) for pattern, rule in rules.items()), key=_weight, reverse=True
+            ((pattern, _config_from_rule(pattern, rule)) for pattern, rule in rules.items()),
+            key=_precedence,
+            reverse=True,
         )
         self._found: dict[str, _Rule | None] = {}
 
-    def judge(self, call: ToolCall, state: State) -> Gate | None:
+    def judge(self, call: ToolCall, state: State) -> ReviewRequirement | None:
         """How the person is asked about this call, or None if nobody needs to be."""
         rule = self._rule_for(call.name)
         if rule is None:
             return None
         if rule.always is not None:
             return rule.always
-        if not _asks(rule.config, call, state):
+        if not _needs_review(rule.config, call, state):
             return None
-        return Gate(description=_description(rule.config, call, state), config=rule.config)
+        return ReviewRequirement(description=_build_description(rule.config, call, state), config=rule.config)
 
-    def in_doubt(self, call: ToolCall, state: State) -> Gate | None:
+    def in_doubt(self, call: ToolCall, state: State) -> ReviewRequirement | None:
         """How the person is asked about a call whose arguments are not what its tool takes.
 
         What the tool makes of them, no condition has seen.
@@ -131,22 +133,22 @@ class HumanInTheLoopHook:
         rule = self._rule_for(call.name)
         if rule is None:
             return None
-        return Gate(description=_description(rule.config, call, state), config=rule.config)
+        return ReviewRequirement(description=_build_description(rule.config, call, state), config=rule.config)
 
     def never(self, name: str) -> bool:
         """Whether no call of this tool is ever stopped."""
         return self._rule_for(name) is None
 
-    def always(self, name: str) -> Gate | None:
+    def always(self, name: str) -> ReviewRequirement | None:
         """How the person is asked about every call of this tool; None if that depends on the call."""
         rule = self._rule_for(name)
         return None if rule is None else rule.always
 
     def _rule_for(self, name: str) -> "_Rule | None":
         if name not in self._found:
-            config = next((config for pattern, config in self._rules if _names(pattern, name)), None)
-            found = None if config is None else _Rule(config, _gate_of_every_call(config))
-            if len(self._found) >= REMEMBERED:  # a model may make up any number of names
+            config = next((config for pattern, config in self._rules if _matches(pattern, name)), None)
+            found = None if config is None else _Rule(config, _unconditional_requirement(config))
+            if len(self._found) >= MAX_CACHED_NAMES:  # a model may make up any number of names
                 return found
             self._found[name] = found
         return self._found[name]
@@ -154,17 +156,17 @@ class HumanInTheLoopHook:
 
 class _Rule(NamedTuple):
     config: ToolConfig
-    always: Gate | None
+    always: ReviewRequirement | None
     """The gate of every call; None if it depends on the call."""
 
 
-def _gate_of_every_call(config: ToolConfig) -> Gate | None:
+def _unconditional_requirement(config: ToolConfig) -> ReviewRequirement | None:
     if config.when is not None or not isinstance(config.description, str):
         return None
-    return Gate(description=config.description, config=config)
+    return ReviewRequirement(description=config.description, config=config)
 
 
-def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:
+def _config_from_rule(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:
     if isinstance(rule, ToolConfig):
         return rule
     if isinstance(rule, str):
@@ -174,19 +176,19 @@ def _config(pattern: str, rule: ToolConfig | str | bool) -> ToolConfig | None:
     raise ValueError(f"approval_on[{pattern!r}] must be a ToolConfig, a description, True or False.")
 
 
-def _names(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     """Whether the rule is about this tool; one whose name looks like a pattern is named by it too."""
     return pattern == name or fnmatchcase(name, pattern)
 
 
-def _weight(rule: tuple[str, ToolConfig | None]) -> tuple[bool, int, bool]:
+def _precedence(rule: tuple[str, ToolConfig | None]) -> tuple[bool, int, bool]:
     """A name before any pattern, then the longer pattern, then, between equals, the one that asks."""
     pattern, config = rule
     literal = sum(character not in "*?[]!" for character in pattern)
     return (literal == len(pattern), literal, config is not None)
 
 
-def _asks(config: ToolConfig, call: ToolCall, state: State) -> bool:
+def _needs_review(config: ToolConfig, call: ToolCall, state: State) -> bool:
     if config.when is None:
         return True
     try:
@@ -197,7 +199,7 @@ def _asks(config: ToolConfig, call: ToolCall, state: State) -> bool:
     return verdict is not False
 
 
-def _description(config: ToolConfig, call: ToolCall, state: State) -> str:
+def _build_description(config: ToolConfig, call: ToolCall, state: State) -> str:
     if isinstance(config.description, str):
         return config.description
     try:

@@ -10,18 +10,18 @@ from typing import Any, Protocol
 
 from placet.client import PlacetClient, ServerRefused
 from placet.errors import BadRequest, NobodyAsked, PlacetError, RequestError, Unavailable
+from placet.hook.case_outcome import CaseOutcome, read_case_outcome
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.ruling import Ruling, read_ruling
 from placet.text.truncation import truncate
 
-Case = Mapping[str, Any]
+CaseReference = Mapping[str, Any]
 """What is kept of a case: `case_id`, `review_url`, `expires_at`."""
-_KEPT = ("case_id", "review_url", "expires_at")
-_ENDED = frozenset({404, 409, 410})
+_CASE_MEMBERS = ("case_id", "review_url", "expires_at")
+_ENDED_STATUSES = frozenset({404, 409, 410})
 """What a server answers to a withdrawal that comes too late."""
-_TOO_MANY = 429
-_REFUSED = frozenset({400, 413, 422})
-"""What a server answers to a question that it will never take, however often it is asked."""
+_RATE_LIMITED = 429
+_REFUSED_STATUSES = frozenset({400, 413, 422})
+"""What a server answers to a build_case_request that it will never take, however often it is asked."""
 _PROMPT_CHARACTERS = 500
 
 
@@ -30,18 +30,18 @@ class Reviews(Protocol):
 
     def ask(
         self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
-    ) -> Case | Awaitable[Case]:
+    ) -> CaseReference | Awaitable[CaseReference]:
         """Open the case; the same interruption and attempt always bring the same one.
 
         Raises NobodyAsked if that will never be possible; any other error means that it may be later.
         """
         ...
 
-    def look(self, case: Case) -> Ruling | Awaitable[Ruling | None] | None:
+    def look(self, case: CaseReference) -> CaseOutcome | Awaitable[CaseOutcome | None] | None:
         """How the case ended, or None while it waits. Raises what went wrong; that is no answer."""
         ...
 
-    def withdraw(self, case: Case, reason: str) -> Awaitable[None] | None:
+    def withdraw(self, case: CaseReference, reason: str) -> Awaitable[None] | None:
         """Nobody needs the answer any more. A case that has ended stays as it is."""
         ...
 
@@ -54,38 +54,38 @@ class ServerReviews:
         self._timeout = timeout
         self._fields = fields
 
-    def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> Case:
+    def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> CaseReference:
         """Open the case, once for each interruption and attempt."""
-        asked = question(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
+        asked = build_case_request(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
         try:
             opened = self._client.open(**asked, **self._fields)
-            return {name: opened["hitl"][name] for name in _KEPT}
+            return {name: opened["hitl"][name] for name in _CASE_MEMBERS}
         except ServerRefused as refused:
-            if refused.status not in _REFUSED:
+            if refused.status not in _REFUSED_STATUSES:
                 raise
             raise _nobody_asked(interruption, refused) from refused
         except (LookupError, TypeError, ValueError) as error:
             raise Unavailable(f"The case could not be opened: {error!r}.") from error
 
-    def look(self, case: Case) -> Ruling | None:
+    def look(self, case: CaseReference) -> CaseOutcome | None:
         """How the case ended, or None while it waits, or while the server asks for patience."""
         try:
-            return read_ruling(self._client.status(case["case_id"]))
+            return read_case_outcome(self._client.status(case["case_id"]))
         except ServerRefused as refused:
-            if refused.status != _TOO_MANY:
+            if refused.status != _RATE_LIMITED:
                 raise
             return None  # only polls of open cases are counted: this one waits
 
-    def withdraw(self, case: Case, reason: str) -> None:
+    def withdraw(self, case: CaseReference, reason: str) -> None:
         """Withdraw the case, unless it has ended."""
         try:
             self._client.cancel(case["case_id"], reason=reason)
         except ServerRefused as refused:
-            if refused.status not in _ENDED:
+            if refused.status not in _ENDED_STATUSES:
                 raise
 
 
-class Embedded(Protocol):
+class EmbeddedCases(Protocol):
     """What `placet.Placet` offers for questions of its own house."""
 
     async def ask(self, type: str, prompt: str, **fields: Any) -> Any:
@@ -104,33 +104,33 @@ class Embedded(Protocol):
 class EmbeddedReviews:
     """Cases of the Placet that runs in this very process; for agents on the same event loop."""
 
-    def __init__(self, placet: Embedded, *, timeout: str = "24h", **fields: Any) -> None:
+    def __init__(self, placet: EmbeddedCases, *, timeout: str = "24h", **fields: Any) -> None:
         self._placet = placet
         self._timeout = timeout
         self._fields = fields
 
-    async def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> Case:
+    async def ask(self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0) -> CaseReference:
         """Open the case, once for each interruption and attempt."""
-        asked = question(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
+        asked = build_case_request(interruption, agent=agent, timeout=self._timeout, attempt=attempt)
         try:
             answer = await self._placet.ask(**asked, **self._fields)
         except BadRequest as refused:
             raise _nobody_asked(interruption, refused) from refused
         opened = json.loads(answer.body)
-        return {name: opened["hitl"][name] for name in _KEPT}
+        return {name: opened["hitl"][name] for name in _CASE_MEMBERS}
 
-    async def look(self, case: Case) -> Ruling | None:
+    async def look(self, case: CaseReference) -> CaseOutcome | None:
         """How the case ended, or None while it waits."""
         import msgspec
 
-        return read_ruling(msgspec.to_builtins(await self._placet.status(case["case_id"])))
+        return read_case_outcome(msgspec.to_builtins(await self._placet.status(case["case_id"])))
 
-    async def withdraw(self, case: Case, reason: str) -> None:
+    async def withdraw(self, case: CaseReference, reason: str) -> None:
         """Withdraw the case, unless it has ended."""
         try:
             await self._placet.cancel(case["case_id"], reason=reason)
         except RequestError as refused:
-            if refused.status not in _ENDED:
+            if refused.status not in _ENDED_STATUSES:
                 raise
 
 
@@ -139,7 +139,9 @@ def _nobody_asked(interruption: InterruptionMetadata, refused: PlacetError) -> N
     return NobodyAsked(said, waiting=interruption, interruption=interruption.id)
 
 
-def question(interruption: InterruptionMetadata, *, agent: str, timeout: str, attempt: int) -> dict[str, Any]:
+def build_case_request(
+    interruption: InterruptionMetadata, *, agent: str, timeout: str, attempt: int
+) -> dict[str, Any]:
     """The case for an interruption, as `POST /v1/cases` takes it."""
     calls = [waiting.to_dict() for waiting in interruption.undecided]
     if interruption.expires_at is not None:

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-_SIMPLE: dict[Any, dict[str, Any]] = {
+_SIMPLE_SCHEMAS: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -21,7 +21,7 @@ _SIMPLE: dict[Any, dict[str, Any]] = {
     Any: {},
     object: {},
 }
-_SEVERAL: dict[Any, Callable[[Any], Any]] = {
+_VARIADIC_HINTS: dict[Any, Callable[[Any], Any]] = {
     inspect.Parameter.VAR_POSITIONAL: lambda hint: types.GenericAlias(list, (hint,)),
     inspect.Parameter.VAR_KEYWORD: lambda hint: types.GenericAlias(dict, (str, hint)),
 }
@@ -29,7 +29,7 @@ _SECTION = re.compile(r"^\s*(args|arguments|parameters|params)\s*:\s*$", re.IGNO
 _PARAMETER = re.compile(r"^\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
 
 
-def described(function: Callable[..., Any]) -> str:
+def read_description(function: Callable[..., Any]) -> str:
     """The docstring up to its list of parameters."""
     lines: list[str] = []
     for line in (inspect.getdoc(function) or "").splitlines():
@@ -39,15 +39,15 @@ def described(function: Callable[..., Any]) -> str:
     return "\n".join(lines).strip()
 
 
-def schema_of(
+def build_schema(
     function: Callable[..., Any], *, leave_out: Iterable[str] = (), by_name: bool = True
 ) -> dict[str, Any]:
     """The parameters as a JSON Schema. Raises ValueError for those a model cannot name, as *args.
 
-    Not `by_name`, these are there too: a list for *args, an object for **kwargs.
+    Not `index_tools`, these are there too: a list for *args, an object for **kwargs.
     """
-    hints = _hints(function)
-    notes = _parameter_notes(inspect.getdoc(function) or "")
+    hints = _read_hints(function)
+    notes = _read_parameter_notes(inspect.getdoc(function) or "")
     properties: dict[str, Any] = {}
     required: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -56,15 +56,15 @@ def schema_of(
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if by_name and not named:
             raise ValueError(f"A model cannot pass {parameter}; give {function.__name__} named parameters.")
-        several = _SEVERAL.get(parameter.kind)
+        several = _VARIADIC_HINTS.get(parameter.kind)
         hint = hints.get(name, Any)
-        properties[name] = _parameter(several(hint) if several else hint, parameter, notes.get(name))
+        properties[name] = _parameter_schema(several(hint) if several else hint, parameter, notes.get(name))
         if parameter.default is parameter.empty and several is None:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of the parameters; one that is not known yet, or only to type checkers, may be anything."""
     while isinstance(function, partial):
         function = function.func
@@ -83,8 +83,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     return known
 
 
-def _parameter(hint: Any, parameter: inspect.Parameter, note: str | None) -> dict[str, Any]:
-    schema = schema_for(hint)
+def _parameter_schema(hint: Any, parameter: inspect.Parameter, note: str | None) -> dict[str, Any]:
+    schema = schema_from_hint(hint)
     if note and "description" not in schema:
         schema["description"] = note
     if parameter.default is not parameter.empty and isinstance(parameter.default, str | int | float | bool):
@@ -92,26 +92,26 @@ def _parameter(hint: Any, parameter: inspect.Parameter, note: str | None) -> dic
     return schema
 
 
-def schema_for(hint: Any) -> dict[str, Any]:
+def schema_from_hint(hint: Any) -> dict[str, Any]:
     """A type as a JSON Schema; one that JSON cannot tell apart allows anything."""
-    if hint in _SIMPLE:
-        return dict(_SIMPLE[hint])
+    if hint in _SIMPLE_SCHEMAS:
+        return dict(_SIMPLE_SCHEMAS[hint])
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _annotated(parts)
+        return _annotated_schema(parts)
     if origin in (Union, types.UnionType):
-        return {"anyOf": [schema_for(part) for part in parts]}
+        return {"anyOf": [schema_from_hint(part) for part in parts]}
     if origin is Literal:
         return {"enum": list(parts)}
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [member.value for member in hint]}
     if is_typeddict(hint):
-        return _typed_dict(hint)
-    return _collection(origin or hint, parts)
+        return _typed_dict_schema(hint)
+    return _collection_schema(origin or hint, parts)
 
 
-def _annotated(parts: Sequence[Any]) -> dict[str, Any]:
-    schema = schema_for(parts[0])
+def _annotated_schema(parts: Sequence[Any]) -> dict[str, Any]:
+    schema = schema_from_hint(parts[0])
     for note in parts[1:]:
         if isinstance(note, str):
             schema["description"] = note
@@ -120,30 +120,32 @@ def _annotated(parts: Sequence[Any]) -> dict[str, Any]:
     return schema
 
 
-def _typed_dict(hint: Any) -> dict[str, Any]:
+def _typed_dict_schema(hint: Any) -> dict[str, Any]:
     members = get_type_hints(hint, include_extras=True)
     return {
         "type": "object",
-        "properties": {name: schema_for(member) for name, member in members.items()},
+        "properties": {name: schema_from_hint(member) for name, member in members.items()},
         "required": sorted(hint.__required_keys__),
         "additionalProperties": False,
     }
 
 
-def _collection(origin: Any, parts: Sequence[Any]) -> dict[str, Any]:
+def _collection_schema(origin: Any, parts: Sequence[Any]) -> dict[str, Any]:
     if not isinstance(origin, type):
         return {}
     if issubclass(origin, Mapping):
         return (
-            {"type": "object", "additionalProperties": schema_for(parts[1])} if parts else {"type": "object"}
+            {"type": "object", "additionalProperties": schema_from_hint(parts[1])}
+            if parts
+            else {"type": "object"}
         )
     if issubclass(origin, Iterable) and not issubclass(origin, str | bytes):
-        items = {"items": schema_for(parts[0])} if parts else {}
+        items = {"items": schema_from_hint(parts[0])} if parts else {}
         return {"type": "array", **items}
     return {}
 
 
-def _parameter_notes(text: str) -> dict[str, str]:
+def _read_parameter_notes(text: str) -> dict[str, str]:
     lines = iter(text.splitlines())
     for line in lines:
         if _SECTION.match(line):

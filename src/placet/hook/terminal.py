@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from placet.errors import InvalidFeedback
-from placet.hook.answers import accept
+from placet.hook.answer_validation import validate_answers
 from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.interruption import InterruptionMetadata
 from placet.text.characters import CLOSE, OPEN, mark_hidden
@@ -25,7 +25,7 @@ _KEYS = {
     FeedbackResult.RESPONDED: "p",
 }
 
-_before_it = threading.Lock()
+_terminal_lock = threading.Lock()
 
 
 def ask_in_terminal(
@@ -38,25 +38,25 @@ def ask_in_terminal(
 
     Asks for one interruption at a time: an answer is never read as the answer to another question.
     """
-    with _before_it:
-        return _asked(interruption, read, out or sys.stderr)
+    with _terminal_lock:
+        return _ask_each(interruption, read, out or sys.stderr)
 
 
-def _asked(
+def _ask_each(
     interruption: InterruptionMetadata, read: Callable[[str], str], out: TextIO
 ) -> InterruptionMetadata:
     answered = interruption
     waiting = interruption.undecided
     for number, call in enumerate(waiting, 1):
-        print(f"\n{_shown(call, number, len(waiting))}", file=out)
+        print(f"\n{_format_call(call, number, len(waiting))}", file=out)
         decided = None
         while decided is None:
-            decided = _decision(interruption, call, read, out)
+            decided = _read_decision(interruption, call, read, out)
         answered = answered.with_feedback(decided)
     return answered
 
 
-def _decision(
+def _read_decision(
     interruption: InterruptionMetadata, call: ToolFeedback, read: Callable[[str], str], out: TextIO
 ) -> ToolFeedback | None:
     choices = ", ".join(f"{_KEYS[word]} to {_WORDS[word]}" for word in call.allowed_decisions)
@@ -65,15 +65,15 @@ def _decision(
     if word is None:
         return None
     try:
-        decided = _with_details(call, word, read)
-        accept(interruption, [decided])
+        decided = _read_details(call, word, read)
+        validate_answers(interruption, [decided])
     except InvalidFeedback as error:
-        print(_visible(error.message), file=out)
+        print(_mark_hidden(error.message), file=out)
         return None
     return decided
 
 
-def _with_details(call: ToolFeedback, word: FeedbackResult, read: Callable[[str], str]) -> ToolFeedback:
+def _read_details(call: ToolFeedback, word: FeedbackResult, read: Callable[[str], str]) -> ToolFeedback:
     if word is FeedbackResult.EDITED:
         return call.edit(read("New arguments as JSON: "))
     if word is FeedbackResult.REJECTED:
@@ -83,22 +83,25 @@ def _with_details(call: ToolFeedback, word: FeedbackResult, read: Callable[[str]
     return call.approve()
 
 
-def _shown(call: ToolFeedback, number: int, total: int) -> str:
-    lines = [f"Call {number} of {total}: {_visible(call.name)}"]
+def _format_call(call: ToolFeedback, number: int, total: int) -> str:
+    lines = [f"Call {number} of {total}: {_mark_hidden(call.name)}"]
     if call.path:
-        lines.append(f"  asked for by {_visible(' > '.join(call.path))}")
+        lines.append(f"  asked for by {_mark_hidden(' > '.join(call.path))}")
     if call.high_risk:
         lines.append("  HIGH RISK")
     if call.description:
-        lines.append(f"  {_visible(call.description)}")
-    lines += [f"  {_visible(name)}: {_visible(_value(value))}" for name, value in call.arguments.items()]
+        lines.append(f"  {_mark_hidden(call.description)}")
+    lines += [
+        f"  {_mark_hidden(name)}: {_mark_hidden(_format_value(value))}"
+        for name, value in call.arguments.items()
+    ]
     return "\n".join(lines)
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _visible(text: str) -> str:
+def _mark_hidden(text: str) -> str:
     """Return what an agent sent in one line, with characters marked that hide text or move the cursor."""
     return mark_hidden(text, numbered=len(text)).replace("\n", f"{OPEN}U+000A{CLOSE}")

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from placet.hook.calls import Arguments, ToolCall
-from placet.hook.signatures import described, schema_of
+from placet.hook.signatures import build_schema, read_description
+from placet.hook.tool_call import Arguments, ToolCall
 from placet.protocol.json_schema import UnusableSchema, misfits, validator
 
 if TYPE_CHECKING:
     from placet.hook.agent import ReactAgent
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-KEY = "idempotency_key"
+IDEMPOTENCY_PARAMETER = "idempotency_key"
 """A repeatable tool that takes a parameter of this name is handed the call's key; the model never sees it."""
-_MARK = "__placet_tool__"
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+_OPTIONS_ATTRIBUTE = "__placet_tool__"
+_IMMUTABLE_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,19 +48,21 @@ class Tool:
 
     def prepared(self, arguments: Arguments, key: str) -> Arguments:
         """The arguments to call the function with; what it does to them is not what the model asked for."""
-        own = copied(arguments)
-        return {**own, KEY: key} if self.takes_key else own
+        own = copy_arguments(arguments)
+        return {**own, IDEMPOTENCY_PARAMETER: key} if self.takes_key else own
 
 
-def copied(arguments: Mapping[str, Any]) -> Arguments:
+def copy_arguments(arguments: Mapping[str, Any]) -> Arguments:
     """The same arguments, for someone who may change them."""
     return {
-        name: _copied(value) if type(value) not in _PLAIN and isinstance(value, list | dict) else value
+        name: _copy_value(value)
+        if type(value) not in _IMMUTABLE_TYPES and isinstance(value, list | dict)
+        else value
         for name, value in arguments.items()
     }
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     try:
         return deepcopy(value)
     except RecursionError:  # a model's nesting must not end its thread
@@ -82,7 +84,7 @@ def tool(function: Function | None = None, /, **options: Any) -> Function | Call
     """Say more about a tool than its signature does; the function stays what it is."""
 
     def mark(marked: Function) -> Function:
-        setattr(marked, _MARK, options)
+        setattr(marked, _OPTIONS_ATTRIBUTE, options)
         return marked
 
     return mark if function is None else mark(function)
@@ -92,7 +94,7 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
     """A function as a tool; raises ValueError if no model could call it."""
     if isinstance(given, Tool):
         return given
-    options = dict(getattr(given, _MARK, {}))
+    options = dict(getattr(given, _OPTIONS_ATTRIBUTE, {}))
     name = str(options.get("name") or getattr(given, "__name__", ""))
     if not name.isidentifier():
         raise ValueError(f"{given!r} needs a name: wrap it with @tool(name=…).")
@@ -100,18 +102,18 @@ def as_tool(given: Callable[..., Any] | Tool) -> Tool:
     parameters = inspect.signature(given).parameters
     made = Tool(
         name=name,
-        description=options.get("description") or described(given),
+        description=options.get("description") or read_description(given),
         schema=options.get("schema")
-        or schema_of(given, leave_out={KEY} if options.get("repeatable") else set()),
+        or build_schema(given, leave_out={IDEMPOTENCY_PARAMETER} if options.get("repeatable") else set()),
         function=given,
         timeout=timedelta(seconds=seconds) if isinstance(seconds, int | float) else seconds,
         repeatable=bool(options.get("repeatable")),
-        takes_key=bool(options.get("repeatable")) and KEY in parameters,
+        takes_key=bool(options.get("repeatable")) and IDEMPOTENCY_PARAMETER in parameters,
     )
-    return _checked(made)
+    return _with_checker(made)
 
 
-def by_name(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
+def index_tools(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
     """The tools under their names; raises ValueError if two share one."""
     found: dict[str, Tool] = {}
     for made in map(as_tool, given):
@@ -121,7 +123,7 @@ def by_name(given: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
     return found
 
 
-def unusable(
+def refuse_unusable_calls(
     tools: Mapping[str, Tool], calls: Iterable[ToolCall], unreadable: Mapping[str, str]
 ) -> dict[str, str]:
     """Calls that no tool could take: nobody is asked about them, and the model is told what is wrong."""
@@ -129,7 +131,7 @@ def unusable(
     for call in calls:
         tool = tools.get(call.name)
         if tool is None:
-            refused[call.id] = no_tool(call.name)
+            refused[call.id] = describe_missing_tool(call.name)
         elif call.id in unreadable:
             refused[call.id] = f"Nothing was run: {unreadable[call.id]}."
         elif wrong := tool.misfits(call.arguments):
@@ -137,12 +139,12 @@ def unusable(
     return refused
 
 
-def no_tool(name: str) -> str:
+def describe_missing_tool(name: str) -> str:
     """What the model reads about a call of a tool that is not there, or not any more."""
     return f"There is no tool {name}. Nothing was run."
 
 
-def _checked(made: Tool) -> Tool:
+def _with_checker(made: Tool) -> Tool:
     try:
         object.__setattr__(made, "checker", validator(made.schema))
     except UnusableSchema as error:

@@ -11,13 +11,13 @@ from queue import SimpleQueue
 from time import monotonic, sleep
 from typing import Any
 
-_IDLE_AT_MOST = 8
+_MAX_IDLE_THREADS = 8
 """So many threads are kept for the next turn."""
-_NO_TIME_S = 0.001
-_LOOK_S = 0.005
+_INLINE_BUDGET_S = 0.001
+_POLL_INTERVAL_S = 0.005
 """Between two looks at tasks that come in quick succession: so long Python lets a thread run undisturbed."""
-_everyone: "weakref.WeakSet[Workers]" = weakref.WeakSet()
-Done = Callable[[Any, BaseException | None], object]
+_instances: "weakref.WeakSet[Workers]" = weakref.WeakSet()
+DoneCallback = Callable[[Any, BaseException | None], object]
 """Told what came of the work: its result, or what it raised."""
 
 
@@ -26,17 +26,17 @@ class Workers:
 
     def __init__(self) -> None:
         self.start()
-        _everyone.add(self)
+        _instances.add(self)
 
     def start(self) -> None:
         """Begin without a thread, as a process does that was forked from one with threads."""
-        self._todo: SimpleQueue[tuple[Callable[[], Any], Done]] = SimpleQueue()
+        self._todo: SimpleQueue[tuple[Callable[[], Any], DoneCallback]] = SimpleQueue()
         self._idle = 0
         self._lock = threading.Lock()
-        self._shared: list[_Shared] = []
+        self._shared: list[_SharedTasks] = []
         self._looks = False
 
-    def begin(self, work: Callable[[], Any], done: Done) -> None:
+    def begin(self, work: Callable[[], Any], done: DoneCallback) -> None:
         """Begin the work at once, in the caller's context; `done` is called in the thread that did it."""
         with self._lock:
             needs_thread = self._idle == 0
@@ -53,20 +53,20 @@ class Workers:
         No task may raise. Returns when nothing is left to begin here; others may still be running.
         """
         if len(tasks) > 1:
-            shared = _Shared(self, tasks)
+            shared = _SharedTasks(self, tasks)
             self._look_after(shared)
             shared.work()
         else:
             for task in tasks:
                 task()
 
-    def _look_after(self, shared: "_Shared") -> None:
+    def _look_after(self, shared: "_SharedTasks") -> None:
         with self._lock:
             self._shared.append(shared)
             if self._looks:
                 return
             self._looks = True
-        self.begin(self._look, _tell_nobody)
+        self.begin(self._look, _ignore_result)
 
     def _look(self) -> None:
         """Have the tasks begun that wait for one which takes its time.
@@ -83,7 +83,7 @@ class Workers:
             for each in shared:
                 each.call()
             del shared
-            sleep(_LOOK_S)
+            sleep(_POLL_INTERVAL_S)
 
     async def run(
         self,
@@ -125,7 +125,7 @@ class Workers:
             except BaseException as raised:
                 error = raised
             with self._lock:
-                stays = self._idle < _IDLE_AT_MOST
+                stays = self._idle < _MAX_IDLE_THREADS
                 self._idle += stays
             done(result, error)
             if not stays:
@@ -133,7 +133,7 @@ class Workers:
             del work, done, result, error
 
 
-class _Shared:
+class _SharedTasks:
     """Tasks that several threads work off. While one is left, a thread is on its way to it: never two."""
 
     def __init__(self, workers: Workers, tasks: Sequence[Callable[[], object]]) -> None:
@@ -144,7 +144,7 @@ class _Shared:
 
     def work(self) -> None:
         """Work off what takes no time; when it does, the rest is others'."""
-        last = monotonic() + _NO_TIME_S
+        last = monotonic() + _INLINE_BUDGET_S
         while (task := self._next()) is not None:
             task()
             if monotonic() > last:
@@ -157,7 +157,7 @@ class _Shared:
             calls = bool(self._tasks) and not self._called
             self._called = self._called or calls
         if calls:
-            self._workers.begin(self._help, _tell_nobody)
+            self._workers.begin(self._help, _ignore_result)
 
     def _help(self) -> None:
         with self._lock:
@@ -173,13 +173,13 @@ class _Shared:
             return None
 
 
-def _tell_nobody(result: Any, error: BaseException | None) -> None:
+def _ignore_result(result: Any, error: BaseException | None) -> None:
     return
 
 
-def _start_after_fork() -> None:
-    for workers in _everyone:
+def _reset_after_fork() -> None:
+    for workers in _instances:
         workers.start()
 
 
-os.register_at_fork(after_in_child=_start_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, InputRequiredResult
 from placet.agent import Notice, PendingCase
 from placet.client import TERMINAL, ServerRefused
 from placet.errors import PlacetError
-from placet.hook.frameworks.mcp_names import has_left
+from placet.hook.frameworks.mcp.call_identity import is_disconnected
 from placet.mcp import answers, drafts, showing
 from placet.mcp import arguments as say
 from placet.mcp.answers import Question, QuestionList
@@ -233,7 +233,7 @@ class Tools:
         seconds = 0 if shown in ("decline", "cancel") else wait_seconds
 
         async def is_read() -> bool:
-            return not await has_left(ctx.request_context)
+            return not await is_disconnected(ctx.request_context)
 
         outcome = await self._questions.wait(pending, seconds, progress or _Progress(ctx), is_read)
         if outcome is not None:

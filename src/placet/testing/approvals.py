@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from placet.errors import HookError
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, ToolCall, ToolConfig
-from placet.hook.answers import Feedback
+from placet.hook.answer_validation import Feedback
 
 Clock = Callable[[], datetime]
 RUNS, HOLD, FLIPPED = "runs.jsonl", "hold", "flipped"
@@ -175,7 +175,7 @@ class Harness(ABC):
 def resume_elsewhere(
     harness: type[Harness], folder: Path, scene: Scene, thread_id: str, feedback: dict[str, Any] | None
 ) -> "subprocess.Popen[str]":
-    """Resume a thread in a new process; `outcome_of` waits for it."""
+    """Resume a thread in a new process; `check_outcome` waits for it."""
     where = f"{harness.__module__}:{harness.__qualname__}"
     # Not as -m: the module would be there twice, and its scenes would not be the harness's scenes.
     start = f"import sys; from {__name__} import main; main(*sys.argv[1:])"

@@ -160,7 +160,7 @@ class Conversation:
 async def mail_server(
     tls: ssl.SSLContext | None = None, *, at_once: bool = False
 ) -> AsyncIterator[MailServer]:
-    """A server in the test's own event loop; `at_once` encrypts before the first word."""
+    """A server in the test's own event loop; `require_sync` encrypts before the first word."""
     server = MailServer(tls)
     listening = await asyncio.start_server(
         server.converse, "127.0.0.1", 0, ssl=tls if at_once else None, limit=2**20

@@ -17,7 +17,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as AsyncGraphFile
 from pydantic import Field
 
 from placet.hook import InterruptionMetadata
-from placet.hook.answers import Feedback
+from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import LAST_WORDS, Harness, Scene

@@ -16,12 +16,12 @@ from mcp.types import CallToolResult, TextContent
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
-from placet.hook.answers import Feedback, accept
+from placet.hook.answer_validation import Feedback, validate_answers
 from placet.hook.feedback import Verdict
 from placet.hook.frameworks.mcp import ApprovalProxy
-from placet.hook.frameworks.mcp_names import CALL, THREAD
-from placet.hook.frameworks.mcp_upstream import Upstream
-from placet.hook.frameworks.mcp_wire import HELD, WAITING
+from placet.hook.frameworks.mcp.call_identity import CALL_META, THREAD_META
+from placet.hook.frameworks.mcp.results import HELD_META, WAITING_META
+from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
@@ -81,11 +81,11 @@ class Mcp(Harness):
         new.replace(self._path(thread_id))
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[tuple[ApprovalProxy, Client, Upstream]]:
+    async def _connected(self) -> AsyncIterator[tuple[ApprovalProxy, Client, McpUpstream]]:
         behind = MCPServer("toolbox", log_level="ERROR")
         for tool in self.tools:
             behind.add_tool(tool)
-        async with Upstream(lambda: behind) as upstream:
+        async with McpUpstream(lambda: behind) as upstream:
             proxy = ApprovalProxy(upstream, self.hook, saver=self.saver, wait_for=0, clock=self.clock)
             async with Client(await proxy.server(), mode="legacy") as client:
                 yield proxy, client, upstream
@@ -119,13 +119,13 @@ class Mcp(Harness):
     async def _call(self, client: Client, thread_id: str, kept: dict[str, Any], call: ToolCall) -> None:
         if call.id in kept["results"]:
             return
-        meta: Any = {THREAD: thread_id, CALL: call.id}
+        meta: Any = {THREAD_META: thread_id, CALL_META: call.id}
         result = await client.call_tool(call.name, call.arguments, meta=meta)
         said: Mapping[str, Any] = result.meta or {}
-        if HELD in said:
-            raise ThreadBusy if said[HELD] == ThreadBusy.code else HookError(text_of(result))
-        if WAITING in said:
-            kept["keys"][call.id] = said[WAITING]["thread_id"]
+        if HELD_META in said:
+            raise ThreadBusy if said[HELD_META] == ThreadBusy.code else HookError(text_of(result))
+        if WAITING_META in said:
+            kept["keys"][call.id] = said[WAITING_META]["thread_id"]
         else:
             kept["results"][call.id] = text_of(result)
 
@@ -143,14 +143,14 @@ class Mcp(Harness):
         return waiting if waiting and waiting.undecided else await self._go(thread_id, kept)
 
     def _checked(
-        self, upstream: Upstream, waiting: InterruptionMetadata, feedback: Feedback | None
+        self, upstream: McpUpstream, waiting: InterruptionMetadata, feedback: Feedback | None
     ) -> dict[str, Feedback | None]:
         """The answers that are new; an agent decides its turn as a whole, so one misfit refuses them all."""
         if feedback is None:
             return dict.fromkeys(call.id for call in waiting.undecided)
         decided = {call.id: verdict_of(call) for call in waiting.tool_feedbacks if call.result is not None}
         schemas = {name: tool.input_schema for name, tool in upstream.tools.items()}
-        verdicts = accept(waiting, feedback, decided=decided, schemas=schemas, now=self.clock())
+        verdicts = validate_answers(waiting, feedback, decided=decided, schemas=schemas, now=self.clock())
         return {
             call_id: {call_id: verdict.to_dict()}
             for call_id, verdict in verdicts.items()

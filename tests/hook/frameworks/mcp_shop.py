@@ -13,16 +13,16 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, ToolAnnotations
 
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
-from placet.hook.feedback import USUAL_DECISIONS
+from placet.hook.case_outcome import CaseOutcome
+from placet.hook.feedback import DEFAULT_DECISIONS
 from placet.hook.frameworks.mcp import ApprovalProxy
-from placet.hook.frameworks.mcp_upstream import Upstream
-from placet.hook.frameworks.mcp_wire import WAITING
+from placet.hook.frameworks.mcp.results import WAITING_META
+from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.policy import Hook
-from placet.hook.ruling import Ruling
 from tests.hook.frameworks.mcp_harness import run
 
 RAW = Path(__file__).with_name("raw_mcp_server.py")
-ALL = (*USUAL_DECISIONS, "respond")
+ALL = (*DEFAULT_DECISIONS, "respond")
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 ANN = {"to": "Ann"}
 
@@ -73,7 +73,7 @@ class Shop:
 
     @asynccontextmanager
     async def open(self, **client: Any) -> AsyncIterator[Client]:
-        async with Upstream(lambda: self.behind) as self.upstream:
+        async with McpUpstream(lambda: self.behind) as self.upstream:
             self.proxy = ApprovalProxy(self.upstream, self.hook, **self.named)
             async with Client(await self.proxy.server(), **client) as connected:
                 yield connected
@@ -98,7 +98,7 @@ class Shop:
 
 
 def waits(result: CallToolResult) -> bool:
-    return bool(result.is_error) and WAITING in (result.meta or {})
+    return bool(result.is_error) and WAITING_META in (result.meta or {})
 
 
 class Board:
@@ -106,7 +106,7 @@ class Board:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.ruling: Ruling | None = None
+        self.ruling: CaseOutcome | None = None
         self.fails: Exception | None = None
         self.lost: Exception | None = None
 
@@ -116,7 +116,7 @@ class Board:
         self.asked.append(f"{agent}: {interruption.undecided[0].id}")
         return {"case_id": "c", "review_url": "https://board/c?token=t", "expires_at": "2026-12-01T00:00:00Z"}
 
-    def look(self, case: Any) -> Ruling | None:
+    def look(self, case: Any) -> CaseOutcome | None:
         if self.lost is not None:
             raise self.lost
         return self.ruling
@@ -126,7 +126,7 @@ class Board:
 
     def approve(self) -> None:
         decided = {each.rpartition(" ")[2]: "approve" for each in self.asked}
-        self.ruling = Ruling(how="decided", decisions=decided)
+        self.ruling = CaseOutcome(how="decided", decisions=decided)
 
 
 class Raw(Shop):

@@ -9,8 +9,8 @@ from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from placet.hook import InterruptionMetadata
-from placet.hook.answers import Feedback
-from placet.hook.frameworks.openai_agents import Approval
+from placet.hook.answer_validation import Feedback
+from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
@@ -49,7 +49,7 @@ class OpenAIAgents(Harness):
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
         self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
-        self.approval = Approval(self.hook, saver=self.saver, clock=self.clock)
+        self.approval = OpenAIAgentsApproval(self.hook, saver=self.saver, clock=self.clock)
         tools = self.approval.gated([function_tool(tool) for tool in self.tools])
         self.agent = Agent(name="assistant", model=Scripted(scene), tools=tools)
 

@@ -11,8 +11,8 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from placet.hook import InterruptionMetadata
-from placet.hook.answers import Feedback
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.answer_validation import Feedback
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
 from tests.hook.frameworks.lives import Life, Stands
@@ -49,7 +49,7 @@ class PydanticAI(Harness):
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
         self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
-        self.approval = Approval(self.hook, saver=self.saver, clock=self.clock)
+        self.approval = PydanticAIApproval(self.hook, saver=self.saver, clock=self.clock)
         self.agent = Agent(scripted(scene), tools=self.tools, capabilities=[self.approval])
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:

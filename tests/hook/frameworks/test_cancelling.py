@@ -42,12 +42,16 @@ class Desk:
         return self.did[-1]
 
     def pydantic_ai(self) -> tuple[Any, Any, dict[str, Any]]:
-        approval = pydantic_ai.Approval(self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock)
+        approval = pydantic_ai.PydanticAIApproval(
+            self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock
+        )
         tools = [self.pay, self.mail]
         return approval, Agent(scripted(self.scene), tools=tools, capabilities=[approval]), {}
 
     def openai_agents(self) -> tuple[Any, Any, dict[str, Any]]:
-        approval = openai_agents.Approval(self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock)
+        approval = openai_agents.OpenAIAgentsApproval(
+            self.hook, saver=MemorySaver(clock=self.clock), clock=self.clock
+        )
         tools = approval.gated([function_tool(self.pay), function_tool(self.mail)])
         return approval, OpenAIAgent("a", model=Scripted(self.scene), tools=tools), {"run_config": QUIET}
 

@@ -16,9 +16,9 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from placet.hook.frameworks import openai_agents
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
@@ -36,7 +36,7 @@ def in_langchain(function: Function, hook: HumanInTheLoopHook, scene: Scene) -> 
 
 
 def in_pydantic_ai(function: Function, hook: HumanInTheLoopHook, scene: Scene) -> InterruptionMetadata | None:
-    approval = Approval(hook, saver=MemorySaver())
+    approval = PydanticAIApproval(hook, saver=MemorySaver())
     agent = Agent(scripted(scene), tools=[function], capabilities=[approval])
     return waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t")))
 
@@ -44,7 +44,7 @@ def in_pydantic_ai(function: Function, hook: HumanInTheLoopHook, scene: Scene) -
 def in_openai_agents(
     function: Function, hook: HumanInTheLoopHook, scene: Scene
 ) -> InterruptionMetadata | None:
-    approval = openai_agents.Approval(hook, saver=MemorySaver())
+    approval = OpenAIAgentsApproval(hook, saver=MemorySaver())
     agent = OpenAIAgent("a", model=Scripted(scene), tools=approval.gated([function_tool(function)]))
     return waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t", run_config=QUIET)))
 
@@ -115,7 +115,7 @@ def test_what_a_pydantic_ai_tool_would_be_given_is_judged_too(
         ran.append(path)
         return "read"
 
-    approval = Approval(READS, saver=MemorySaver())
+    approval = PydanticAIApproval(READS, saver=MemorySaver())
     model = scripted(one_call("read", path=path))
     agent = Agent(model, tools=[read], capabilities=[*beside, approval])
     stopped = waiting_in(asyncio.run(approval.run(agent, "go", thread_id="t")))

@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 
 from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
 from placet.hook.frameworks.langchain import ApprovalMiddleware
-from placet.hook.frameworks.threads import Threads
+from placet.hook.frameworks.thread_store import FrameworkThreads
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Harness, Scene, runs_in
 from placet.testing.clock import FakeClock
@@ -39,14 +39,14 @@ class GrantingPydanticAI(PydanticAI):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.book = MemoryGrants(clock=self.clock)
-        self.approval.threads = Threads([self.hook], self.saver, grants=self.book, clock=self.clock)
+        self.approval.threads = FrameworkThreads([self.hook], self.saver, grants=self.book, clock=self.clock)
 
 
 class GrantingOpenAIAgents(OpenAIAgents):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.book = MemoryGrants(clock=self.clock)
-        self.approval.threads = Threads([self.hook], self.saver, grants=self.book, clock=self.clock)
+        self.approval.threads = FrameworkThreads([self.hook], self.saver, grants=self.book, clock=self.clock)
 
 
 HARNESSES: list[Callable[..., Any]] = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from placet.hook.outcomes import UNKNOWN
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 from tests.hook.frameworks.killed import EDITED, LIVES, SECOND_SAYS
 from tests.hook.mortal import RACERS
 from tests.hook.places import quick_folder
@@ -83,7 +83,7 @@ def test_every_write_and_both_sides_of_every_call_are_points(played: Played) -> 
         texts = [each[call_id] for each in told]
         assert any(is_rejected(text) for text in texts), "some died before this was decided"
         assert any(text.endswith(RESULTS[call_id]) for text in texts), "some died after this had run"
-    assert any(UNKNOWN in each.values() for each in told), "some died while calls ran"
+    assert any(OUTCOME_UNKNOWN in each.values() for each in told), "some died while calls ran"
 
 
 def test_a_decision_that_was_taken_survives_the_process(played: Played) -> None:
@@ -116,7 +116,7 @@ def test_the_model_is_told_of_every_call_what_is_true_of_it(played: Played) -> N
     for point in played.killed:
         assert list(told_of(point)) == ["c0", "c1", "c3", "c2"], point
         for call_id, text in point["told"]:
-            if not is_rejected(text) and text != UNKNOWN:
+            if not is_rejected(text) and text != OUTCOME_UNKNOWN:
                 assert text.endswith(RESULTS[call_id]), point
                 assert ran(point)[TOOLS[call_id]], f"told of what never ran: {point}"
 

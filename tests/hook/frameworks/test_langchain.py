@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
-from placet.hook.frameworks.langchain_wire import preserved, revived
+from placet.hook.frameworks.langchain.conversion import decode_result, encode_result
 from placet.testing.approvals import HOLD, runs_in
 from placet.testing.contracts.tool_approval import (
     BATCH,
@@ -92,4 +92,4 @@ def test_a_result_that_is_given_again_says_all_that_it_said_the_first_time(said:
     call = {"id": "c1", "name": "execute_sql", "args": {}}
     members = {"content": "rows", "name": "execute_sql", "tool_call_id": "c1", **said}
     message = ToolMessage(**members)
-    assert revived(call, preserved(call, message)) == message
+    assert decode_result(call, encode_result(call, message)) == message

@@ -14,12 +14,14 @@ from placet.errors import ThreadBusy
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
-from placet.hook.frameworks.langchain_marks import AT_ONCE, SideBySide
+from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
 from placet.hook.gate import ApprovalGate
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
 
-CALLS = tuple(ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(AT_ONCE))
+CALLS = tuple(
+    ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(MAX_PARALLEL_CALLS)
+)
 ONCE = {call.id: False for call in CALLS}
 RUN, OTHER_RUN = object(), object()
 
@@ -44,7 +46,7 @@ def decided() -> ApprovalGate:
     return gate
 
 
-def begin(marks: SideBySide, call_id: str, owner: Any = RUN) -> bool:
+def begin(marks: ParallelCallStarts, call_id: str, owner: Any = RUN) -> bool:
     return marks.begin("k", call_id, repeatable=False, owner=owner, together=lambda: ONCE).run
 
 
@@ -80,7 +82,7 @@ def test_of_more_calls_than_there_may_be_threads_none_begins_before_its_time() -
 
 
 def test_a_call_that_comes_twice_may_run_once() -> None:
-    marks = SideBySide(decided())
+    marks = ParallelCallStarts(decided())
     assert begin(marks, "c0")
     with pytest.raises(ThreadBusy):
         begin(marks, "c0")
@@ -88,7 +90,7 @@ def test_a_call_that_comes_twice_may_run_once() -> None:
 
 
 def test_only_one_run_works_on_the_turn() -> None:
-    marks = SideBySide(decided())
+    marks = ParallelCallStarts(decided())
     assert begin(marks, "c0")
     for call in CALLS:
         with pytest.raises(ThreadBusy):
@@ -97,7 +99,7 @@ def test_only_one_run_works_on_the_turn() -> None:
 
 
 def test_what_never_came_because_another_call_broke_off_is_free_for_the_next_run() -> None:
-    marks = SideBySide(decided())
+    marks = ParallelCallStarts(decided())
     assert begin(marks, "c0")
     assert begin(marks, "c1")
     marks.give_back("k", RUN)
@@ -108,7 +110,7 @@ def test_what_never_came_because_another_call_broke_off_is_free_for_the_next_run
 
 def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
     gate = decided()
-    marks = SideBySide(gate)
+    marks = ParallelCallStarts(gate)
     assert begin(marks, "c0")
     marks.give_back("k", RUN)
     gate.set_aside("k", "c0")
@@ -119,7 +121,7 @@ def test_what_comes_after_another_call_broke_off_begins_by_itself() -> None:
 
 def test_of_many_turns_at_once_every_call_runs() -> None:
     gate, turns = ApprovalGate([HumanInTheLoopHook({"pay": True})], MemorySaver()), range(300)
-    marks = SideBySide(gate)
+    marks = ParallelCallStarts(gate)
     for turn in turns:
         gate.stop(f"k{turn}", CALLS)
         gate.answer(f"k{turn}", {call.id: "approve" for call in CALLS})

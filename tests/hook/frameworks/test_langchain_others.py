@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from placet.errors import HookError
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
-from placet.hook.outcomes import UNKNOWN
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
 
@@ -193,7 +193,7 @@ def test_a_call_that_ran_is_not_made_another_one() -> None:
     with pytest.raises(HookError, match="pay was not run"):
         resume(agent, "t", {"c1": "approve"})
     result = resume(agent, "t", {"c1": "approve"})
-    assert results_in(result["messages"]) == [("c1", UNKNOWN)]
+    assert results_in(result["messages"]) == [("c1", OUTCOME_UNKNOWN)]
     assert till.did == ["paid Ann"]
 
 
@@ -295,7 +295,7 @@ def test_a_call_that_was_changed_after_it_ran_does_not_run_again() -> None:
     with pytest.raises(HookError, match="send was not run"):
         resume(agent, "t", {"c1": "approve"})
     result = resume(agent, "t", {"c1": "approve"})
-    assert results_in(result["messages"]) == [("c1", UNKNOWN)]
+    assert results_in(result["messages"]) == [("c1", OUTCOME_UNKNOWN)]
     assert post.sent == [["Ann"]]
 
 

@@ -24,7 +24,7 @@ from placet.hook.frameworks.langchain import (
     interruptions_of,
     resume,
 )
-from placet.hook.outcomes import CANCELLED, UNKNOWN
+from placet.hook.result_texts import CANCELLED_BY_MESSAGE, OUTCOME_UNKNOWN
 from placet.testing.approvals import Scene
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place, results_in
@@ -170,7 +170,7 @@ def test_a_message_may_cancel_what_waits() -> None:
     agent.invoke(GO, place("t"))
     result = agent.invoke(say("stop that"), place("t"))
     assert kinds(result["messages"]) == ["human", "ai", "tool", "tool", "human", "ai"]
-    assert results_in(result["messages"]) == [("c1", CANCELLED), ("c2", CANCELLED)]
+    assert results_in(result["messages"]) == [("c1", CANCELLED_BY_MESSAGE), ("c2", CANCELLED_BY_MESSAGE)]
     assert kinds(office.model.saw[-1]) == ["human", "ai", "tool", "tool", "human"]
     again = interruption_of(result)
     assert again is not None, "the model asked again"
@@ -208,7 +208,9 @@ class Killed(BaseException):
     """The end of the process, as far as a tool can tell."""
 
 
-@pytest.mark.parametrize(("repeatable", "text", "runs"), [((), UNKNOWN, 1), (("execute_sql",), "ok", 2)])
+@pytest.mark.parametrize(
+    ("repeatable", "text", "runs"), [((), OUTCOME_UNKNOWN, 1), (("execute_sql",), "ok", 2)]
+)
 def test_a_call_whose_process_died_runs_again_only_if_it_may(
     office: Office, repeatable: tuple[str, ...], text: str, runs: int
 ) -> None:

@@ -11,9 +11,9 @@ import pytest
 from placet.errors import NothingToResume, ThreadBusy
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from placet.hook.checkpoint import Checkpoint
-from placet.hook.frameworks.marks import Marks, Queue
+from placet.hook.frameworks.call_batches import AsyncCallBatches, ThreadedCallBatches
 from placet.hook.gate import ApprovalGate
-from placet.hook.outcomes import UNKNOWN
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 from tests.waiting import eventually
 
 CALLS = [ToolCall(id=f"c{number}", name="pay", arguments={"cents": number}) for number in range(4)]
@@ -44,7 +44,7 @@ def decided(saver: MemorySaver, **named: Any) -> ApprovalGate:
 
 def test_calls_that_begin_in_one_turn_of_the_loop_are_marked_in_one_write() -> None:
     saver = Counting()
-    marks = Marks(decided(saver))
+    marks = AsyncCallBatches(decided(saver))
     before = saver.writes
 
     async def turn() -> None:
@@ -62,7 +62,7 @@ def test_calls_that_begin_in_one_turn_of_the_loop_are_marked_in_one_write() -> N
 
 
 def test_of_two_who_begin_the_same_call_in_one_turn_of_the_loop_one_may_run_it() -> None:
-    marks = Marks(decided(MemorySaver()))
+    marks = AsyncCallBatches(decided(MemorySaver()))
 
     async def twice() -> list[Any]:
         begin = [marks.begin("k", "c0", repeatable=False) for _ in range(2)]
@@ -74,7 +74,7 @@ def test_of_two_who_begin_the_same_call_in_one_turn_of_the_loop_one_may_run_it()
 
 def test_a_call_that_is_alone_in_its_turn_is_marked_before_the_loop_turns() -> None:
     saver = Counting()
-    marks = Marks(decided(saver))
+    marks = AsyncCallBatches(decided(saver))
     before, turns = saver.writes, list[int]()
 
     async def turn() -> None:
@@ -90,7 +90,7 @@ def test_a_call_that_is_alone_in_its_turn_is_marked_before_the_loop_turns() -> N
 
 
 def test_of_two_who_begin_a_call_that_is_alone_in_its_turn_one_may_run_it() -> None:
-    marks = Marks(decided(MemorySaver()))
+    marks = AsyncCallBatches(decided(MemorySaver()))
 
     async def twice() -> list[Any]:
         begin = [marks.begin("k", "c0", repeatable=False, alone=True) for _ in range(2)]
@@ -101,7 +101,7 @@ def test_of_two_who_begin_a_call_that_is_alone_in_its_turn_one_may_run_it() -> N
 
 
 def test_a_call_that_is_cancelled_while_it_begins_leaves_the_others_alone() -> None:
-    marks = Marks(decided(MemorySaver()))
+    marks = AsyncCallBatches(decided(MemorySaver()))
 
     async def turn() -> Any:
         first, second = (asyncio.create_task(marks.begin("k", id, repeatable=False)) for id in ("c0", "c1"))
@@ -114,7 +114,7 @@ def test_a_call_that_is_cancelled_while_it_begins_leaves_the_others_alone() -> N
 
 def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
     saver = Counting()
-    queue = Queue(decided(saver))
+    queue = ThreadedCallBatches(decided(saver))
     before = saver.writes
     saver.free.clear()
     with ThreadPoolExecutor(4) as threads:
@@ -128,7 +128,7 @@ def test_calls_that_begin_in_threads_line_up_and_write_as_one() -> None:
 
 
 def test_of_threads_that_begin_the_same_call_one_may_run_it() -> None:
-    queue = Queue(decided(MemorySaver()))
+    queue = ThreadedCallBatches(decided(MemorySaver()))
     together = threading.Barrier(8)
 
     def begin(_: int) -> bool:
@@ -143,7 +143,7 @@ def test_of_threads_that_begin_the_same_call_one_may_run_it() -> None:
 
 
 def test_what_goes_wrong_is_told_to_everyone_in_the_line() -> None:
-    queue = Queue(ApprovalGate([], MemorySaver()))
+    queue = ThreadedCallBatches(ApprovalGate([], MemorySaver()))
     with pytest.raises(NothingToResume):
         queue.begin("nowhere", "c0", repeatable=False)
     with pytest.raises(NothingToResume):
@@ -159,4 +159,4 @@ def test_of_calls_that_a_dead_process_had_begun_only_the_repeatable_run_again() 
         "c1": True,
         "c2": True,
     }
-    assert getattr(again["c0"], "result", None) == UNKNOWN
+    assert getattr(again["c0"], "result", None) == OUTCOME_UNKNOWN

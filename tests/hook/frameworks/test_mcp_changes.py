@@ -12,9 +12,9 @@ from mcp.types import CallToolResult
 
 from placet.hook import MemorySaver
 from placet.hook.checkpoint import Checkpoint
-from placet.hook.frameworks import mcp_upstream
-from placet.hook.frameworks.mcp_names import CALL
-from placet.hook.frameworks.mcp_policy import unless_read_only
+from placet.hook.frameworks.mcp import upstream
+from placet.hook.frameworks.mcp.call_identity import CALL_META
+from placet.hook.frameworks.mcp.policy import gate_unless_read_only
 from placet.hook.grants import MemoryGrants
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, Board, Raw, waits
@@ -36,7 +36,7 @@ def test_a_tool_that_is_read_only_no_longer_waits_though_nobody_said_so(
         assert shop.runs("echo") == 1
         assert shop.runs("started") == (2 if restarts else 1)
 
-    shop = Raw(tmp_path, hook=unless_read_only({"leave": False}))
+    shop = Raw(tmp_path, hook=gate_unless_read_only({"leave": False}))
     shop.says(echo=READ_ONLY)
     shop.visit(visit)
 
@@ -46,7 +46,7 @@ FORM: dict[str, Any] = {"inputSchema": {"type": "object", "properties": {"to": {
 
 
 @pytest.mark.parametrize("change", [{"description": "Pays."}, FORM], ids=["words", "schema"])
-@pytest.mark.parametrize("meta", [None, {CALL: "toolu_1"}], ids=["unnamed", "named"])
+@pytest.mark.parametrize("meta", [None, {CALL_META: "toolu_1"}], ids=["unnamed", "named"])
 def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
     tmp_path: Path, change: dict[str, Any], meta: Any
 ) -> None:
@@ -64,7 +64,7 @@ def test_an_approval_counts_for_the_tool_that_was_shown_and_for_no_other(
         shop.approve()
         assert text_of(await call()) == '[{"to": "Ann"}, {}]'
 
-    shop = Raw(tmp_path, hook=unless_read_only())
+    shop = Raw(tmp_path, hook=gate_unless_read_only())
     shop.says(echo=WORDS)
     shop.visit(visit)
 
@@ -83,7 +83,7 @@ def test_a_grant_counts_for_the_tool_that_was_shown_and_for_no_other(tmp_path: P
         assert shop.runs("echo") == 2
 
     board, grants = Board(), MemoryGrants()
-    shop = Raw(tmp_path, hook=unless_read_only(), scope="raw", reviews=board, grants=grants)
+    shop = Raw(tmp_path, hook=gate_unless_read_only(), scope="raw", reviews=board, grants=grants)
     shop.visit(visit)
 
 
@@ -114,7 +114,7 @@ def test_a_server_that_comes_back_as_another_in_the_moment_of_the_call_does_not_
         shop.says(echo=WORDS)
         shop.upstream._drop(shop.upstream._client)
 
-    shop = Raw(tmp_path, hook=unless_read_only(), saver=Begins(is_replaced))
+    shop = Raw(tmp_path, hook=gate_unless_read_only(), saver=Begins(is_replaced))
     shop.visit(visit)
 
 
@@ -143,13 +143,13 @@ def test_words_that_nobody_was_shown_may_change(tmp_path: Path) -> None:
         shop.says(echo=WORDS)
         assert text_of(await client.call_tool("echo", ANN)) == '[{"to": "Ann"}, {}]'
 
-    shop = Raw(tmp_path, hook=unless_read_only({"echo": "Pays somebody."}))
+    shop = Raw(tmp_path, hook=gate_unless_read_only({"echo": "Pays somebody."}))
     shop.visit(visit)
 
 
 def test_a_call_that_ran_is_told_and_not_asked_about_again_when_its_tool_changes(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
-        meta: Any = {CALL: "toolu_1"}
+        meta: Any = {CALL_META: "toolu_1"}
         await client.call_tool("echo", ANN, meta=meta)
         shop.approve()
         for _ in range(2):
@@ -157,7 +157,7 @@ def test_a_call_that_ran_is_told_and_not_asked_about_again_when_its_tool_changes
             shop.says(echo=WORDS)
         assert shop.runs("echo") == 1
 
-    shop = Raw(tmp_path, hook=unless_read_only())
+    shop = Raw(tmp_path, hook=gate_unless_read_only())
     shop.visit(visit)
 
 
@@ -172,7 +172,7 @@ def test_a_call_that_comes_while_its_server_is_busy_does_not_end_the_call_that_r
         busy = asyncio.create_task(client.call_tool("busy", {}))
         await until(lambda: shop.runs("busy"))
         with monkeypatch.context() as hurry:
-            hurry.setattr(mcp_upstream, "LIST_WITHIN_S", 0.01)
+            hurry.setattr(upstream, "LIST_TIMEOUT_S", 0.01)
             next_one = asyncio.create_task(client.call_tool("echo", ANN))
             await until(lambda: shop.runs("asked"))
             await asyncio.wait({busy}, timeout=0.3)

@@ -12,11 +12,11 @@ from mcp.types import CallToolResult, PromptReference, ToolAnnotations
 
 from placet.errors import NothingToResume, SettingsError
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
+from placet.hook.call_leases import CallStart
 from placet.hook.frameworks.mcp import ApprovalProxy
-from placet.hook.frameworks.mcp_names import CALL
-from placet.hook.frameworks.mcp_policy import read_policy, unless_read_only
+from placet.hook.frameworks.mcp.call_identity import CALL_META
+from placet.hook.frameworks.mcp.policy import gate_unless_read_only, read_policy
 from placet.hook.gate import ApprovalGate
-from placet.hook.holds import Begun
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Raw, Shop, waits
@@ -98,7 +98,7 @@ def test_a_tool_that_became_dangerous_does_not_pass_as_what_it_was() -> None:
         await client.call_tool("swap", {})
         await until(look_waits)
 
-    shop = Shop(hook=unless_read_only({"swap": False}))
+    shop = Shop(hook=gate_unless_read_only({"swap": False}))
 
     @shop.behind.tool()
     async def swap(ctx: Context) -> str:
@@ -208,7 +208,7 @@ def test_a_call_made_twice_is_over_once_one_was_told_though_the_other_gave_up() 
 @pytest.mark.parametrize("name", [None, "", 5])
 def test_a_name_that_is_none_does_not_keep_an_outcome(name: Any) -> None:
     async def visit(client: Client) -> None:
-        meta: Any = {CALL: name}
+        meta: Any = {CALL_META: name}
         await client.call_tool("pay", ANN, meta=meta)
         shop.approve()
         assert text_of(await client.call_tool("pay", ANN, meta=meta)) == "paid Ann 1"
@@ -220,7 +220,7 @@ def test_a_name_that_is_none_does_not_keep_an_outcome(name: Any) -> None:
 
 def test_a_call_with_a_name_keeps_its_outcome_until_that_is_old() -> None:
     async def visit(client: Client) -> None:
-        meta: Any = {CALL: "toolu_1"}
+        meta: Any = {CALL_META: "toolu_1"}
         await client.call_tool("pay", ANN, meta=meta)
         assert shop.waiting().tool_feedbacks[0].id == "toolu_1"
         shop.approve()
@@ -306,11 +306,11 @@ def test_an_edited_call_runs_as_edited_and_keeps_its_structure() -> None:
 @pytest.mark.parametrize(
     ("hook", "stopped"),
     [
-        (unless_read_only(), {"pay", "count", "hidden"}),
-        (unless_read_only({"count": False}), {"pay", "hidden"}),
-        (unless_read_only({"look": True}), {"pay", "count", "look", "hidden"}),
-        (unless_read_only(trust_annotations=False), {"pay", "count", "look", "hidden"}),
-        (unless_read_only({"*": False, "p*": True}), {"pay", "hidden"}),
+        (gate_unless_read_only(), {"pay", "count", "hidden"}),
+        (gate_unless_read_only({"count": False}), {"pay", "hidden"}),
+        (gate_unless_read_only({"look": True}), {"pay", "count", "look", "hidden"}),
+        (gate_unless_read_only(trust_annotations=False), {"pay", "count", "look", "hidden"}),
+        (gate_unless_read_only({"*": False, "p*": True}), {"pay", "hidden"}),
     ],
 )
 def test_what_is_not_read_only_waits_unless_a_rule_says_otherwise(
@@ -386,7 +386,7 @@ def test_an_approval_that_was_used_lets_no_process_run_the_call_that_comes_late(
     assert early.begin("k", "c", interruption=first.id).run
     early.finish("k", "c", "paid")
     early.hand_out("k", first.id, "handed out")
-    assert later.begin("k", "c", interruption=first.id) == Begun(run=False, result="handed out")
+    assert later.begin("k", "c", interruption=first.id) == CallStart(run=False, result="handed out")
     second = early.stop("k", [call])
     assert second is not None
     assert second.undecided

@@ -12,14 +12,14 @@ from mcp.types import ElicitResult
 from placet.client import ServerRefused
 from placet.errors import NobodyAsked, Unavailable
 from placet.hook import MemorySaver
+from placet.hook.case_outcome import CaseOutcome
 from placet.hook.frameworks.mcp import ApprovalProxy
-from placet.hook.frameworks.mcp_names import CALL
-from placet.hook.frameworks.mcp_wire import HELD
+from placet.hook.frameworks.mcp.call_identity import CALL_META
+from placet.hook.frameworks.mcp.results import HELD_META
 from placet.hook.gate import ApprovalGate
 from placet.hook.grants import MemoryGrants
-from placet.hook.outcomes import UNKNOWN
-from placet.hook.ruling import Ruling
-from placet.hook.savers.saver import Kept
+from placet.hook.result_texts import OUTCOME_UNKNOWN
+from placet.hook.savers.saver import SavedCheckpoint
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, Board, Raw, Shop, waits
@@ -165,7 +165,7 @@ def test_a_call_that_nobody_can_ever_be_asked_about_says_so_and_is_forgotten_in_
         board.fails = NobodyAsked("No case can be opened.")
         board.fails.__cause__ = ServerRefused(400, {"error": "x", "message": "context is too large."})
         result = await client.call_tool("pay", ANN)
-        assert (result.meta or {})[HELD] == "nobody_asked"
+        assert (result.meta or {})[HELD_META] == "nobody_asked"
         assert "does not run: context is too large. The same call again changes nothing" in text_of(result)
         clock.advance(timedelta(days=8))
         shop.proxy.forget()
@@ -181,7 +181,7 @@ def test_a_case_that_is_gone_decides_nothing_and_the_next_call_asks_anew() -> No
     async def visit(client: Client) -> None:
         await client.call_tool("pay", ANN)
         board.lost = ServerRefused(404, {"error": "not_found", "message": "There is no such case."})
-        assert ((await client.call_tool("pay", ANN)).meta or {})[HELD] == "not_found"
+        assert ((await client.call_tool("pay", ANN)).meta or {})[HELD_META] == "not_found"
         board.lost = None
         assert waits(await client.call_tool("pay", ANN))
         assert len(board.asked) == 2
@@ -223,7 +223,7 @@ def test_a_gate_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() -> 
         assert died.begin(found.thread_id, found.tool_feedbacks[0].id).run
         assert "still running" in text_of(await client.call_tool("pay", ANN))
         clock.advance(timedelta(hours=1))
-        assert text_of(await client.call_tool("pay", ANN)) == UNKNOWN
+        assert text_of(await client.call_tool("pay", ANN)) == OUTCOME_UNKNOWN
         assert waits(await client.call_tool("pay", ANN))
 
     clock = FakeClock()
@@ -251,7 +251,7 @@ def test_of_two_gates_one_runs_the_call_and_the_other_says_so() -> None:
 class Broken(MemorySaver):
     """A storage that is away."""
 
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         raise Unavailable("The disk is gone.")
 
 
@@ -260,7 +260,7 @@ def test_without_a_storage_no_call_gets_through() -> None:
         for name, arguments in {"pay": ANN, "look": {}}.items():
             result = await client.call_tool(name, arguments)
             assert result.is_error
-            assert (result.meta or {})[HELD] == "unavailable"
+            assert (result.meta or {})[HELD_META] == "unavailable"
             assert "has not run: The disk is gone." in text_of(result)
 
     shop = Shop(saver=Broken())
@@ -271,9 +271,9 @@ def test_without_a_storage_no_call_gets_through() -> None:
 def test_an_answer_that_decides_nothing_runs_nothing_and_the_next_call_asks_anew() -> None:
     async def visit(client: Client) -> None:
         await client.call_tool("pay", ANN)
-        board.ruling = Ruling(how="decided", decisions={"another call": "approve"})
+        board.ruling = CaseOutcome(how="decided", decisions={"another call": "approve"})
         result = await client.call_tool("pay", ANN)
-        assert (result.meta or {})[HELD] == "invalid_feedback"
+        assert (result.meta or {})[HELD_META] == "invalid_feedback"
         board.ruling = None
         assert waits(await client.call_tool("pay", ANN))
         assert len(board.asked) == 2
@@ -307,7 +307,7 @@ def test_a_call_that_needs_nobody_is_told_what_became_of_its_server(tmp_path: Pa
         assert "answered oddly" in text_of(await client.call_tool("odd", {}))
         with pytest.raises(MCPError, match="not like this"):
             await client.call_tool("refuse", {})
-        meta: Any = {"other/trace": 1, CALL: "c"}
+        meta: Any = {"other/trace": 1, CALL_META: "c"}
         assert (
             text_of(await client.call_tool("echo", ANN, meta=meta)) == '[{"to": "Ann"}, {"other/trace": 1}]'
         )
@@ -339,7 +339,7 @@ def test_a_server_that_died_before_the_decision_costs_nobody_the_decision(tmp_pa
 
 def test_a_huge_result_comes_whole_and_is_not_kept(tmp_path: Path) -> None:
     async def visit(client: Client) -> None:
-        meta: Any = {CALL: "c1"}
+        meta: Any = {CALL_META: "c1"}
         await client.call_tool("huge", {}, meta=meta)
         shop.approve()
         assert len(text_of(await client.call_tool("huge", {}, meta=meta))) == 3_000_000

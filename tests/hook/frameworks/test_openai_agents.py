@@ -14,11 +14,16 @@ from pydantic import BaseModel
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from placet.hook.frameworks.openai_agents import UNDECIDED, UNREADABLE, Approval, Delivered
-from placet.hook.frameworks.threads import Held, Threads
+from placet.hook.frameworks.openai_agents.approval import (
+    NO_DECISION,
+    UNREADABLE_ARGUMENTS,
+    OpenAIAgentsApproval,
+    RepeatedResult,
+)
+from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
 from placet.hook.grants import MemoryGrants
-from placet.hook.outcomes import CANCELLED, UNKNOWN
-from placet.hook.policy import NewMessage
+from placet.hook.policy import NewMessagePolicy
+from placet.hook.result_texts import CANCELLED_BY_MESSAGE, OUTCOME_UNKNOWN
 from placet.testing.approvals import LAST_WORDS, Scene
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.tool_approval import ToolApprovalContract
@@ -41,7 +46,7 @@ class Shop:
         self.did: list[str] = []
         self.clock = FakeClock()
         self.saver = MemorySaver(clock=self.clock)
-        self.approval = Approval(hook or usual(), saver=self.saver, clock=self.clock)
+        self.approval = OpenAIAgentsApproval(hook or usual(), saver=self.saver, clock=self.clock)
         tools = self.approval.gated(named.pop("tools", None) or self.tools())
         named = {"model": Scripted(Scene(turns=turns)), "tools": tools, **named}
         self.agent: Agent[Any] = Agent(name="shop", **named)
@@ -81,7 +86,7 @@ class Shop:
         return [(item["call_id"], item["output"]) for item in items]
 
 
-def usual(on_new_message: NewMessage = "refuse") -> HumanInTheLoopHook:
+def usual(on_new_message: NewMessagePolicy = "refuse") -> HumanInTheLoopHook:
     return HumanInTheLoopHook({"pay": True, "book": True}, on_new_message=on_new_message)
 
 
@@ -104,7 +109,7 @@ def test_the_sdks_own_permanent_approval_opens_nothing() -> None:
     ended = asyncio.run(Runner.run(shop.agent, state, run_config=QUIET))
     items: list[Any] = list(ended.to_input_list())
     outputs = [item["output"] for item in items if item.get("type") == "function_call_output"]
-    assert outputs == [UNDECIDED, UNDECIDED]
+    assert outputs == [NO_DECISION, NO_DECISION]
     assert shop.did == []
 
 
@@ -139,7 +144,7 @@ def test_arguments_that_cannot_be_read_go_back_to_the_model_and_nobody_is_asked(
     model = ScriptedModel([[function_call("pay", "{oops", call_id="c7")], [assistant_message(LAST_WORDS)]])
     shop = Shop(model=model)
     assert shop.run("Go.").final_output == LAST_WORDS
-    assert shop.told() == [("c7", UNREADABLE)]
+    assert shop.told() == [("c7", UNREADABLE_ARGUMENTS)]
     assert shop.did == []
 
 
@@ -163,13 +168,13 @@ def test_a_process_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() 
     shop = Shop((PAY,))
     decided = shop.start().approve_all()
     died = shop.approval.threads.take("t", decided)
-    assert isinstance(died, Held)
+    assert isinstance(died, ClaimedThread)
     assert shop.approval.threads.gate.begin(died.turn, "c0").run
     with pytest.raises(ThreadBusy):
         shop.resume(decided)
     shop.clock.advance(timedelta(hours=1))
     assert shop.resume(decided).final_output == LAST_WORDS
-    assert shop.told() == [("c0", UNKNOWN)]
+    assert shop.told() == [("c0", OUTCOME_UNKNOWN)]
     assert shop.did == []
 
 
@@ -265,7 +270,7 @@ def test_a_second_delivery_gets_the_same_output() -> None:
     shop = Shop(model=ScriptedModel(script), output_type=Receipt)
     decided = shop.start().approve_all()
     first, second = shop.resume(decided), shop.resume(decided)
-    assert isinstance(second, Delivered)
+    assert isinstance(second, RepeatedResult)
     assert first.final_output == second.final_output_as(Receipt) == Receipt(paid=5)
     assert shop.did == ["paid Ann 5"]
 
@@ -306,7 +311,7 @@ def test_a_message_may_cancel_the_calls_that_wait() -> None:
     assert shop.run("No, stop.").final_output == LAST_WORDS
     assert said(shop) == ["Go.", "No, stop."]
     assert shop.did == []
-    assert CANCELLED in shop.told()[0][1]
+    assert CANCELLED_BY_MESSAGE in shop.told()[0][1]
 
 
 @pytest.fixture
@@ -375,7 +380,7 @@ def test_what_a_person_allowed_before_runs_unasked_and_the_rest_still_waits() ->
     shop = Shop((PAY, LOOK), (PAY2, BOOK))
     grants = MemoryGrants(clock=shop.clock)
     grants.add(PAY, agent="agent", uses=2, lasts_for=timedelta(hours=1), granted_by="Ada")
-    shop.approval.threads = Threads([usual()], shop.saver, grants=grants, clock=shop.clock)
+    shop.approval.threads = FrameworkThreads([usual()], shop.saver, grants=grants, clock=shop.clock)
     stopped = shop.start()
     assert sorted(shop.did) == ["looked", "paid Ann 5"]
     assert [waiting.id for waiting in stopped.undecided] == ["c1"]

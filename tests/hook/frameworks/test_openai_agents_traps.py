@@ -25,7 +25,7 @@ from openai.types.responses import ResponseFunctionShellToolCall
 
 from placet.errors import HookError, InvalidFeedback
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolConfig
-from placet.hook.frameworks.openai_agents import UNDECIDED, Approval
+from placet.hook.frameworks.openai_agents.approval import NO_DECISION, OpenAIAgentsApproval
 from placet.testing.approvals import LAST_WORDS
 from tests.hook.frameworks.openai_agents_harness import QUIET
 
@@ -37,7 +37,7 @@ class Till:
 
     def __init__(self, hook: HumanInTheLoopHook | None = None) -> None:
         self.did: list[str] = []
-        self.approval = Approval(hook or HumanInTheLoopHook({"pay": True}), saver=MemorySaver())
+        self.approval = OpenAIAgentsApproval(hook or HumanInTheLoopHook({"pay": True}), saver=MemorySaver())
 
     @property
     def pay(self) -> Tool:
@@ -295,7 +295,7 @@ def test_what_waits_under_an_id_that_is_used_twice_is_told_to_be_undecided() -> 
     outer = till.agent([asks("one", "o1"), asks("two", "o2")], tools=helpers)
     till.resume(outer, till.run(outer).approve_all())
     told = [item["output"] for item in model.read[-1] if item.get("type") == "function_call_output"]
-    assert told == [UNDECIDED]
+    assert told == [NO_DECISION]
 
 
 def test_nothing_of_an_agent_inside_that_needs_nobody_must_be_behind_the_gate() -> None:

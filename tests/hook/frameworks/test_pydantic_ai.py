@@ -24,11 +24,11 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from placet.hook.frameworks.pydantic_ai import Approval
-from placet.hook.frameworks.threads import Held, Threads
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
+from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
 from placet.hook.grants import MemoryGrants
-from placet.hook.outcomes import UNKNOWN
-from placet.hook.policy import NewMessage
+from placet.hook.policy import NewMessagePolicy
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.testing.approvals import LAST_WORDS, Scene
 from placet.testing.clock import FakeClock
 from placet.testing.contracts.tool_approval import ToolApprovalContract
@@ -51,7 +51,7 @@ class Shop:
         self.did: list[str] = []
         self.clock = FakeClock()
         self.saver = MemorySaver(clock=self.clock)
-        self.approval = Approval(hook or usual(), saver=self.saver, clock=self.clock)
+        self.approval = PydanticAIApproval(hook or usual(), saver=self.saver, clock=self.clock)
         named = {"tools": [self.pay, self.book, self.look], **named}
         self.agent: Agent[Any, Any] = Agent(
             named.pop("model", None) or scripted(Scene(turns=turns)), capabilities=[self.approval], **named
@@ -88,7 +88,7 @@ class Shop:
         return [(part.tool_call_id, part.content) for part in parts if isinstance(part, ToolReturnPart)]
 
 
-def usual(on_new_message: NewMessage = "refuse") -> HumanInTheLoopHook:
+def usual(on_new_message: NewMessagePolicy = "refuse") -> HumanInTheLoopHook:
     return HumanInTheLoopHook({"pay": True, "book": True}, on_new_message=on_new_message)
 
 
@@ -171,13 +171,13 @@ def test_a_process_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() 
     shop = Shop((PAY,))
     decided = shop.start().approve_all()
     died = shop.approval.threads.take("t", decided)
-    assert isinstance(died, Held)
+    assert isinstance(died, ClaimedThread)
     assert shop.approval.threads.gate.begin(died.turn, "c0").run
     with pytest.raises(ThreadBusy):
         shop.resume(decided)
     shop.clock.advance(timedelta(hours=1))
     assert shop.resume(decided).output == LAST_WORDS
-    assert shop.told() == [("c0", UNKNOWN)]
+    assert shop.told() == [("c0", OUTCOME_UNKNOWN)]
     assert shop.did == []
 
 
@@ -353,7 +353,7 @@ def test_what_a_person_allowed_before_runs_unasked_and_the_rest_still_waits() ->
     shop = Shop((PAY, LOOK), (PAY2, BOOK))
     grants = MemoryGrants(clock=shop.clock)
     grants.add(PAY, agent="agent", uses=2, lasts_for=timedelta(hours=1), granted_by="Ada")
-    shop.approval.threads = Threads([usual()], shop.saver, grants=grants, clock=shop.clock)
+    shop.approval.threads = FrameworkThreads([usual()], shop.saver, grants=grants, clock=shop.clock)
     stopped = shop.start()
     assert sorted(shop.did) == ["looked", "paid Ann 5"]
     assert [waiting.id for waiting in stopped.undecided] == ["c1"]

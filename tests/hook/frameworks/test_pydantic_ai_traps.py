@@ -32,7 +32,7 @@ from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
 from placet.errors import HookError, InvalidFeedback
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall, ToolConfig
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.testing.approvals import LAST_WORDS
 
 ALWAYS = HumanInTheLoopHook({"pay": True})
@@ -67,7 +67,7 @@ class Till:
 
     def __init__(self, *turns: list[ToolCallPart] | Turn, hook: HumanInTheLoopHook = ALWAYS, **named: Any):
         self.did: list[str] = []
-        self.approval = Approval(hook, saver=MemorySaver(), grants=named.pop("grants", None))
+        self.approval = PydanticAIApproval(hook, saver=MemorySaver(), grants=named.pop("grants", None))
         tools: Sequence[Any] = [self.pay, *named.pop("tools", ())]
         capabilities = [*named.pop("around", ()), self.approval]
         model = playing(*turns)

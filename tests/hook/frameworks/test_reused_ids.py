@@ -17,7 +17,7 @@ from pydantic_ai import Agent
 from placet.errors import InvalidFeedback
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, resume
-from placet.hook.frameworks.pydantic_ai import Approval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, place
 from tests.hook.frameworks.pydantic_ai_harness import scripted
@@ -91,7 +91,7 @@ def test_a_structured_answer_that_bears_an_old_id_is_still_an_answer() -> None:
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_pydantic_ai_answer_that_comes_twice_pays_nobody_else(streams: bool) -> None:
     till = Till()
-    approval = Approval(HOOK, saver=MemorySaver())
+    approval = PydanticAIApproval(HOOK, saver=MemorySaver())
     agent = Agent(scripted(SCENE), tools=[till.pay], capabilities=[approval])
 
     async def last(events: AsyncIterator[Any]) -> Any:
@@ -117,7 +117,7 @@ def test_a_pydantic_ai_answer_that_comes_twice_pays_nobody_else(streams: bool) -
 
 def test_calls_that_a_model_names_alike_in_one_reply_are_decided_one_by_one() -> None:
     till = Till()
-    approval = Approval(HOOK, saver=MemorySaver())
+    approval = PydanticAIApproval(HOOK, saver=MemorySaver())
     turn = tuple(call for (call,) in SCENE.turns)
     agent = Agent(scripted(Scene(turns=(turn,))), tools=[till.pay], capabilities=[approval])
 

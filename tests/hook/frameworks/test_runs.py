@@ -14,8 +14,8 @@ from pydantic_ai import Agent as PydanticAgent
 
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, ToolCall
 from placet.hook.checkpoint import Checkpoint
-from placet.hook.frameworks.openai_agents import Approval as OpenAIApproval
-from placet.hook.frameworks.pydantic_ai import Approval as PydanticApproval
+from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval as OpenAIApproval
+from placet.hook.frameworks.pydantic_ai import PydanticAIApproval as PydanticApproval
 from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.openai_agents_harness import QUIET
 from tests.hook.frameworks.pydantic_ai_harness import scripted

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
-from placet.hook.frameworks.threads import Ended, Held, Threads
-from placet.hook.outcomes import UNKNOWN
-from placet.hook.policy import Gate, ToolConfig
+from placet.hook.frameworks.thread_store import ClaimedThread, FinishedThread, FrameworkThreads
+from placet.hook.policy import ReviewRequirement, ToolConfig
+from placet.hook.result_texts import OUTCOME_UNKNOWN
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "q"})
 
@@ -25,25 +25,25 @@ def test_an_answer_that_arrives_while_another_process_finishes_gets_the_outcome(
             return super().get(thread_id)
 
     saver = Slow()
-    threads = Threads([HumanInTheLoopHook({"*": True})], saver)
+    threads = FrameworkThreads([HumanInTheLoopHook({"*": True})], saver)
     held = threads.open("t", "go")
-    assert isinstance(held, Held)
-    gates = {"c1": Gate(description="", config=ToolConfig())}
+    assert isinstance(held, ClaimedThread)
+    gates = {"c1": ReviewRequirement(description="", config=ToolConfig())}
     waiting = threads.pause(held, '{"messages": []}', [SQL], gates, {})
     assert waiting is not None
 
     def other() -> None:
         taken = threads.take("t", waiting.approve_all())
-        assert isinstance(taken, Held)
+        assert isinstance(taken, ClaimedThread)
         threads.finish(taken, '{"messages": ["done"]}')
 
     saver.meanwhile = other
-    assert threads.take("t", waiting.approve_all()) == Ended(state='{"messages": ["done"]}')
+    assert threads.take("t", waiting.approve_all()) == FinishedThread(state='{"messages": ["done"]}')
 
 
 @pytest.mark.parametrize("repeatable", [False, True])
 def test_a_call_that_is_cancelled_is_told_as_unknown_at_once_or_runs_again(repeatable: bool) -> None:
-    threads = Threads(
+    threads = FrameworkThreads(
         [HumanInTheLoopHook({"*": True})], MemorySaver(), repeatable=["execute_sql"] if repeatable else []
     )
     turn = "t#1"
@@ -67,4 +67,4 @@ def test_a_call_that_is_cancelled_is_told_as_unknown_at_once_or_runs_again(repea
             await cancelled
         return str(await threads.once(turn, SQL, SQL, runs))
 
-    assert asyncio.run(played()) == ("ran" if repeatable else UNKNOWN)
+    assert asyncio.run(played()) == ("ran" if repeatable else OUTCOME_UNKNOWN)

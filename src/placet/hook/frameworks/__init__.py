@@ -1,1 +1,1 @@
-"""Tool approval in other people's agents: one small file for each framework, loaded only when it is used."""
+"""Tool approval for other agent frameworks: one folder per framework, imported only when it is used."""

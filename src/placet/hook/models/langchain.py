@@ -20,7 +20,9 @@ class LangChainChat:
 
     def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
         """The next assistant message."""
-        return incoming(bound(self._model, tools).invoke([outgoing(message) for message in messages]))
+        return read_reply(
+            bind_tools(self._model, tools).invoke([to_langchain_message(message) for message in messages])
+        )
 
 
 class AsyncLangChainChat:
@@ -31,15 +33,19 @@ class AsyncLangChainChat:
 
     async def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
         """The next assistant message."""
-        return incoming(await bound(self._model, tools).ainvoke([outgoing(message) for message in messages]))
+        return read_reply(
+            await bind_tools(self._model, tools).ainvoke(
+                [to_langchain_message(message) for message in messages]
+            )
+        )
 
 
-def bound(model: BaseChatModel, tools: Sequence[Schema]) -> Any:
+def bind_tools(model: BaseChatModel, tools: Sequence[Schema]) -> Any:
     """The model with these tools, where there are any."""
     return model.bind_tools([{"type": "function", "function": tool} for tool in tools]) if tools else model
 
 
-def outgoing(message: Message) -> BaseMessage:
+def to_langchain_message(message: Message) -> BaseMessage:
     """A message as LangChain has it."""
     if message["role"] == "tool":
         return ToolMessage(content=message["content"], tool_call_id=message["tool_call_id"])
@@ -53,7 +59,7 @@ def outgoing(message: Message) -> BaseMessage:
     return kinds[message["role"]](content=message["content"])
 
 
-def incoming(said: BaseMessage) -> Message:
+def read_reply(said: BaseMessage) -> Message:
     """LangChain's reply as a message; calls that it could not read keep their text, to be refused."""
     if not isinstance(said, AIMessage):
         raise ModelMisbehaved("The chat model did not answer with an assistant message.")

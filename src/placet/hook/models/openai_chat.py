@@ -11,12 +11,12 @@ from placet.hook.checkpoint import Message
 from placet.protocol.addresses import is_secure_or_loopback
 
 Schema = dict[str, Any]
-CUT = "(cut off)"
+TRUNCATED = "(cut off)"
 """The arguments of a call of which only the name was written: they cannot be read, and nothing runs."""
-AT_THE_LIMIT = "length"
+LENGTH_LIMIT = "length"
 
 
-class _Chat:
+class _ChatEndpoint:
     def __init__(
         self, model: str, *, base_url: str, api_key: str | None = None, timeout: float = 120.0, **options: Any
     ) -> None:
@@ -30,13 +30,13 @@ class _Chat:
         self._options = {"model": model, **options}
 
     def _request(self, messages: Sequence[Message], tools: Sequence[Schema]) -> dict[str, Any]:
-        body = {**self._options, "messages": [outgoing(message) for message in messages]}
+        body = {**self._options, "messages": [to_openai_message(message) for message in messages]}
         if tools:
             body["tools"] = [{"type": "function", "function": tool} for tool in tools]
         return {"url": self._url, "json": body, "headers": self._headers}
 
 
-class OpenAIChat(_Chat):
+class OpenAIChat(_ChatEndpoint):
     """Calls the endpoint and waits. `options` go into every request: temperature, max_tokens …
 
     Raises Unavailable when the endpoint cannot be reached or refuses, ModelMisbehaved for an odd answer.
@@ -46,31 +46,31 @@ class OpenAIChat(_Chat):
         """The next assistant message."""
         try:
             with httpx.Client(timeout=self._timeout) as client:
-                return incoming(client.post(**self._request(messages, tools)))
+                return read_completion(client.post(**self._request(messages, tools)))
         except httpx.HTTPError as error:
             raise Unavailable(f"The model cannot be reached: {error}.") from error
 
 
-class AsyncOpenAIChat(_Chat):
+class AsyncOpenAIChat(_ChatEndpoint):
     """As OpenAIChat, on an event loop."""
 
     async def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Message:
         """The next assistant message."""
         try:
             async with httpx.AsyncClient(timeout=self._timeout) as client:
-                return incoming(await client.post(**self._request(messages, tools)))
+                return read_completion(await client.post(**self._request(messages, tools)))
         except httpx.HTTPError as error:
             raise Unavailable(f"The model cannot be reached: {error}.") from error
 
 
-class StreamingOpenAIChat(_Chat):
+class StreamingOpenAIChat(_ChatEndpoint):
     """As OpenAIChat, with the reply in pieces as it is written, for `stream` and `astream`."""
 
     def __call__(self, messages: Sequence[Message], tools: Sequence[Schema] = ()) -> Iterator[str | Message]:
         """The texts as they come, and at last the message."""
         request = self._request(messages, tools)
         request["json"]["stream"] = True
-        whole = _Whole()
+        whole = _StreamedReply()
         try:
             with (
                 httpx.Client(timeout=self._timeout) as client,
@@ -78,7 +78,7 @@ class StreamingOpenAIChat(_Chat):
             ):
                 if response.status_code != httpx.codes.OK:
                     response.read()
-                    incoming(response)
+                    read_completion(response)
                 for line in response.iter_lines():
                     yield from whole.take(line)
         except httpx.HTTPError as error:
@@ -86,7 +86,7 @@ class StreamingOpenAIChat(_Chat):
         yield whole.message()
 
 
-class _Whole:
+class _StreamedReply:
     """A streamed reply, put together."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class _Whole:
     def message(self) -> Message:
         if self._ended is None:  # what is missing may be the next call, or all arguments of this one
             raise Unavailable("The model's endpoint broke off in the middle of its reply.")
-        calls = whole_calls(self._calls, self._ended)
+        calls = mark_truncated_call(self._calls, self._ended)
         return {"role": "assistant", "content": "".join(self._text), "tool_calls": calls}
 
     def _extend(self, part: dict[str, Any]) -> None:
@@ -137,14 +137,14 @@ class _Whole:
         return call
 
 
-def whole_calls(calls: list[dict[str, Any]], ended: str | None) -> list[dict[str, Any]]:
+def mark_truncated_call(calls: list[dict[str, Any]], ended: str | None) -> list[dict[str, Any]]:
     """The calls of a reply; if it ended at its limit, the last one may be no more than a name."""
-    if ended != AT_THE_LIMIT or not calls or calls[-1]["arguments"]:
+    if ended != LENGTH_LIMIT or not calls or calls[-1]["arguments"]:
         return calls
-    return [*calls[:-1], {**calls[-1], "arguments": CUT}]
+    return [*calls[:-1], {**calls[-1], "arguments": TRUNCATED}]
 
 
-def outgoing(message: Message) -> dict[str, Any]:
+def to_openai_message(message: Message) -> dict[str, Any]:
     """A message as the endpoint takes it."""
     calls = message.get("tool_calls")
     if not calls:
@@ -164,7 +164,7 @@ def outgoing(message: Message) -> dict[str, Any]:
     return {"role": message["role"], "content": message.get("content") or None, "tool_calls": functions}
 
 
-def incoming(response: httpx.Response) -> Message:
+def read_completion(response: httpx.Response) -> Message:
     """The endpoint's answer as a message."""
     if response.status_code != httpx.codes.OK:
         raise Unavailable(f"The model's endpoint answered {response.status_code}.")
@@ -179,7 +179,7 @@ def incoming(response: httpx.Response) -> Message:
             }
             for call in said.get("tool_calls") or ()
         ]
-        calls = whole_calls(calls, choice.get("finish_reason"))
+        calls = mark_truncated_call(calls, choice.get("finish_reason"))
         return {"role": "assistant", "content": said.get("content") or "", "tool_calls": calls}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelMisbehaved("The endpoint's answer is not a chat completion.") from error

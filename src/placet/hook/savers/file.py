@@ -16,13 +16,19 @@ from typing import Any, BinaryIO
 
 from placet.errors import CheckpointConflict, SettingsError, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.columns import digest_of, kept, micros, name_of, span
-from placet.hook.savers.saver import Kept, Retention, Saver
+from placet.hook.savers.encoding import (
+    digest_thread_id,
+    duration_micros,
+    file_name_for,
+    read_saved,
+    to_micros,
+)
+from placet.hook.savers.saver import CheckpointRetention, SavedCheckpoint, Saver
 
 logger = logging.getLogger(__name__)
-BUSY_FOR = timedelta(seconds=5)
-LOOK_AGAIN_S = 0.002
-ENDING = ".thread"
+LOCK_TIMEOUT = timedelta(seconds=5)
+LOCK_RETRY_S = 0.002
+SUFFIX = ".thread"
 FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)  # where fsync alone stops at the drive's cache
 
 Columns = dict[str, Any]
@@ -40,12 +46,12 @@ class FileSaver(Saver):
         self,
         folder: Path | str,
         *,
-        retain: Retention | None = None,
-        busy_for: timedelta = BUSY_FOR,
+        retain: CheckpointRetention | None = None,
+        busy_for: timedelta = LOCK_TIMEOUT,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._folder = Path(folder).absolute()
-        self._retain = retain or Retention()
+        self._retain = retain or CheckpointRetention()
         self._busy_s = busy_for.total_seconds()
         self._clock = clock
         self._closed = False
@@ -54,9 +60,9 @@ class FileSaver(Saver):
         except OSError as error:
             raise SettingsError(f"The folder {folder} cannot be used: {error.strerror}.") from error
 
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         newest = next(self._pairs(thread_id), None)
-        return None if newest is None else _kept(thread_id, *newest)
+        return None if newest is None else _saved_from_columns(thread_id, *newest)
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self._append(checkpoint, lease_for)
@@ -70,26 +76,26 @@ class FileSaver(Saver):
             if not pairs or pairs[0][0]["rev"] != rev:
                 raise CheckpointConflict
             columns, text = pairs[0]
-            until = self._now() + span(lease_for)
+            until = self._now() + duration_micros(lease_for)
             self._replace(thread_id, [({**columns, "leased_until": until}, text), *pairs[1:]])
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         pairs = list(self._pairs(thread_id))
         return [
-            _kept(thread_id, columns if place == 0 else {**columns, "leased_until": None}, text)
+            _saved_from_columns(thread_id, columns if place == 0 else {**columns, "leased_until": None}, text)
             for place, (columns, text) in enumerate(pairs)
         ]
 
     def threads(self, stage: Stage) -> Sequence[str]:
         self._check_open()
-        with _outages():
-            paths = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(ENDING)]
-        heads = filter(None, map(_head, paths))
+        with _translate_errors():
+            paths = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(SUFFIX)]
+        heads = filter(None, map(_read_newest_columns, paths))
         standing = [(head["saved_at"], head["thread_id"]) for head in heads if head["stage"] == stage]
         return [thread_id for _, thread_id in sorted(standing)]
 
     def release(self, thread_id: str) -> None:
-        with self._alone_with(thread_id), _outages():
+        with self._alone_with(thread_id), _translate_errors():
             with suppress(FileNotFoundError):
                 self._path(thread_id).unlink()
             self._sync_folder()
@@ -113,7 +119,7 @@ class FileSaver(Saver):
                 "rev": checkpoint.rev,
                 "stage": checkpoint.stage,
                 "saved_at": now,
-                "leased_until": None if lease_for is None else now + span(lease_for),
+                "leased_until": None if lease_for is None else now + duration_micros(lease_for),
             }
             self._replace(thread_id, [(columns, text), *self._retained(pairs, now)])
 
@@ -121,16 +127,16 @@ class FileSaver(Saver):
         earlier = pairs[: self._retain.count - 1]
         if self._retain.age is None:
             return earlier
-        oldest = now - span(self._retain.age)
+        oldest = now - duration_micros(self._retain.age)
         return [pair for pair in earlier if pair[0]["saved_at"] >= oldest]
 
     def _replace(self, thread_id: str, pairs: Sequence[Pair]) -> None:
         """The whole file anew, on disk before it takes the old one's place."""
         path = self._path(thread_id)
         written = path.with_suffix(".new")  # always this name: one that a crash left behind is used again
-        with _outages():
+        with _translate_errors():
             try:
-                with open(written, "wb", opener=_private) as file:
+                with open(written, "wb", opener=_open_private) as file:
                     for columns, text in pairs:
                         file.writelines((json.dumps(columns).encode("ascii"), b"\n", text, b"\n"))
                     file.flush()
@@ -144,7 +150,7 @@ class FileSaver(Saver):
     def _pairs(self, thread_id: str) -> Iterator[Pair]:
         self._check_open()
         path = self._path(thread_id)
-        with _outages():
+        with _translate_errors():
             try:
                 file = path.open("rb")
             except FileNotFoundError:
@@ -152,15 +158,15 @@ class FileSaver(Saver):
             with file:
                 line = file.readline()
                 while True:
-                    yield _columns(line, path), _text(file, path)
+                    yield _parse_columns(line, path), _read_text_line(file, path)
                     if not (line := file.readline()):
                         return
 
     def _path(self, thread_id: str) -> Path:
-        return self._folder / f"{name_of(thread_id)}{ENDING}"
+        return self._folder / f"{file_name_for(thread_id)}{SUFFIX}"
 
     def _now(self) -> int:
-        return time.time_ns() // 1_000 if self._clock is None else micros(self._clock())
+        return time.time_ns() // 1_000 if self._clock is None else to_micros(self._clock())
 
     def _sync_folder(self) -> None:
         folder = os.open(self._folder, os.O_RDONLY)
@@ -173,8 +179,10 @@ class FileSaver(Saver):
     def _alone_with(self, thread_id: str) -> Iterator[None]:
         """Hold the lock of this thread and of those that share its first digit."""
         self._check_open()
-        with _outages():
-            lock = os.open(self._folder / f".lock-{digest_of(thread_id)[0]}", os.O_CREAT | os.O_RDWR, 0o600)
+        with _translate_errors():
+            lock = os.open(
+                self._folder / f".lock-{digest_thread_id(thread_id)[0]}", os.O_CREAT | os.O_RDWR, 0o600
+            )
         try:
             self._lock(lock)
             yield
@@ -189,7 +197,7 @@ class FileSaver(Saver):
             except BlockingIOError:
                 if time.monotonic() >= patience:
                     raise Unavailable("Another process holds this folder; nothing was recorded.") from None
-                time.sleep(LOOK_AGAIN_S)
+                time.sleep(LOCK_RETRY_S)
             except OSError as error:
                 raise Unavailable from error
             else:
@@ -201,14 +209,14 @@ class FileSaver(Saver):
 
 
 @contextmanager
-def _outages() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise Unavailable from error
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
@@ -219,43 +227,43 @@ def _sync(file: int) -> None:
         fcntl.fcntl(file, FULL_SYNC)
 
 
-def _columns(line: bytes, path: Path) -> Columns:
+def _parse_columns(line: bytes, path: Path) -> Columns:
     try:
         columns: Columns = json.loads(line)
         columns["thread_id"], columns["rev"], columns["stage"], columns["saved_at"], columns["leased_until"]
     except (ValueError, TypeError, KeyError) as error:
-        raise _damaged(path) from error
+        raise _damaged_file(path) from error
     return columns
 
 
-def _text(file: BinaryIO, path: Path) -> bytes:
+def _read_text_line(file: BinaryIO, path: Path) -> bytes:
     text = file.readline()
     if not text.endswith(b"\n"):
-        raise _damaged(path)
+        raise _damaged_file(path)
     return text[:-1]
 
 
-def _damaged(path: Path) -> Unavailable:
+def _damaged_file(path: Path) -> Unavailable:
     return Unavailable(f"The file {path.name} is damaged; restore it, or release its thread.")
 
 
-def _head(path: str) -> Columns | None:
+def _read_newest_columns(path: str) -> Columns | None:
     """The columns of a thread's newest checkpoint; None if it was released meanwhile, or is damaged."""
-    with _outages():
+    with _translate_errors():
         try:
             with open(path, "rb") as file:
                 line = file.readline()
         except FileNotFoundError:
             return None
     try:
-        return _columns(line, Path(path))
+        return _parse_columns(line, Path(path))
     except Unavailable as error:  # which must not hide the others
         logger.warning("%s", error.message)
         return None
 
 
-def _kept(thread_id: str, columns: Columns, text: bytes) -> Kept:
-    return kept(
+def _saved_from_columns(thread_id: str, columns: Columns, text: bytes) -> SavedCheckpoint:
+    return read_saved(
         thread_id,
         columns["rev"],
         columns["stage"],

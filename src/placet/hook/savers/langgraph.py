@@ -12,12 +12,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from placet.errors import HookError, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.columns import kept, micros, name_of
-from placet.hook.savers.saver import Kept, Saver
+from placet.hook.savers.encoding import file_name_for, read_saved, to_micros
+from placet.hook.savers.saver import SavedCheckpoint, Saver
 
 CHANNEL = "placet"
-PLACE = "langgraph_thread"
-LOOKS = 5
+TEXT_THREAD = "langgraph_thread"
+READ_ATTEMPTS = 5
 
 
 class LangGraphSaver(Saver):
@@ -38,8 +38,8 @@ class LangGraphSaver(Saver):
         self._checkpointer = checkpointer
         self._claims = claims
 
-    def get(self, thread_id: str) -> Kept | None:
-        for _ in range(LOOKS):
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
+        for _ in range(READ_ATTEMPTS):
             claim = self._claims.get(thread_id)
             if claim is None:
                 return None
@@ -56,7 +56,7 @@ class LangGraphSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         self._claims.renew(thread_id, rev, lease_for=lease_for)
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         return [found for claim in self._claims.list(thread_id) if (found := self._with_text(claim))]
 
     def threads(self, stage: Stage) -> Sequence[str]:
@@ -75,7 +75,7 @@ class LangGraphSaver(Saver):
     def _append(self, checkpoint: Checkpoint, claim: Callable[[Checkpoint], None]) -> None:
         thread_id = checkpoint.thread_id
         before = self._places(thread_id)
-        place = f"placet:{name_of(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
+        place = f"placet:{file_name_for(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
         self._write(place, checkpoint.to_json())
         try:
             claim(
@@ -83,7 +83,7 @@ class LangGraphSaver(Saver):
                     thread_id=thread_id,
                     rev=checkpoint.rev,
                     stage=checkpoint.stage,
-                    messages=({PLACE: place},),
+                    messages=({TEXT_THREAD: place},),
                 )
             )
         except HookError:
@@ -96,17 +96,17 @@ class LangGraphSaver(Saver):
                 self._forget(earlier)
 
     def _places(self, thread_id: str) -> set[str]:
-        return {_place(claim) for claim in self._claims.list(thread_id)}
+        return {_text_thread_of(claim) for claim in self._claims.list(thread_id)}
 
-    def _with_text(self, claim: Kept) -> Kept | None:
+    def _with_text(self, claim: SavedCheckpoint) -> SavedCheckpoint | None:
         """What the claim refers to; None if it was cleared away since the claim was read."""
-        with _outages():
-            found = self._checkpointer.get_tuple(_config(_place(claim)))
+        with _translate_errors():
+            found = self._checkpointer.get_tuple(_config(_text_thread_of(claim)))
         text = None if found is None else found.checkpoint["channel_values"].get(CHANNEL)
         if text is None:  # a checkpointer may be in the midst of forgetting it
             return None
         mark = claim.checkpoint
-        read = kept(mark.thread_id, mark.rev, mark.stage, str(text), micros(claim.saved_at))
+        read = read_saved(mark.thread_id, mark.rev, mark.stage, str(text), to_micros(claim.saved_at))
         return replace(read, leased_until=claim.leased_until)
 
     def _write(self, place: str, text: str) -> None:
@@ -114,18 +114,18 @@ class LangGraphSaver(Saver):
         checkpoint = empty_checkpoint()
         checkpoint["channel_values"] = {CHANNEL: text}
         checkpoint["channel_versions"] = {CHANNEL: version}
-        with _outages():
+        with _translate_errors():
             self._checkpointer.put(
                 _config(place), checkpoint, {"source": "update", "step": 0, "parents": {}}, {CHANNEL: version}
             )
 
     def _forget(self, place: str) -> None:
-        with _outages():
+        with _translate_errors():
             self._checkpointer.delete_thread(place)
 
 
 @contextmanager
-def _outages() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever a checkpointer of others raises, nothing is known to be kept
@@ -136,5 +136,5 @@ def _config(place: str) -> Any:
     return {"configurable": {"thread_id": place, "checkpoint_ns": ""}}
 
 
-def _place(claim: Kept) -> str:
-    return str(claim.checkpoint.messages[0][PLACE])
+def _text_thread_of(claim: SavedCheckpoint) -> str:
+    return str(claim.checkpoint.messages[0][TEXT_THREAD])

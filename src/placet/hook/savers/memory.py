@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.saver import NAMELESS, Kept, Retention, Saver
+from placet.hook.savers.saver import EMPTY_THREAD_ID, CheckpointRetention, SavedCheckpoint, Saver
 
 
 class _Row(NamedTuple):
@@ -24,18 +24,18 @@ class MemorySaver(Saver):
     blocking: ClassVar[bool] = False
 
     def __init__(
-        self, *, retain: Retention | None = None, clock: Callable[[], datetime] | None = None
+        self, *, retain: CheckpointRetention | None = None, clock: Callable[[], datetime] | None = None
     ) -> None:
-        self._retain = retain or Retention()
+        self._retain = retain or CheckpointRetention()
         self._clock = clock or (lambda: datetime.now(UTC))
         self._lock = threading.Lock()
         self._threads: dict[str, list[_Row]] = {}
         self._closed = False
 
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         with self._open():
             newest = self._newest(thread_id)
-        return _kept(thread_id, newest) if newest else None
+        return _saved_from_row(thread_id, newest) if newest else None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         with self._open():
@@ -55,11 +55,11 @@ class MemorySaver(Saver):
                 raise CheckpointConflict
             self._threads[thread_id][-1] = newest._replace(leased_until=self._clock() + lease_for)
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         with self._open():
             rows = self._threads.get(thread_id, [])[::-1]
         return [
-            _kept(thread_id, row if place == 0 else row._replace(leased_until=None))
+            _saved_from_row(thread_id, row if place == 0 else row._replace(leased_until=None))
             for place, row in enumerate(rows)
         ]
 
@@ -92,7 +92,7 @@ class MemorySaver(Saver):
 
     def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None) -> None:
         if not checkpoint.thread_id:
-            raise ValueError(NAMELESS)
+            raise ValueError(EMPTY_THREAD_ID)
         newest = self._newest(checkpoint.thread_id)
         if (newest.rev if newest else 0) != checkpoint.rev - 1:
             raise CheckpointConflict
@@ -107,6 +107,6 @@ class MemorySaver(Saver):
         ]
 
 
-def _kept(thread_id: str, row: _Row) -> Kept:
+def _saved_from_row(thread_id: str, row: _Row) -> SavedCheckpoint:
     checkpoint = Checkpoint.from_json(row.text, thread_id=thread_id, rev=row.rev, stage=row.stage)
-    return Kept(checkpoint=checkpoint, saved_at=row.saved_at, leased_until=row.leased_until)
+    return SavedCheckpoint(checkpoint=checkpoint, saved_at=row.saved_at, leased_until=row.leased_until)

@@ -12,14 +12,20 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.columns import digest_of, kept, key_of, micros, thread_of
-from placet.hook.savers.saver import UNSURE, Kept, Retention, Saver
+from placet.hook.savers.encoding import (
+    decode_thread_id,
+    digest_thread_id,
+    encode_thread_id,
+    read_saved,
+    to_micros,
+)
+from placet.hook.savers.saver import WRITE_UNCERTAIN, CheckpointRetention, SavedCheckpoint, Saver
 
-PATIENCE = timedelta(seconds=5)
+DEFAULT_TIMEOUT = timedelta(seconds=5)
 CONNECTIONS = 8
 SETUP_LOCK = 0x4173_6E68  # of those who start at once one makes the tables
 
-LOOK_FOR_TABLES = "SELECT to_regclass('placet_checkpoints') IS NOT NULL"
+TABLES_EXIST = "SELECT to_regclass('placet_checkpoints') IS NOT NULL"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS placet_threads (
   key bytea PRIMARY KEY,
@@ -39,7 +45,7 @@ CREATE TABLE IF NOT EXISTS placet_checkpoints (
   PRIMARY KEY (key, rev)
 );
 """
-STAY_DURABLE = """
+ENFORCE_DURABLE_SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
 BEGIN_THREAD = """
@@ -71,11 +77,12 @@ WITH moved AS ({move}), appended AS (
 SELECT count(*), {durably} FROM moved
 """
 # Also where a pooler gives every transaction another session.
-DURABLY = """
+ENFORCE_DURABLE_TRANSACTION = """
 CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
 BEGIN, MOVE, CLAIM = (
-    APPEND.format(move=move, durably=DURABLY) for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD)
+    APPEND.format(move=move, durably=ENFORCE_DURABLE_TRANSACTION)
+    for move in (BEGIN_THREAD, MOVE_THREAD, CLAIM_THREAD)
 )
 # A lease that ran out since it stood in the way was still what stood there.
 IS_LEASED = "SELECT rev = %s - 1 OR leased_until > clock_timestamp() FROM placet_threads WHERE key = %s"
@@ -107,14 +114,14 @@ class PostgresSaver(Saver):
         self,
         conninfo: str,
         *,
-        retain: Retention | None = None,
+        retain: CheckpointRetention | None = None,
         connections: int = CONNECTIONS,
-        patience: timedelta = PATIENCE,
+        patience: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
-        self._retain = retain or Retention()
+        self._retain = retain or CheckpointRetention()
         self._pool = ConnectionPool(
             conninfo,
-            connection_class=_Patient,
+            connection_class=_TimedConnection,
             kwargs={"autocommit": True, "prepare_threshold": None},  # a pooler may know nothing of them
             min_size=1,
             max_size=connections,
@@ -127,12 +134,12 @@ class PostgresSaver(Saver):
             self._make_tables()
         except Unavailable as error:
             self._pool.close()
-            reason = _reason(conninfo, error.__cause__)
+            reason = _connection_problem(conninfo, error.__cause__)
             raise Unavailable(f"PostgreSQL cannot be used: {reason}") from error
 
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         for row in self._rows(SELECT_NEWEST, (_key(thread_id),)):
-            return _kept(thread_id, row)
+            return _saved_from_row(thread_id, row)
         return None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
@@ -149,11 +156,11 @@ class PostgresSaver(Saver):
             if not connection.execute(RENEW, (lease_for, _key(thread_id), rev)).rowcount:
                 raise CheckpointConflict
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
-        return [_kept(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))]
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+        return [_saved_from_row(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))]
 
     def threads(self, stage: Stage) -> Sequence[str]:
-        return [thread_of(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
+        return [decode_thread_id(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
 
     def release(self, thread_id: str) -> None:
         with self._connection() as connection:
@@ -165,7 +172,7 @@ class PostgresSaver(Saver):
     def _append(self, move: str, checkpoint: Checkpoint, lease_for: timedelta | None) -> bool:
         given = {
             "key": _key(checkpoint.thread_id),
-            "thread_id": key_of(checkpoint.thread_id),
+            "thread_id": encode_thread_id(checkpoint.thread_id),
             "rev": checkpoint.rev,
             "stage": checkpoint.stage,
             "body": checkpoint.to_json(),
@@ -182,14 +189,14 @@ class PostgresSaver(Saver):
 
     def _make_tables(self) -> None:
         with self._connection() as connection:
-            ((there,),) = connection.execute(LOOK_FOR_TABLES).fetchall()
+            ((there,),) = connection.execute(TABLES_EXIST).fetchall()
             if not there:
                 with connection.transaction():
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (SETUP_LOCK,))
                     connection.execute(SCHEMA)
 
     @contextmanager
-    def _connection(self) -> Iterator["_Patient"]:
+    def _connection(self) -> Iterator["_TimedConnection"]:
         try:
             with self._pool.connection() as connection:
                 try:
@@ -197,19 +204,21 @@ class PostgresSaver(Saver):
                 except psycopg.Error as error:
                     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                         connection.close()  # the one that writes may be another by now: connect anew
-                    raise (Unavailable(UNSURE) if error.sqlstate is None else Unavailable()) from error
+                    raise (
+                        Unavailable(WRITE_UNCERTAIN) if error.sqlstate is None else Unavailable()
+                    ) from error
         except psycopg.Error as error:
             raise Unavailable from error
 
 
-class _Patient(psycopg.Connection[Any]):
+class _TimedConnection(psycopg.Connection[Any]):
     """A connection whose server may be silent for some time only, such as one where somebody locked the row.
 
     Then it is told to stop: if it does, nothing was written. One that does not even do that is left alone. No
     setting of the session is used for this: behind a pooler it would be everybody's.
     """
 
-    patience_s = PATIENCE.total_seconds()
+    patience_s = DEFAULT_TIMEOUT.total_seconds()
 
     def wait(self, gen: Any, *args: Any, **named: Any) -> Any:
         return super().wait(self._while_heard(gen), *args, **named)
@@ -231,12 +240,12 @@ class _Patient(psycopg.Connection[Any]):
                 heard_at, is_told = monotonic(), True
 
 
-def _configure(connection: _Patient, patience: timedelta) -> None:
+def _configure(connection: _TimedConnection, patience: timedelta) -> None:
     connection.patience_s = patience.total_seconds()
-    connection.execute(STAY_DURABLE)
+    connection.execute(ENFORCE_DURABLE_SESSION)
 
 
-def _reason(conninfo: str, error: BaseException | None) -> str:
+def _connection_problem(conninfo: str, error: BaseException | None) -> str:
     """Why it cannot be used, in the server's words; a pool says only that it has no connection."""
     if isinstance(error, PoolTimeout):
         try:
@@ -250,10 +259,10 @@ def _reason(conninfo: str, error: BaseException | None) -> str:
 
 def _key(thread_id: str) -> bytes:
     """At one length: an index takes no key beyond a third of a page."""
-    return bytes.fromhex(digest_of(thread_id))
+    return bytes.fromhex(digest_thread_id(thread_id))
 
 
-def _kept(thread_id: str, row: Any) -> Kept:
+def _saved_from_row(thread_id: str, row: Any) -> SavedCheckpoint:
     rev, stage, body, saved_at, leased_until = row
-    until = None if leased_until is None else micros(leased_until.astimezone(UTC))
-    return kept(thread_id, rev, stage, body, micros(saved_at.astimezone(UTC)), until)
+    until = None if leased_until is None else to_micros(leased_until.astimezone(UTC))
+    return read_saved(thread_id, rev, stage, body, to_micros(saved_at.astimezone(UTC)), until)

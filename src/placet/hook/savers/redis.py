@@ -20,10 +20,10 @@ from redis.retry import Retry
 
 from placet.errors import CheckpointConflict, HookError, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.columns import kept, key_of, span, thread_of
-from placet.hook.savers.saver import UNSURE, Kept, Retention, Saver
+from placet.hook.savers.encoding import decode_thread_id, duration_micros, encode_thread_id, read_saved
+from placet.hook.savers.saver import WRITE_UNCERTAIN, CheckpointRetention, SavedCheckpoint, Saver
 
-PATIENCE = timedelta(seconds=5)
+DEFAULT_TIMEOUT = timedelta(seconds=5)
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 NOW = """
@@ -93,11 +93,11 @@ class RedisSaver(Saver):
         self,
         server: str | Redis,
         *,
-        retain: Retention | None = None,
+        retain: CheckpointRetention | None = None,
         prefix: str = "placet",
-        patience: timedelta = PATIENCE,
+        patience: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
-        self._retain = retain or Retention()
+        self._retain = retain or CheckpointRetention()
         self._prefix = f"{{{prefix}}}:".encode()
         self._owned = isinstance(server, str)
         self._client = _connect(server, patience) if isinstance(server, str) else server
@@ -108,13 +108,13 @@ class RedisSaver(Saver):
         self._renew_script = self._client.register_script(RENEW)
         self._read_script = self._client.register_script(READ)
 
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         rows = self._rows(thread_id, 1)
         if rows and None in rows[0]:
             raise Unavailable(
                 f"Redis has dropped what the thread {thread_id!r} says; release it. Redis must not evict."
             )
-        return _kept(thread_id, rows[0]) if rows else None
+        return _saved_from_row(thread_id, rows[0]) if rows else None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
         self._append(checkpoint, lease_for)
@@ -124,22 +124,24 @@ class RedisSaver(Saver):
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         with self._outages():
-            answer = self._renew_script(keys=self._keys(thread_id)[:1], args=[rev, span(lease_for)])
-        _check(answer)
+            answer = self._renew_script(
+                keys=self._keys(thread_id)[:1], args=[rev, duration_micros(lease_for)]
+            )
+        _check_answer(answer)
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
-        return [_kept(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+        return [_saved_from_row(thread_id, row) for row in self._rows(thread_id, ALL) if None not in row]
 
     def threads(self, stage: Stage) -> Sequence[str]:
         with self._outages():
             members: Any = self._client.zrange(self._index(stage), 0, -1)
-        return [thread_of(member) for member in members]
+        return [decode_thread_id(member) for member in members]
 
     def release(self, thread_id: str) -> None:
         with self._outages(), self._client.pipeline(transaction=True) as together:
             together.delete(*self._keys(thread_id))
             for stage in STAGES:
-                together.zrem(self._index(stage), key_of(thread_id))
+                together.zrem(self._index(stage), encode_thread_id(thread_id))
             together.execute()
 
     def close(self) -> None:
@@ -151,19 +153,19 @@ class RedisSaver(Saver):
         others = [self._index(stage) for stage in STAGES if stage != checkpoint.stage]
         keys = [*self._keys(checkpoint.thread_id), self._index(checkpoint.stage), *others]
         given: Sequence[bytes | str | int] = [
-            key_of(checkpoint.thread_id),
+            encode_thread_id(checkpoint.thread_id),
             checkpoint.rev,
             checkpoint.stage,
             checkpoint.to_json(),
             secrets.token_hex(8),
-            -1 if lease_for is None else span(lease_for),
+            -1 if lease_for is None else duration_micros(lease_for),
             int(claiming),
             self._retain.count,
-            -1 if self._retain.age is None else span(self._retain.age),
+            -1 if self._retain.age is None else duration_micros(self._retain.age),
         ]
         with self._outages():
             answer = self._append_script(keys=keys, args=given)
-        _check(answer)
+        _check_answer(answer)
 
     def _rows(self, thread_id: str, count: int) -> Sequence[Any]:
         """Rev, stage, moment, text and lease of the newest; None for what the server has dropped."""
@@ -173,7 +175,7 @@ class RedisSaver(Saver):
         return [[*row, 0 if place else int(found[0])] for place, row in enumerate(rows)]
 
     def _keys(self, thread_id: str) -> Sequence[bytes]:
-        key = key_of(thread_id)
+        key = encode_thread_id(thread_id)
         return [self._prefix + b"thread:" + key, self._prefix + b"texts:" + key]
 
     def _index(self, stage: Stage) -> bytes:
@@ -188,7 +190,7 @@ class RedisSaver(Saver):
         except (AuthenticationError, AuthorizationError) as error:
             raise Unavailable(f"Redis does not let us in: {error}") from error
         except (ConnectionError, TimeoutError) as error:
-            raise Unavailable(UNSURE) from error
+            raise Unavailable(WRITE_UNCERTAIN) from error
         except RedisError as error:
             if isinstance(error, ReadOnlyError):
                 # The one that writes may be another by now: connect anew.
@@ -203,11 +205,11 @@ def _connect(url: str, patience: timedelta) -> Redis:
     )
 
 
-def _kept(thread_id: str, row: Sequence[Any]) -> Kept:
+def _saved_from_row(thread_id: str, row: Sequence[Any]) -> SavedCheckpoint:
     rev, stage, at, text, lease = row
-    return kept(thread_id, int(rev), stage.decode(), text.decode(), int(at), lease or None)
+    return read_saved(thread_id, int(rev), stage.decode(), text.decode(), int(at), lease or None)
 
 
-def _check(answer: bytes) -> None:
+def _check_answer(answer: bytes) -> None:
     if answer in REFUSALS:
         raise REFUSALS[answer]

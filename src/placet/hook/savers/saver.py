@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from placet.hook.checkpoint import Checkpoint, Stage
 
-NAMELESS = "A thread needs a name that is not empty."
-UNSURE = "The server went away or fell silent; whether anything was recorded is not known."
+EMPTY_THREAD_ID = "A thread needs a name that is not empty."
+WRITE_UNCERTAIN = "The server went away or fell silent; whether anything was recorded is not known."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Retention:
+class CheckpointRetention:
     """How much of a thread's history is kept beside its newest checkpoint, which always stays."""
 
     count: int = 3
@@ -30,7 +30,7 @@ class Retention:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class SavedCheckpoint:
     """A checkpoint as it was kept; a lease is the thread's and shows on its newest checkpoint alone."""
 
     checkpoint: Checkpoint
@@ -56,7 +56,7 @@ class Saver(ABC):
         return self
 
     @abstractmethod
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         """The newest checkpoint of a thread."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Saver(ABC):
         """Hold the thread longer, if `rev` is still its newest; otherwise CheckpointConflict."""
 
     @abstractmethod
-    def list(self, thread_id: str) -> Sequence[Kept]:
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         """The kept checkpoints of a thread, newest first."""
 
     @abstractmethod

@@ -13,11 +13,17 @@ import apsw
 
 from placet.errors import CheckpointConflict, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint, Stage
-from placet.hook.savers.columns import kept, key_of, micros, span, thread_of
-from placet.hook.savers.saver import Kept, Retention, Saver
-from placet.hook.savers.sqlite_file import OUTAGES, connect, prepare
+from placet.hook.savers.encoding import (
+    decode_thread_id,
+    duration_micros,
+    encode_thread_id,
+    read_saved,
+    to_micros,
+)
+from placet.hook.savers.saver import CheckpointRetention, SavedCheckpoint, Saver
+from placet.hook.savers.sqlite_schema import OUTAGES, connect, prepare
 
-BUSY_FOR = timedelta(seconds=5)
+LOCK_TIMEOUT = timedelta(seconds=5)
 ALWAYS = 2**62
 
 SYNC, SYNC_LATER = "PRAGMA synchronous = full", "PRAGMA synchronous = normal"
@@ -39,18 +45,20 @@ WHERE
 ORDER BY place DESC
 """
 SELECT_NEWEST = f"{SELECT_ALL} LIMIT 1"
-SELECT_STANDING = """
+SELECT_BY_STAGE = """
 SELECT thread_id FROM {threads} AS t
 JOIN checkpoints ON place = (SELECT max(place) FROM checkpoints WHERE place < t.number + 1 << 32)
 WHERE stage = ? ORDER BY saved_at, place
 """
-SELECT_READY = SELECT_STANDING.format(threads="threads")
-SELECT_OPEN = SELECT_STANDING.format(threads="open_threads")
+SELECT_READY = SELECT_BY_STAGE.format(threads="threads")
+SELECT_OPEN = SELECT_BY_STAGE.format(threads="open_threads")
 REFUSED = (apsw.SQLITE_CONSTRAINT_TRIGGER, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
 REVS = range(1, 2**32)
 
-_open: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
-_inherited: list[object] = []  # connections that came by fork: using or closing them would harm the parent's
+_open_savers: "weakref.WeakSet[SqliteSaver]" = weakref.WeakSet()
+_inherited_connections: list[
+    object
+] = []  # connections that came by fork: using or closing them would harm the parent's
 
 
 class SqliteSaver(Saver):
@@ -68,28 +76,28 @@ class SqliteSaver(Saver):
         self,
         path: Path | str,
         *,
-        retain: Retention | None = None,
-        busy_for: timedelta = BUSY_FOR,
+        retain: CheckpointRetention | None = None,
+        busy_for: timedelta = LOCK_TIMEOUT,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._path = Path(path).absolute()
-        retain = retain or Retention()
+        retain = retain or CheckpointRetention()
         self._count = retain.count
-        self._age = None if retain.age is None else span(retain.age)
+        self._age = None if retain.age is None else duration_micros(retain.age)
         self._busy_ms = max(1, busy_for // timedelta(milliseconds=1))
         self._clock = clock
         self._closed = False
         prepare(self._path, self._busy_ms)
         self._start()
-        _open.add(self)
+        _open_savers.add(self)
 
     @property
     def soon(self) -> Saver:
-        return _Soon(self)
+        return _UnsyncedSaver(self)
 
-    def get(self, thread_id: str) -> Kept | None:
-        for row in self._read(SELECT_NEWEST, (key_of(thread_id),)):
-            return kept(thread_id, *row)
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
+        for row in self._read(SELECT_NEWEST, (encode_thread_id(thread_id),)):
+            return read_saved(thread_id, *row)
         return None
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
@@ -101,14 +109,14 @@ class SqliteSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         self.hold(thread_id, rev, lease_for)
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
-        rows = self._read(SELECT_ALL, (key_of(thread_id),))
-        newest = [kept(thread_id, *row) for row in rows[:1]]
-        return newest + [kept(thread_id, rev, stage, text, at) for rev, stage, text, at, _ in rows[1:]]
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
+        rows = self._read(SELECT_ALL, (encode_thread_id(thread_id),))
+        newest = [read_saved(thread_id, *row) for row in rows[:1]]
+        return newest + [read_saved(thread_id, rev, stage, text, at) for rev, stage, text, at, _ in rows[1:]]
 
     def threads(self, stage: Stage) -> Sequence[str]:
         query = SELECT_READY if stage == "ready" else SELECT_OPEN
-        return [thread_of(key) for (key,) in self._read(query, (stage,))]
+        return [decode_thread_id(key) for (key,) in self._read(query, (stage,))]
 
     def release(self, thread_id: str) -> None:
         self.forget(thread_id)
@@ -131,14 +139,14 @@ class SqliteSaver(Saver):
     ) -> None:
         """As `put` or `claim`; not `synced`, it is on disk with the next write that is."""
         now, rev, stage = self._now(), checkpoint.rev, checkpoint.stage
-        key = key_of(checkpoint.thread_id)
+        key = encode_thread_id(checkpoint.thread_id)
         step = (
             key,
             rev,
             stage,
             stage != "ready",
             now,
-            None if lease_for is None else now + span(lease_for),
+            None if lease_for is None else now + duration_micros(lease_for),
             checkpoint.to_json(),
             now if claims else ALWAYS,
             rev - self._count,
@@ -155,18 +163,20 @@ class SqliteSaver(Saver):
 
     def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
         """As `renew`."""
-        if not self._write(RENEW, (self._now() + span(lease_for), key_of(thread_id), rev), synced):
+        if not self._write(
+            RENEW, (self._now() + duration_micros(lease_for), encode_thread_id(thread_id), rev), synced
+        ):
             raise CheckpointConflict
 
     def forget(self, thread_id: str, *, synced: bool = True) -> None:
         """As `release`."""
-        self._write(RELEASE, (key_of(thread_id),), synced)
+        self._write(RELEASE, (encode_thread_id(thread_id),), synced)
 
     def _is_held(self, key: bytes, now: int) -> bool:
         return any(lease is not None and lease > now for *_, lease in self._read(SELECT_NEWEST, (key,)))
 
     def _now(self) -> int:
-        return time.time_ns() // 1_000 if self._clock is None else micros(self._clock())
+        return time.time_ns() // 1_000 if self._clock is None else to_micros(self._clock())
 
     def _start(self) -> None:
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
@@ -174,7 +184,7 @@ class SqliteSaver(Saver):
         self._syncs = True
 
     def _restart(self) -> None:
-        _inherited.extend((self._reader, self._writer, self._hand))
+        _inherited_connections.extend((self._reader, self._writer, self._hand))
         self._start()
 
     def _read(self, query: str, given: tuple[Any, ...]) -> Sequence[Any]:
@@ -214,13 +224,13 @@ class SqliteSaver(Saver):
         return connect(self._path, self._busy_ms)
 
 
-class _Soon(Saver):
+class _UnsyncedSaver(Saver):
     """The threads of a SqliteSaver; the next synced write brings the whole log to disk, and these with it."""
 
     def __init__(self, saver: SqliteSaver) -> None:
         self._saver = saver
 
-    def get(self, thread_id: str) -> Kept | None:
+    def get(self, thread_id: str) -> SavedCheckpoint | None:
         return self._saver.get(thread_id)
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
@@ -232,7 +242,7 @@ class _Soon(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         self._saver.hold(thread_id, rev, lease_for, synced=False)
 
-    def list(self, thread_id: str) -> Sequence[Kept]:
+    def list(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         return self._saver.list(thread_id)
 
     def threads(self, stage: Stage) -> Sequence[str]:
@@ -245,9 +255,9 @@ class _Soon(Saver):
         self._saver.close()
 
 
-def _restart_after_fork() -> None:
-    for saver in _open:
+def _reset_after_fork() -> None:
+    for saver in _open_savers:
         saver._restart()
 
 
-os.register_at_fork(after_in_child=_restart_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -97,7 +97,7 @@ class TaskBook(Protocol):
     async def write(
         self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
     ) -> None:
-        """Keep an entry, in the place of an earlier one of its id; `at_once` returns when it is on disk.
+        """Keep an entry, in the place of an earlier one of its id; `require_sync` returns when it is on disk.
 
         Raises A2AProblem for an id that cannot be kept, and while the disk takes nothing.
         """

@@ -16,7 +16,7 @@ import pytest
 
 from placet.errors import CheckpointConflict, PlacetError, ThreadBusy, Unavailable
 from placet.hook.checkpoint import Checkpoint
-from placet.hook.savers.saver import Retention, Saver
+from placet.hook.savers.saver import CheckpointRetention, Saver
 from placet.testing.rivals import CLAIMED, STEPS, climb, race, try_to_claim
 from placet.testing.threads import HOSTILE_IDS, STRANGE, full_checkpoint, words
 
@@ -196,7 +196,7 @@ class SaverContract:
 
     @pytest.mark.parametrize("count", [1, 2, 10])
     def test_as_many_checkpoints_are_kept_as_asked_for(self, open_saver: OpenSaver, count: int) -> None:
-        saver = open_saver(retain=Retention(count=count))
+        saver = open_saver(retain=CheckpointRetention(count=count))
         standing(saver, 4)
         standing(saver, 2, thread_id="other")
         assert [one.checkpoint.rev for one in saver.list("thread")] == [4, 3, 2, 1][:count]
@@ -204,7 +204,7 @@ class SaverContract:
         saver.close()
 
     def test_old_checkpoints_go_and_the_newest_always_stays(self, open_saver: OpenSaver) -> None:
-        saver = open_saver(retain=Retention(count=10, age=timedelta(0)))
+        saver = open_saver(retain=CheckpointRetention(count=10, age=timedelta(0)))
         checkpoint = standing(saver, 3)
         assert [one.checkpoint.rev for one in saver.list("thread")] == [3]
         saver.claim(checkpoint.next(), lease_for=HOUR)
@@ -212,7 +212,7 @@ class SaverContract:
         saver.close()
 
     def test_young_checkpoints_stay(self, open_saver: OpenSaver) -> None:
-        saver = open_saver(retain=Retention(count=3, age=HOUR))
+        saver = open_saver(retain=CheckpointRetention(count=3, age=HOUR))
         standing(saver, 4)
         assert [one.checkpoint.rev for one in saver.list("thread")] == [4, 3, 2]
         saver.close()

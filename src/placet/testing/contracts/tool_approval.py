@@ -12,7 +12,7 @@ import pytest
 
 from placet.errors import HookError, InvalidFeedback
 from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
-from placet.hook.answers import Feedback
+from placet.hook.answer_validation import Feedback
 from placet.testing.approvals import (
     FLIPPED,
     HOLD,

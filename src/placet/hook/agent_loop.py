@@ -1,0 +1,406 @@
+"""The agent's loop without its world: it yields what is to be done and is sent what came of it.
+
+model → hooks → tools → model. The sync and the async driver in `drive` are the only ones who act.
+"""
+
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from placet.errors import CheckpointConflict, ModelMisbehaved, NothingToResume, ThreadBusy, ThreadPaused
+from placet.hook.answer_validation import Feedback, materialize_answers, reject_undecided, validate_answers
+from placet.hook.case_outcome import CaseOutcome, check_against_case, is_expired
+from placet.hook.checkpoint import Checkpoint, GrantedCalls
+from placet.hook.effects import (
+    AwaitTools,
+    CallModel,
+    ClaimThread,
+    Effect,
+    EmitEvents,
+    LoadCheckpoint,
+    LoopPart,
+    LoopSteps,
+    OpenCase,
+    PollCase,
+    RecheckGrants,
+    ReleaseThread,
+    RunTools,
+    SaveCheckpoint,
+    UseGrants,
+    WithdrawCase,
+)
+from placet.hook.events import AgentResult, ModelReplied, ToolAnswered, ToolJob
+from placet.hook.feedback import Verdict
+from placet.hook.frozen_values import replace
+from placet.hook.grants import select_grantable
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.messages import read_assistant_message, read_tool_calls, tool_message, user_message
+from placet.hook.policy import Hook, NewMessagePolicy
+from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_result
+from placet.hook.savers.saver import SavedCheckpoint
+from placet.hook.thread_state import (
+    PassedDecisions,
+    apply_verdicts,
+    count_replies,
+    find_edited_calls,
+    find_lost_calls,
+    find_stored_outcome,
+    inner_thread_id,
+    merge_inner_interruptions,
+    plan_jobs,
+    record_answered,
+    show_interruption,
+    take_passed_decisions,
+    take_queued_message,
+    was_answered,
+)
+from placet.hook.tool_call import ToolCall
+from placet.hook.tools import Tool, refuse_unusable_calls
+from placet.hook.turn import (
+    evaluate_calls,
+    interrupt_turn,
+    record_granted_calls,
+    reinterrupt_edits,
+    reinterrupt_lapsed,
+)
+
+NO_DECISIONS: PassedDecisions = MappingProxyType({})
+
+
+class AgentLoop:
+    """One agent's way through its turns."""
+
+    def __init__(
+        self,
+        name: str,
+        tools: Mapping[str, Tool],
+        hooks: Sequence[Hook],
+        *,
+        asks: bool = False,
+        spends: bool = False,
+        tells: bool = False,
+        max_turns: int = 50,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.name = name
+        self.tools = tools
+        self.hooks = hooks
+        self.asks = asks
+        self.spends = spends
+        self.tells = tells
+        self.max_turns = max_turns
+        self.clock = clock
+        self.schemas = {tool.name: tool.schema for tool in tools.values()}
+        self._empty = Checkpoint(thread_id="", agent=name)
+        self.agents = {tool.name: tool.agent.name for tool in tools.values() if tool.agent is not None}
+
+    def begin(self, text: str) -> LoopSteps:
+        """Take a message in a thread of its own, under a name that nobody has."""
+        thread_id = os.urandom(16).hex()
+        return self._turns(replace(self._empty, thread_id=thread_id, messages=(user_message(text),)))
+
+    def invoke(self, thread_id: str, text: str) -> LoopSteps:
+        """Take a message; ends with the result, or with the calls that wait for a person."""
+        kept: SavedCheckpoint | None = yield LoadCheckpoint(thread_id)
+        checkpoint = self._own(kept) if kept else Checkpoint(thread_id=thread_id, agent=self.name)
+        if checkpoint.stage == "paused":
+            taken = yield from self._message_while_paused(checkpoint, text)
+            if isinstance(taken, InterruptionMetadata):
+                return taken
+            checkpoint = taken
+        elif kept and checkpoint.stage == "running":
+            recovered = yield from self._recovered(kept)
+            if isinstance(recovered, InterruptionMetadata):
+                raise ThreadPaused
+            checkpoint = recovered
+        messages = (*checkpoint.messages, user_message(text))
+        return (yield from self._turns(replace(checkpoint, messages=messages)))
+
+    def resume(
+        self, thread_id: str, feedback: Feedback | None = None, *, passed: PassedDecisions = NO_DECISIONS
+    ) -> LoopSteps:
+        """Take answers, or none: then what is over is ended, and what a dead process left is taken up.
+
+        Decisions that are `passed` on were taken, in time, by the agent around this one.
+        """
+        feedback = materialize_answers(feedback)
+        while True:
+            kept: SavedCheckpoint | None = yield LoadCheckpoint(thread_id)
+            if kept is None:
+                raise NothingToResume
+            checkpoint = self._own(kept)
+            if was_answered(checkpoint, feedback):
+                return find_stored_outcome(checkpoint, feedback)
+            if checkpoint.stage == "running":
+                going = yield from self._recovered(kept)
+            else:
+                try:
+                    going = yield from self._answered(checkpoint, feedback, passed)
+                except CheckpointConflict:
+                    continue
+                if not isinstance(going, InterruptionMetadata):
+                    going = yield from self._run(going)
+            if isinstance(going, InterruptionMetadata):
+                return going
+            return (yield from self._turns(going))
+
+    def inside(self, thread_id: str, text: str, decisions: PassedDecisions, *, begins: bool) -> LoopSteps:
+        """As an agent inside another: begun, taken up or answered, as its thread stands.
+
+        When it `begins`, such a thread was left by one around it that was forgotten, and bore the same name.
+        """
+        kept: SavedCheckpoint | None = yield LoadCheckpoint(thread_id)
+        if begins and kept is not None:
+            yield ReleaseThread(thread_id)
+        if kept is None or begins:
+            return (yield from self.invoke(thread_id, text))
+        if kept.checkpoint.stage == "ready":
+            return find_stored_outcome(kept.checkpoint)
+        return (yield from self.resume(thread_id, passed=decisions))
+
+    def _turns(self, checkpoint: Checkpoint) -> LoopSteps:
+        for _ in range(self.max_turns):
+            reply = yield CallModel(checkpoint.messages)
+            message, calls, unreadable = read_assistant_message(reply, checkpoint.messages)
+            if self.tells:
+                yield EmitEvents((ModelReplied(message=message),))
+            checkpoint = replace(checkpoint, messages=(*checkpoint.messages, message))
+            if not calls:
+                if not checkpoint.queued:
+                    return (yield from self._finished(checkpoint))
+                checkpoint = yield from self._unqueued(checkpoint)
+                continue
+            going = yield from self._called(checkpoint, calls, unreadable)
+            if isinstance(going, InterruptionMetadata):
+                return going
+            checkpoint = going
+        yield SaveCheckpoint(checkpoint.next(stage="ready"))
+        raise ModelMisbehaved(f"The model went on calling tools for {self.max_turns} turns.")
+
+    def _called(
+        self, checkpoint: Checkpoint, calls: list[ToolCall], unreadable: Mapping[str, str]
+    ) -> LoopPart:
+        refused = refuse_unusable_calls(self.tools, calls, unreadable)
+        usable = [call for call in calls if call.id not in refused]
+        state, turn = {"messages": checkpoint.messages}, count_replies(checkpoint)
+        gates = evaluate_calls(self.hooks, usable, state)
+        covered: Mapping[str, str] = {}
+        if self.spends and (asked := select_grantable(usable, gates)):
+            covered = yield UseGrants(asked, checkpoint.thread_id, turn)
+        interruption = interrupt_turn(
+            gates,
+            usable,
+            thread_id=checkpoint.thread_id,
+            turn=turn,
+            state=state,
+            schemas=self.schemas,
+            now=self.clock(),
+            covered=covered,
+        )
+        if interruption is not None:
+            granted = record_granted_calls(gates, usable, covered, self.schemas) if covered else {}
+            return (yield from self._paused(checkpoint, interruption, results=refused, granted=granted))
+        checkpoint = checkpoint.next(
+            stage="running", interruption=None, started=[call.id for call in calls], results=refused
+        )
+        yield SaveCheckpoint(checkpoint, leased=True)
+        return (yield from self._run(checkpoint))
+
+    def _run(self, checkpoint: Checkpoint, *, begins: bool = True) -> LoopPart:
+        """Run the calls of the last message, and append their results to the thread in call order."""
+        calls = read_tool_calls(checkpoint.messages[-1])
+        results, jobs = plan_jobs(checkpoint, calls, self.tools, begins=begins)
+        checkpoint = replace(checkpoint, results=results)
+        stopped, checkpoint = yield from self._worked_off(checkpoint, jobs, calls)
+        if stopped:
+            return (yield from self._paused_inside(checkpoint, stopped))
+        return (yield from self._told(checkpoint, calls, checkpoint.results))
+
+    def _worked_off(
+        self, checkpoint: Checkpoint, jobs: Sequence[ToolJob], calls: Sequence[ToolCall]
+    ) -> Generator[Effect, Any, tuple[dict[str, InterruptionMetadata], Checkpoint]]:
+        """Wait for all jobs; what could not even be tried is raised when the results of the rest are kept."""
+        asked, ran = {call.id: call for call in calls}, {job.call.id: job.call for job in jobs}
+        stopped: dict[str, InterruptionMetadata] = {}
+        broken: dict[str, BaseException] = {}
+        ended: Mapping[str, Any] = (yield RunTools(jobs, checkpoint)) if jobs else {}
+        while True:
+            answers: dict[str, str] = {}
+            for call_id, result in ended.items():
+                if isinstance(result, str):
+                    answers[call_id] = describe_result(asked[call_id], ran.pop(call_id), result)
+                elif isinstance(result, InterruptionMetadata):
+                    stopped[call_id] = result
+                else:
+                    broken[call_id] = result
+            checkpoint = replace(checkpoint, results={**checkpoint.results, **answers})
+            over = len(ran) == len(stopped) + len(broken)
+            if broken and (over or not all(isinstance(error, Exception) for error in broken.values())):
+                yield SaveCheckpoint(checkpoint.next())
+                raise next(iter(broken.values()))
+            if len(ran) == len(stopped):
+                return stopped, checkpoint
+            checkpoint = checkpoint.next()
+            yield SaveCheckpoint(checkpoint, leased=True, soon=True)
+            ended = yield AwaitTools(checkpoint)
+
+    def _told(
+        self, checkpoint: Checkpoint, calls: Sequence[ToolCall], results: Mapping[str, str]
+    ) -> LoopPart:
+        after = (*checkpoint.messages, *(tool_message(call, results[call.id]) for call in calls))
+        ran = apply_verdicts(checkpoint, calls) if self.agents else ()
+        inside = [inner_thread_id(checkpoint, call) for call in ran if call.name in self.agents]
+        checkpoint = record_answered(checkpoint, len(after)).next(
+            stage="running", messages=after, interruption=None, verdicts={}, started=(), results={},
+            granted={}, changed={}, case=None,
+        )  # fmt: skip
+        yield SaveCheckpoint(checkpoint, leased=True, soon=not inside)
+        for thread_id in inside:
+            yield ReleaseThread(thread_id)
+        if self.tells:
+            yield EmitEvents([ToolAnswered(call=call, content=results[call.id]) for call in calls])
+        return checkpoint
+
+    def _answered(
+        self, checkpoint: Checkpoint, feedback: Feedback | None, passed: PassedDecisions
+    ) -> LoopPart:
+        """Keep the answers; the thread is claimed when they are complete, otherwise it goes on waiting."""
+        interruption = checkpoint.interruption
+        if checkpoint.stage != "paused" or interruption is None:
+            raise NothingToResume
+        ruling: CaseOutcome | None = None
+        if checkpoint.case is not None:
+            ruling = yield PollCase(checkpoint.case)
+            if feedback is None and is_expired(ruling) and interruption.default == "hold":
+                again_from = checkpoint.case["attempt"] + 1
+                return (yield from self._asked(replace(checkpoint, case=None), attempt=again_from))
+        verdicts = take_passed_decisions(checkpoint, passed)
+        verdicts = verdicts or self._decided(checkpoint, interruption, feedback, ruling)
+        if verdicts is None:
+            return (yield from self._asked_now(checkpoint, passed))
+        now = self.clock()
+        again, verdicts = reinterrupt_edits(self.hooks, interruption, verdicts, schemas=self.schemas, now=now)
+        granted: GrantedCalls = checkpoint.granted
+        if granted and len(verdicts) == len(again.tool_feedbacks):
+            again, granted = reinterrupt_lapsed(again, granted, (yield RecheckGrants(granted)), now=now)
+        if len(verdicts) < len(again.tool_feedbacks):
+            outdated = checkpoint.case if again is not interruption else None
+            checkpoint = checkpoint.next(
+                interruption=again,
+                verdicts=verdicts,
+                granted=granted,
+                case=None if outdated else checkpoint.case,
+            )
+            yield SaveCheckpoint(checkpoint)
+            if outdated is not None and feedback is not None:
+                yield WithdrawCase(outdated)
+            return (yield from self._asked(checkpoint))
+        started = [call["id"] for call in checkpoint.messages[-1].get("tool_calls", ())]
+        checkpoint = checkpoint.next(stage="running", interruption=again, verdicts=verdicts, started=started)
+        yield ClaimThread(checkpoint)
+        if checkpoint.case is not None and feedback is not None:
+            yield WithdrawCase(checkpoint.case)
+        return checkpoint
+
+    def _decided(
+        self,
+        checkpoint: Checkpoint,
+        interruption: InterruptionMetadata,
+        feedback: Feedback | None,
+        ruling: CaseOutcome | None,
+    ) -> Mapping[str, Verdict] | None:
+        """All decisions so far, or None if there is nothing new. Where a case was opened, its clock rules."""
+        kept, now = checkpoint.verdicts, self.clock()
+        if feedback is not None:
+            given = validate_answers(interruption, feedback, decided=kept, schemas=self.schemas, now=now)
+            return check_against_case(given, ruling, interruption, kept, self.schemas)
+        if checkpoint.case is not None:
+            return None if ruling is None else ruling.verdicts(interruption, kept, self.schemas)
+        late = interruption.expires_at is not None and now >= interruption.expires_at
+        return reject_undecided(interruption, kept) if late and interruption.default == "reject" else None
+
+    def _asked(
+        self, checkpoint: Checkpoint, *, attempt: int = 0
+    ) -> Generator[Effect, Any, InterruptionMetadata]:
+        """The calls that wait, with the case where a person finds them; it is opened if it is not yet."""
+        interruption, case = checkpoint.interruption, checkpoint.case
+        if interruption is None:
+            raise NothingToResume
+        interruption = interruption.with_verdicts(checkpoint.verdicts)
+        if self.asks and case is None and (opened := (yield OpenCase(interruption, attempt))) is not None:
+            case = {**opened, "attempt": attempt}
+            with suppress(CheckpointConflict):  # who was faster has the same case, or an answer
+                yield SaveCheckpoint(checkpoint.next(case=case))
+        return interruption if case is interruption.case else replace(interruption, case=case)
+
+    def _asked_now(self, checkpoint: Checkpoint, passed: PassedDecisions) -> LoopPart:
+        """As `_asked`. A case that is new here may be an old one, of one who died when it had asked."""
+        waiting = yield from self._asked(checkpoint)
+        if checkpoint.case is not None or waiting.case is None or (yield PollCase(waiting.case)) is None:
+            return waiting
+        return (yield from self._answered(checkpoint.next(case=waiting.case), None, passed))
+
+    def _paused(
+        self, checkpoint: Checkpoint, interruption: InterruptionMetadata, **changes: Any
+    ) -> Generator[Effect, Any, InterruptionMetadata]:
+        changes = {"started": (), "case": None, "granted": {}, **changes}
+        checkpoint = checkpoint.next(stage="paused", interruption=interruption, verdicts={}, **changes)
+        yield SaveCheckpoint(checkpoint)
+        return (yield from self._asked(checkpoint)) if self.asks else interruption
+
+    def _paused_inside(
+        self, checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
+    ) -> Generator[Effect, Any, InterruptionMetadata]:
+        interruption = merge_inner_interruptions(checkpoint, stopped, agents=self.agents, now=self.clock())
+        changed = find_edited_calls(checkpoint, stopped)
+        checkpoint = record_answered(checkpoint, len(checkpoint.messages))
+        return (
+            yield from self._paused(checkpoint, interruption, results=checkpoint.results, changed=changed)
+        )
+
+    def _recovered(self, kept: SavedCheckpoint) -> LoopPart:
+        """Take up what a dead process left: a call that may have run is not run again, unless it may be."""
+        if kept.leased_until is not None and kept.leased_until > self.clock():
+            raise ThreadBusy
+        checkpoint = kept.checkpoint
+        calls = read_tool_calls(checkpoint.messages[-1])
+        results = {**checkpoint.results, **find_lost_calls(checkpoint, calls, self.tools)}
+        checkpoint = checkpoint.next(results=results)
+        yield ClaimThread(checkpoint)
+        return (yield from self._run(checkpoint, begins=False)) if calls else checkpoint
+
+    def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> LoopPart:
+        choice = self._on_new_message()
+        if checkpoint.interruption is None or choice == "refuse":
+            raise ThreadPaused
+        if choice == "queue":
+            yield SaveCheckpoint(checkpoint.next(queued=(*checkpoint.queued, text)))
+            return show_interruption(checkpoint, checkpoint.interruption)
+        calls = read_tool_calls(checkpoint.messages[-1])
+        results = {call.id: checkpoint.results.get(call.id, CANCELLED_BY_MESSAGE) for call in calls}
+        told = yield from self._told(checkpoint, calls, results)
+        if checkpoint.case is not None:
+            yield WithdrawCase(checkpoint.case)
+        return told
+
+    def _on_new_message(self) -> NewMessagePolicy:
+        choices: set[NewMessagePolicy] = {getattr(hook, "on_new_message", "refuse") for hook in self.hooks}
+        return choices.pop() if len(choices) == 1 else "refuse"
+
+    def _finished(self, checkpoint: Checkpoint) -> LoopSteps:
+        checkpoint = checkpoint.next(stage="ready", interruption=None)
+        yield SaveCheckpoint(checkpoint)
+        return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
+
+    def _unqueued(self, checkpoint: Checkpoint) -> Generator[Effect, Any, Checkpoint]:
+        checkpoint = take_queued_message(checkpoint)
+        yield SaveCheckpoint(checkpoint, leased=True)
+        return checkpoint
+
+    def _own(self, kept: SavedCheckpoint) -> Checkpoint:
+        if kept.checkpoint.agent != self.name:
+            raise NothingToResume(f"This thread belongs to the agent {kept.checkpoint.agent}.")
+        return kept.checkpoint

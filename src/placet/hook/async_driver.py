@@ -1,0 +1,162 @@
+"""The driver that awaits; who never runs an agent on an event loop never loads one."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+
+from placet.hook.checkpoint import Message
+from placet.hook.driver import (
+    BATCH_WINDOW_S,
+    LoopDriver,
+    ToolOutcomes,
+    answer_from_outcome,
+    check_outcome,
+    join_texts,
+    result_from_error,
+    tolerate_review_failure,
+)
+from placet.hook.effects import (
+    AwaitTools,
+    CallModel,
+    Effect,
+    EmitEvents,
+    LoopSteps,
+    OpenCase,
+    PollCase,
+    RecheckGrants,
+    RunTools,
+    UseGrants,
+    WithdrawCase,
+)
+from placet.hook.events import Event, Outcome, TextDelta, ToolJob
+from placet.hook.grants import arecheck_grants, ause_grants
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.invocation import acall_tool, aiterate_reply
+from placet.hook.result_texts import describe_timeout, to_text
+
+
+class AsyncDriver(LoopDriver):
+    """Drives the loop on an event loop; a saver or a tool that blocks is called in a thread."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._running: dict[asyncio.Task[Any], ToolJob] = {}
+
+    async def events(self, steps: LoopSteps) -> AsyncIterator[Event]:
+        """Everything that is reported; the last event is the outcome."""
+        answer: Any = None
+        error: BaseException | None = None
+        last: Event | None = None
+        try:
+            while True:
+                try:
+                    effect = steps.send(answer) if error is None else steps.throw(error)
+                except StopIteration as stop:
+                    if last is not stop.value:
+                        yield stop.value
+                    return
+                answer, error = None, None
+                try:
+                    if isinstance(effect, EmitEvents):
+                        for last in effect.events:
+                            yield last
+                    elif isinstance(effect, CallModel):
+                        texts: list[str] = []
+                        async for piece in self._apieces(effect.messages):
+                            if not isinstance(piece, str):
+                                answer = piece
+                                break
+                            texts.append(piece)
+                            yield TextDelta(text=piece)
+                        answer = join_texts(texts) if answer is None else answer
+                    else:
+                        answer = await self._work(effect)
+                except GeneratorExit:
+                    raise
+                except BaseException as raised:
+                    error = raised
+        finally:
+            await self._alet_go()
+
+    async def _alet_go(self) -> None:
+        if self._held is not None and self._saver.blocking:
+            await self._workers.run(self._let_go)
+        else:
+            self._let_go()
+
+    async def _apieces(self, messages: Sequence[Message]) -> AsyncIterator[Any]:
+        with self._holding():
+            reply = aiterate_reply(await self._areply(messages), self._workers)
+        while True:
+            with self._holding():  # not while the one who listens takes its time
+                piece = await anext(reply, None)
+            if piece is None:
+                return
+            yield piece
+
+    async def _areply(self, messages: Sequence[Message]) -> Any:
+        if self._model.never_blocks:
+            return self._reply(messages)
+        return await self._workers.run(partial(self._reply, messages))
+
+    async def outcome(self, steps: LoopSteps) -> Outcome:
+        """What it all ends with."""
+        last: Event | None = None
+        async for last in self.events(steps):  # noqa: B007 - only the last one counts
+            pass
+        return check_outcome(last)
+
+    async def _work(self, effect: Effect) -> Any:
+        if isinstance(effect, RunTools | AwaitTools):
+            if isinstance(effect, RunTools):
+                self._running |= {asyncio.create_task(self._do(job)): job for job in effect.jobs}
+            with self._heartbeat.holding(self._saver, effect.checkpoint):
+                return await self._ended()
+        if isinstance(effect, OpenCase | PollCase | WithdrawCase):
+            with tolerate_review_failure(effect):
+                asked = await self._workers.run(partial(self._with_people, effect))
+                return await asked if inspect.isawaitable(asked) else asked
+            return None
+        if isinstance(effect, UseGrants):
+            return (
+                await ause_grants(self._grants, effect.calls, **self._named(effect)) if self._grants else {}
+            )
+        if isinstance(effect, RecheckGrants):
+            return await arecheck_grants(self._grants, effect.granted)
+        if self._saver.blocking:
+            # What is cancelled meanwhile has been kept or not: only then is it known what to give back.
+            return await self._workers.run(partial(self._keep, effect), to_the_end=True)
+        return self._keep(effect)
+
+    async def _do(self, job: ToolJob) -> str | InterruptionMetadata:
+        if job.tool.agent is not None:
+            driver = job.tool.agent.adriver_inside(self._name, self._saver)
+            return answer_from_outcome(await driver.outcome(self._child_steps(job.tool.agent, job)))
+        if job.tool.timeout is None:
+            return to_text(await acall_tool(job, self._workers))
+        limit = asyncio.timeout(job.tool.timeout.total_seconds())
+        try:
+            async with limit:
+                return to_text(await acall_tool(job, self._workers))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return describe_timeout(job.tool.timeout)
+
+    async def _ended(self) -> ToolOutcomes:
+        try:
+            done, open_still = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            if done and open_still:
+                done, _ = await asyncio.wait(self._running, timeout=BATCH_WINDOW_S)
+        except asyncio.CancelledError:
+            for task in self._running:
+                task.cancel()
+            raise
+        ended: dict[str, str | InterruptionMetadata | BaseException] = {}
+        for task in done:
+            job = self._running.pop(task)
+            error = RuntimeError("it was cancelled") if task.cancelled() else task.exception()
+            ended[job.call.id] = task.result() if error is None else result_from_error(job, error)
+        return ended

@@ -1,0 +1,148 @@
+"""Running an agent in kept threads: the ways in that adapters of frameworks without threads share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from placet.hook.answer_validation import Feedback
+from placet.hook.frameworks.run_steps import RunSteps, drive, drive_streaming, run_on_thread_loop
+from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
+from placet.hook.gate import DEFAULT_LEASE
+from placet.hook.grants import GrantSource
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.policy import Hook
+from placet.hook.reviews import Reviews
+from placet.hook.savers.saver import Saver
+
+AgentT = TypeVar("AgentT")
+OutcomeT = TypeVar("OutcomeT")
+ThreadClaim = Callable[[], Any]
+"""How a run gets hold of its thread."""
+
+
+class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
+    """Runs agents in threads that outlive the process; `options` are always the framework's own.
+
+    With `reviews` each turn that is stopped opens a case that people decide, under the name `agent`; with
+    `grants`, what they allowed before runs unasked. `repeatable` names tools that may run again if the
+    process died in them.
+    """
+
+    def __init__(
+        self,
+        *hooks: Hook,
+        saver: Saver,
+        agent: str = "agent",
+        reviews: Reviews | None = None,
+        grants: GrantSource | None = None,
+        repeatable: Collection[str] = (),
+        lease_for: timedelta = DEFAULT_LEASE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.threads = FrameworkThreads(
+            hooks,
+            saver,
+            agent=agent,
+            reviews=reviews,
+            grants=grants,
+            repeatable=repeatable,
+            lease_for=lease_for,
+            clock=clock,
+        )
+
+    async def run(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
+        """Send a message: the framework's result, or the calls that wait for a person.
+
+        Raises ThreadPaused if calls wait already, ThreadBusy if another process works on the thread.
+        """
+        return await self._drive(agent, self._opened(agent, thread_id, prompt), options)
+
+    async def resume(
+        self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
+    ) -> OutcomeT:
+        """Answer the calls that wait, all or some, and go on when none is undecided.
+
+        Raises InvalidFeedback, and then nothing was kept, NothingToResume, or ThreadBusy. Without feedback,
+        calls whose time is over are rejected.
+        """
+        return await self._drive(agent, self._answered(agent, thread_id, feedback), options)
+
+    def run_sync(self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any) -> OutcomeT:
+        """As `run`, without an event loop."""
+        return run_on_thread_loop(self._drive(agent, self._opened(agent, thread_id, prompt), options))
+
+    def resume_sync(
+        self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
+    ) -> OutcomeT:
+        """As `resume`, without an event loop."""
+        return run_on_thread_loop(self._drive(agent, self._answered(agent, thread_id, feedback), options))
+
+    def stream(
+        self, agent: AgentT, prompt: str, *, thread_id: str, **options: Any
+    ) -> AsyncGenerator[Any, None]:
+        """As `run`, with the framework's events as they come; the last one is the outcome."""
+        return self._tell(agent, self._opened(agent, thread_id, prompt), options)
+
+    def resume_stream(
+        self, agent: AgentT, thread_id: str, feedback: Feedback | None = None, **options: Any
+    ) -> AsyncGenerator[Any, None]:
+        """As `resume`, with the framework's events as they come; the last one is the outcome."""
+        return self._tell(agent, self._answered(agent, thread_id, feedback), options)
+
+    def waiting(self, thread_id: str) -> InterruptionMetadata | None:
+        """The calls of this thread that run_on_thread_loop for a person, with the decisions so far."""
+        return self.threads.waiting(thread_id)
+
+    @abstractmethod
+    def _flow(self, agent: AgentT, taking: ThreadClaim, prompt: str | None) -> RunSteps[OutcomeT]:
+        """Take the thread, let the framework run, and pause or finish it."""
+
+    @abstractmethod
+    def _run(self, agent: AgentT, options: dict[str, Any], step: Any) -> Awaitable[Any]:
+        """Let the framework run."""
+
+    @abstractmethod
+    def _events(self, agent: AgentT, options: dict[str, Any], step: Any) -> AsyncGenerator[Any, None]:
+        """Let the framework run and tell; the last thing is what it Came to."""
+
+    def _check(self, agent: AgentT, options: dict[str, Any]) -> None:
+        """Raise HookError for an agent whose calls nobody would stop; nothing has begun yet."""
+
+    def _taken(self, taking: ThreadClaim) -> RunSteps[Any]:
+        """What the taking brings; if it ends when nobody waits for it any more, the thread is given back."""
+        found: Future[Any] = Future()
+
+        def take() -> Any:
+            found.set_result(taking())
+            return found.result()
+
+        try:
+            return (yield take)
+        except BaseException:
+            found.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, found: Future[Any]) -> None:
+        if isinstance(held := found.result(), ClaimedThread):
+            self.threads.let_go(held)
+
+    def _opened(self, agent: AgentT, thread_id: str, prompt: str) -> RunSteps[OutcomeT]:
+        return self._flow(agent, partial(self.threads.open, thread_id, prompt), prompt)
+
+    def _answered(self, agent: AgentT, thread_id: str, feedback: Feedback | None) -> RunSteps[OutcomeT]:
+        return self._flow(agent, partial(self.threads.take, thread_id, feedback), None)
+
+    def _drive(
+        self, agent: AgentT, flow: RunSteps[OutcomeT], options: dict[str, Any]
+    ) -> Coroutine[Any, Any, OutcomeT]:
+        self._check(agent, options)
+        return drive(flow, partial(self._run, agent, options), self.threads.gate.run_blocking)
+
+    def _tell(
+        self, agent: AgentT, flow: RunSteps[OutcomeT], options: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        self._check(agent, options)
+        return drive_streaming(flow, partial(self._events, agent, options), self.threads.gate.run_blocking)

@@ -1,0 +1,399 @@
+"""How interruptions, answers, calls and results travel through LangGraph; nothing here decides."""
+
+import dataclasses
+import operator
+from base64 import b64decode, b64encode
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+from uuid import uuid4
+
+from langchain.agents.middleware import ExtendedModelResponse, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, Interrupt
+from pydantic import BaseModel
+
+from placet.errors import InvalidFeedback, NothingToResume
+from placet.hook.answer_validation import NOT_ANSWERS, Feedback, materialize_answers
+from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from placet.hook.frozen_values import replace
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.result_texts import describe_refusal, describe_result
+from placet.hook.tool_call import ToolCall
+from placet.hook.tools import copy_arguments
+
+DECISION_MEMBERS = ("result", "reason", "answer", "decided_by")
+SERDE = JsonPlusSerializer()
+MSGPACK_PREFIX, TEXT_PREFIX = "msgpack:", "text:"
+INTERRUPT = "interrupt"
+STRICT_RESUME = "__pregel_strict_resume"
+
+
+def encode_interruption(
+    interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """An interruption with its decisions as plain JSON: what LangGraph shows and keeps.
+
+    `where` is the run's `configurable`: it knows the thread, and the graphs around the one that asks.
+    """
+    place = where or {}
+    path = [graph.partition(":")[0] for graph in place.get("checkpoint_ns", "").split("|")[:-1]]
+    kept = interruption.to_dict()
+    kept["thread_id"] = str(place.get("thread_id", interruption.thread_id))
+    for call in kept["tool_feedbacks"]:
+        _to_plain_json(call, path)
+    said = {
+        each.id: _decision_to_dict(each) for each in interruption.tool_feedbacks if each.result is not None
+    }
+    case = None if interruption.case is None else dict(interruption.case)
+    return {**kept, "said": said, "case": case}
+
+
+def decode_interruption(value: Mapping[str, Any], interrupt_id: str | None = None) -> InterruptionMetadata:
+    """What `encoded` wrote; where LangGraph's interrupt is known, its id is the interruption's state."""
+    kept = dict(value)
+    said, case = kept.pop("said", {}), kept.pop("case", None)
+    state = None if interrupt_id is None else {INTERRUPT: interrupt_id}
+    interruption = InterruptionMetadata.from_dict(kept, state=state)
+    if said:
+        calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
+        interruption = replace(interruption, tool_feedbacks=calls)
+    return interruption if case is None else replace(interruption, case=case)
+
+
+def encode_answer(feedback: Feedback | None) -> dict[str, Any]:
+    """Answers as plain JSON."""
+    if isinstance(feedback, InterruptionMetadata):
+        answered = encode_interruption(feedback)
+        for call in answered["tool_feedbacks"]:
+            call["schema"] = None  # it was only shown
+        return {"interruption": answered}
+    if feedback is None or isinstance(feedback, Mapping):
+        return {"decisions": feedback if feedback is None else dict(feedback)}
+    return {
+        "tool_feedbacks": [
+            {**_to_plain_json(each.to_dict()), **_decision_to_dict(each)}
+            for each in _check_feedback(feedback)
+        ]
+    }
+
+
+def decode_answer(answer: Any) -> Feedback | None:
+    """Answers as the gate takes them: what `encode_answer` wrote, or decisions by call id."""
+    if not isinstance(answer, Mapping):
+        raise InvalidFeedback("Answer with decisions by call id.")
+    try:
+        match dict(answer):
+            case {"interruption": Mapping() as value, **rest} if not rest:
+                return decode_interruption(value)
+            case {"tool_feedbacks": list() as calls, **rest} if not rest:
+                return [ToolFeedback.from_dict(each) for each in calls]
+            case {"decisions": None | Mapping() as said, **rest} if not rest:
+                return said
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidFeedback("These answers cannot be read; nothing was stored.") from error
+    return answer
+
+
+def find_interrupts(result: Any) -> list[Interrupt[Any]]:
+    """Those of our interrupts that an agent's result, a chunk of its stream or a snapshot shows."""
+    if isinstance(result, tuple) and not hasattr(result, "interrupts"):
+        result = result[-1] if result else None
+    if isinstance(result, Mapping) and "__interrupt__" not in result:
+        result = result.get("data", result)
+    found = result.get("__interrupt__") if isinstance(result, Mapping) else getattr(result, "interrupts", ())
+    return [each for each in found or () if isinstance(each.value, Mapping) and "digest" in each.value]
+
+
+def has_work_left(snapshot: Any) -> bool:
+    """Whether the thread has work left; raises NothingToResume if it was never begun, or waits for others."""
+    if snapshot.created_at is None or (snapshot.interrupts and not find_interrupts(snapshot)):
+        raise NothingToResume
+    return bool(snapshot.tasks)  # `next` leaves out what has run, also if it was cut off before it went on
+
+
+def build_resume_input(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
+    """What to invoke the agent with: the answers, each addressed to the interrupt that asked for them."""
+    feedback = materialize_answers(feedback)
+    pending = {each.id: decode_interruption(each.value) for each in find_interrupts(snapshot)}
+    if not pending:  # it was cut off
+        return Command(resume=encode_answer(feedback)) if _may_be_waiting(snapshot) else None
+    if len(pending) == 1 or feedback is None:
+        return Command(resume=dict.fromkeys(pending, encode_answer(feedback)))
+    return Command(resume=_split_answers(pending, feedback))
+
+
+def address_answer(feedback: Feedback | None) -> Command[Any] | None:
+    """The answers, address_answer to the interrupt that asked for them, if they say which one that was."""
+    if not isinstance(feedback, InterruptionMetadata) or INTERRUPT not in feedback.state:
+        return None
+    return Command(resume={feedback.state[INTERRUPT]: encode_answer(feedback)})
+
+
+def with_strict_resume(where: Mapping[str, Any]) -> dict[str, Any]:
+    """The same config; LangGraph raises UnknownInterruptError if the interrupt does not wait any more.
+
+    A LangGraph that does not know of this shows what waits instead.
+    """
+    return {**where, "configurable": {**where["configurable"], STRICT_RESUME: True}}
+
+
+def _may_be_waiting(snapshot: Any) -> bool:
+    """Whether calls may be before a person: at a tool all is decided, else the model is to make them yet."""
+    messages = snapshot.values.get("messages", ()) if isinstance(snapshot.values, Mapping) else ()
+    return "tools" not in snapshot.next and split_at_turn(messages)[0] is not None
+
+
+def _split_answers(pending: Mapping[str, InterruptionMetadata], feedback: Feedback) -> dict[str, Any]:
+    if isinstance(feedback, InterruptionMetadata):
+        parts: dict[str, Any] = {each: feedback for each, asked in pending.items() if asked.id == feedback.id}
+    else:
+        said = (
+            feedback
+            if isinstance(feedback, Mapping)
+            else {each.id: each for each in _check_feedback(feedback)}
+        )
+        asking = [(each, {one.id for one in asked.tool_feedbacks}) for each, asked in pending.items()]
+        owners = {call_id: [each for each, calls in asking if call_id in calls] for call_id in said}
+        if wrong := [call_id for call_id, found in owners.items() if len(found) != 1]:
+            raise InvalidFeedback(f"Not one call each, so nothing was stored: {', '.join(map(str, wrong))}.")
+        parts = {
+            each: {key: said[key] for key, [owner] in owners.items() if owner == each} for each in pending
+        }
+        if not isinstance(feedback, Mapping):
+            parts = {each: list(part.values()) for each, part in parts.items()}
+    if not any(parts.values()):
+        raise InvalidFeedback("These answers belong to another interruption; nothing was stored.")
+    return {each: encode_answer(part) for each, part in parts.items() if part}
+
+
+def _check_feedback(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
+    answered = list(feedback)
+    if not all(isinstance(each, ToolFeedback) for each in answered):
+        raise InvalidFeedback(NOT_ANSWERS)
+    return answered
+
+
+def current_run() -> Hashable:
+    """What tells the run of a graph from another; None with a LangGraph that does not know of it."""
+    run: Hashable = getattr(get_runtime(), "control", None)
+    return run
+
+
+def find_turn(messages: Sequence[BaseMessage], call_id: str | None = None) -> AIMessage | None:
+    """The model's last reply, if it calls tools; or the last that made this call."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            calls = message.tool_calls
+            if call_id is None:
+                return message if calls else None
+            if call_id in [call["id"] for call in calls]:
+                return message
+    return None
+
+
+def split_at_turn(
+    messages: Sequence[BaseMessage],
+) -> tuple[AIMessage | None, list[ToolMessage], list[BaseMessage]]:
+    """The model's last reply, if it calls tools; its results; and what came before they were complete."""
+    since: list[BaseMessage] = []
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            break
+        since.insert(0, message)
+    else:
+        return None, [], []
+    answers = [each for each in since if isinstance(each, ToolMessage)]
+    later = [each for each in since if not isinstance(each, ToolMessage)]
+    complete = len(answers) >= len(message.tool_calls) and since == [*answers, *later]
+    return (None, [], []) if complete else (message, answers, later)
+
+
+def find_open_calls(turn: AIMessage, messages: Sequence[BaseMessage]) -> list[Any]:
+    """The calls of a turn that none of the messages after it answers."""
+    since = takewhile(lambda message: message is not turn, reversed(messages))
+    told = {message.tool_call_id for message in since if isinstance(message, ToolMessage)}
+    return [call for call in turn.tool_calls if call["id"] not in told]
+
+
+def sort_by_call(turn: AIMessage, answers: Sequence[ToolMessage]) -> list[ToolMessage]:
+    """A turn's results as the model asked for them."""
+    order = {call["id"]: place for place, call in enumerate(turn.tool_calls)}
+    return sorted(answers, key=lambda answer: order.get(answer.tool_call_id, len(order)))
+
+
+def to_tool_call(call: Mapping[str, Any]) -> ToolCall:
+    """LangChain's tool call as ours."""
+    return ToolCall(id=call["id"] or "", name=call["name"], arguments=dict(call["args"]))
+
+
+def snapshot_call(call: Mapping[str, Any]) -> ToolCall:
+    """As `to_tool_call`; stays so whatever is made of LangChain's own later."""
+    return ToolCall(id=call["id"] or "", name=call["name"], arguments=copy_arguments(call["args"]))
+
+
+def find_feedback(standing: InterruptionMetadata, call: Mapping[str, Any]) -> ToolFeedback | None:
+    """The call as it waited, with what was decided; None if it is none of those."""
+    return next((each for each in standing.tool_feedbacks if each.id == (call["id"] or "")), None)
+
+
+def is_auto_approved(standing: Any, call: Mapping[str, Any]) -> bool:
+    """Whether the call needed nobody, and waited with its turn; it must still be the same."""
+    return (
+        isinstance(standing, InterruptionMetadata)
+        and to_tool_call(call) in standing.tools_automatically_approved
+    )
+
+
+def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
+    """What the model is told about the tool's arguments."""
+    schema = tool.tool_call_schema
+    if isinstance(schema, dict):
+        return schema
+    return schema.model_json_schema() if issubclass(schema, BaseModel) else None
+
+
+def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
+    """What the model reads in place of a result, if the call is not to run."""
+    if decided is None or decided.result is None or decided.result is FeedbackResult.APPROVED:
+        return None
+    verdict = Verdict(decision=decided.result, reason=decided.reason, answer=decided.answer)
+    text = describe_refusal(verdict)
+    return (
+        None
+        if text is None
+        else build_tool_message(call, text, ok=decided.result is FeedbackResult.RESPONDED)
+    )
+
+
+def apply_decision(request: ToolCallRequest, decided: ToolFeedback | None) -> ToolCallRequest | ToolMessage:
+    """The call exactly as it was approved, whatever other middleware has made of it since."""
+    call = request.tool_call
+    if decided is None or (decided.name == call["name"] and decided.arguments == call["args"]):
+        return request
+    changed: Any = {**call, "name": decided.name, "args": copy_arguments(decided.arguments)}
+    if decided.name == call["name"]:
+        return request.override(tool_call=changed)
+    tool = next((each for each in request.runtime.tools if each.name == decided.name), None)
+    if tool is None:
+        return build_tool_message(call, f"There is no tool {decided.name} any more; nothing was run.")
+    return request.override(tool_call=changed, tool=tool)
+
+
+def build_tool_message(call: Mapping[str, Any], text: str, *, ok: bool = False) -> ToolMessage:
+    """An answer to a call that no tool gave."""
+    status = "success" if ok else "error"
+    return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"], status=status)
+
+
+def announce_edit(result: Any, asked: ToolCall, ran: ToolCall) -> Any:
+    """The result of an edited call, saying so."""
+    if isinstance(result, list):
+        return [announce_edit(each, asked, ran) for each in result]
+    if isinstance(result, Command) and isinstance(result.update, dict):
+        messages = [announce_edit(each, asked, ran) for each in result.update.get("messages", ())]
+        return dataclasses.replace(result, update={**result.update, "messages": messages})
+    if not isinstance(result, ToolMessage) or result.tool_call_id != asked.id:
+        return result
+    if isinstance(result.content, str):
+        return result.model_copy(update={"content": describe_result(asked, ran, result.content)})
+    notice = {"type": "text", "text": describe_result(asked, ran, "")}
+    return result.model_copy(update={"content": [notice, *result.content]})
+
+
+def encode_result(call: Mapping[str, Any], result: Any) -> str:
+    """A result as text, so that it can be given again instead of running the tool again."""
+    if _is_plain_text(call, result):
+        return f"{TEXT_PREFIX}{result.content}"
+    try:
+        return MSGPACK_PREFIX + b64encode(SERDE.dumps_typed(result)[1]).decode("ascii")
+    except (TypeError, ValueError):
+        return "The tool ran; what it answered could not be kept."
+
+
+def decode_result(call: Mapping[str, Any], kept: str) -> Any:
+    """What `preserved` wrote, or one of our own sentences."""
+    if kept.startswith(MSGPACK_PREFIX):
+        return SERDE.loads_typed(("msgpack", b64decode(kept.removeprefix(MSGPACK_PREFIX))))
+    if kept.startswith(TEXT_PREFIX):
+        return build_tool_message(call, kept.removeprefix(TEXT_PREFIX), ok=True)
+    return build_tool_message(call, kept)
+
+
+def _is_plain_text(call: Mapping[str, Any], result: Any) -> bool:
+    """Whether a result says nothing but a text, as `message` makes it."""
+    return (
+        type(result) is ToolMessage
+        and type(result.content) is str
+        and (result.name, result.tool_call_id, result.status) == (call["name"], call["id"], "success")
+        and result.id is result.artifact is None
+        and not (result.additional_kwargs or result.response_metadata or result.model_extra)
+    )
+
+
+def build_removals(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What takes these messages out of the thread."""
+    return [RemoveMessage(id=each.id) for each in messages if each.id]
+
+
+def apply_changes(
+    changes: Sequence[BaseMessage], response: Any, before: Iterable[BaseMessage] | None = None
+) -> Any:
+    """A model's reply that also changes the thread before it; each of its calls has an id of its own.
+
+    So it has in the thread, if the messages `before` are given: an old answer must not fit a new call.
+    """
+    if isinstance(response, ExtendedModelResponse):
+        changed = apply_changes(changes, response.model_response, before)
+        return dataclasses.replace(response, model_response=changed)
+    said = [response] if isinstance(response, AIMessage) else response.result
+    replies = _make_call_ids_unique(said, {call["id"] for each in before or () for call in _read_calls(each)})
+    if not changes and all(map(operator.is_, replies, said)):
+        return response
+    if isinstance(response, AIMessage):
+        return ModelResponse(result=[*changes, *replies])
+    return dataclasses.replace(response, result=[*changes, *replies])
+
+
+def _make_call_ids_unique(said: Sequence[BaseMessage], known: set[str | None]) -> list[BaseMessage]:
+    """Replies whose calls can be decided one by one: a model may name them alike, or not at all."""
+    renamed: dict[str | None, str] = {}
+    replies: list[BaseMessage] = []
+    for each in said:
+        calls: list[Any] = []
+        for call in _read_calls(each):
+            call_id = call["id"]
+            if not call_id or call_id in known:
+                call_id = f"call_{uuid4().hex}"
+                renamed.setdefault(call["id"], call_id)
+            known.add(call_id)
+            calls.append(call if call_id == call["id"] else {**call, "id": call_id})
+        if calls != _read_calls(each):
+            replies.append(each.model_copy(update={"tool_calls": calls}))
+        elif isinstance(each, ToolMessage) and each.tool_call_id in renamed:  # of a structured answer
+            replies.append(each.model_copy(update={"tool_call_id": renamed[each.tool_call_id]}))
+        else:
+            replies.append(each)
+    return replies
+
+
+def _read_calls(message: BaseMessage) -> Sequence[Any]:
+    return message.tool_calls if isinstance(message, AIMessage) else []
+
+
+def _to_plain_json(call: dict[str, Any], path: Sequence[str] = ()) -> dict[str, Any]:
+    """A waiting call in plain JSON, as it is seen from the graph that `path` begins at."""
+    call["allowed_decisions"] = [str(decision) for decision in call["allowed_decisions"]]
+    call["path"] = [*path, *call["path"]]
+    return call
+
+
+def _decision_to_dict(feedback: ToolFeedback) -> dict[str, str]:
+    """The decision; plain text, because LangGraph's checkpoints refuse types they do not know."""
+    return {
+        name: str(getattr(feedback, name)) for name in DECISION_MEMBERS if getattr(feedback, name) is not None
+    }

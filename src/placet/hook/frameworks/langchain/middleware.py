@@ -1,0 +1,405 @@
+"""Approval in LangChain's `create_agent` and in LangGraph graphs made of such agents.
+
+The graph's state, messages and checkpointer stay LangGraph's own; judgements, decisions and what has run are
+kept in a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two writers win.
+"""
+
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp, UnknownInterruptError, is_invalid_resume
+from langgraph.types import Command
+
+from placet.errors import HookError, InvalidFeedback, NothingToResume, ThreadPaused
+from placet.hook.answer_validation import Feedback
+from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
+from placet.hook.frameworks.langchain.conversion import (
+    address_answer,
+    announce_edit,
+    apply_changes,
+    apply_decision,
+    build_refusal,
+    build_removals,
+    build_resume_input,
+    current_run,
+    decode_answer,
+    decode_interruption,
+    decode_result,
+    encode_result,
+    find_feedback,
+    find_interrupts,
+    find_open_calls,
+    find_turn,
+    has_work_left,
+    is_auto_approved,
+    read_schema,
+    snapshot_call,
+    sort_by_call,
+    split_at_turn,
+    to_tool_call,
+    with_strict_resume,
+)
+from placet.hook.frameworks.langchain.interrupts import (
+    build_interrupt,
+    may_have_answer,
+    take_answer,
+    translate_invalid_resume,
+)
+from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
+from placet.hook.frameworks.thread_store import RUNNING_DECISIONS
+from placet.hook.gate import DEFAULT_LEASE, ApprovalGate
+from placet.hook.grants import GrantSource
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.policy import Hook, HumanInTheLoopHook
+from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_failure
+from placet.hook.reviews import Reviews
+from placet.hook.savers.saver import Saver
+from placet.hook.tool_call import ToolCall
+from placet.hook.turn import evaluate_calls
+
+Result = ToolMessage | Command[Any]
+DecidedTurn = InterruptionMetadata | tuple[ToolCall, ...]
+"""A turn as it was decided, or the calls of one that needed nobody."""
+T = TypeVar("T")
+MAX_CACHED_TURNS = 100
+
+
+class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Stops the calls that `hooks` gate until a person has decided them; each of them runs at most once.
+
+    Put it first in `middleware`, and give the agent a checkpointer. The agent interrupts once per turn, with
+    an interruption as a dict; go on with `resume`, or with `Command(resume={"decisions": {id: "approve"}})`,
+    which raises pydantic's ValidationError for an answer that does not fit, and then stores nothing.
+    With `reviews` each turn opens a case that people decide, under the name `agent`; with `grants`, what they
+    allowed before runs unasked. `repeatable` names tools that may run again if the process died in them.
+    """
+
+    def __init__(
+        self,
+        *hooks: Hook,
+        saver: Saver,
+        agent: str = "agent",
+        reviews: Reviews | None = None,
+        grants: GrantSource | None = None,
+        repeatable: Collection[str] = (),
+        lease_for: timedelta = DEFAULT_LEASE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__()
+        self._gate = ApprovalGate(
+            hooks, saver, agent=agent, reviews=reviews, grants=grants, lease_for=lease_for, clock=clock
+        )
+        self._hooks = hooks
+        self._settled: dict[str, DecidedTurn] = {}  # what cannot change any more needs no second look
+        self._stopped: dict[str, None] = {}
+        self._marks = ParallelCallStarts(self._gate)
+        self._repeatable = frozenset(repeatable)
+        said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
+        self._on_new_message = said[0] if said else "refuse"
+        self._tools: dict[str, BaseTool] = {}
+        self._schemas: dict[str, Mapping[str, Any] | None] = {}
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Wait for the turn's decisions; a turn of which nothing may run is answered here."""
+        turn = find_turn(state["messages"])
+        calls = [] if turn is None else find_open_calls(turn, state["messages"])
+        if not calls:
+            return None
+        standing = self._settle(_turn_key(get_config(), turn), calls, state)
+        if standing is None or standing.tools_automatically_approved:
+            return None
+        answers = [build_refusal(call, find_feedback(standing, call)) for call in calls]
+        return None if None in answers else {"messages": answers}
+
+    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """As `after_model`."""
+        return await self._gate.run_blocking(partial(self.after_model, state, runtime))
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]
+    ) -> Result:
+        """Run the call as it was decided, unless it ran before."""
+        key, ready = self._begin(request)
+        if not isinstance(ready, GuardedRequest):
+            return ready
+        if key is None:
+            return handler(ready)
+        try:
+            with self._gate.alive(key):
+                result = handler(ready)
+        except BaseException as error:
+            self._break_off(key, request, ready, error)
+            raise
+        return self._finish(key, request, ready, result)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
+        """As `wrap_tool_call`."""
+        undo = partial(self._not_begun, request)
+        begun = await self._gate.run_blocking(partial(self._begin, request), on_cancel=undo)
+        key: str | None = begun[0]
+        ready: GuardedRequest | Result = begun[1]
+        if not isinstance(ready, GuardedRequest):
+            return ready
+        if key is None:
+            return await handler(ready)
+        try:
+            with self._gate.alive(key):
+                result = await handler(ready)
+        except (Exception, CancelledError) as error:
+            await self._gate.run_blocking(partial(self._break_off, key, request, ready, error))
+            raise
+        return await self._gate.run_blocking(partial(self._finish, key, request, ready, result))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> Any:
+        """Learn the tools, and keep a message that came while calls is_auto_approved from losing them."""
+        request, changes, instead = self._arrange(request)
+        if instead is not None:
+            return apply_changes(changes, instead)
+        return apply_changes(changes, handler(request), request.state["messages"])
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> Any:
+        """As `wrap_model_call`."""
+        request, changes, instead = await self._gate.run_blocking(partial(self._arrange, request))
+        if instead is not None:
+            return apply_changes(changes, instead)
+        return apply_changes(changes, await handler(request), request.state["messages"])
+
+    def _settle(
+        self, key: str, calls: Sequence[Any], state: Any, *, asks_again: bool = True
+    ) -> InterruptionMetadata | None:
+        """The decisions, once all are there; until then this interrupts the graph. None: nobody is needed."""
+        asked, take = tuple(map(snapshot_call, calls)), partial(self._take, key)
+        may, waits = may_have_answer(), key in self._stopped
+        standing = take_answer(take) if may and waits else None  # an answer can only be to what waits
+        if standing is None:
+            standing = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
+        if standing is not None and standing.undecided:
+            _cache(self._stopped, key, None)
+            decided = take_answer(take) if may and not waits else None
+            if decided is None:
+                raise build_interrupt(standing) if asks_again else ThreadPaused
+            standing = decided
+        _cache(self._settled, key, asked if standing is None else standing)
+        return standing
+
+    def _take(self, key: str, answer: Any) -> InterruptionMetadata:
+        try:
+            # LangGraph keeps the answer too, and a call that begins brings it to disk.
+            return self._gate.answer(key, decode_answer(answer), soon=True)
+        except NothingToResume:  # somebody had the saver forget it
+            self._stopped.pop(key, None)
+            raise
+
+    def _begin(self, request: ToolCallRequest) -> tuple[str | None, GuardedRequest | Result]:
+        """The call as it is to run, or what stands in its place; a key if its end must be kept."""
+        call = request.tool_call
+        turn = find_turn(request.state["messages"], call["id"])
+        key = _turn_key(request.runtime.config, turn)
+        standing = self._settled.get(key) or self._gate.waiting(key)
+        if isinstance(standing, tuple) and to_tool_call(call) in standing:
+            return None, self._sealed(request)
+        decided = find_feedback(standing, call) if isinstance(standing, InterruptionMetadata) else None
+        if decided is None and not is_auto_approved(standing, call):
+            # Whatever did not come by after_model, such as a call that another middleware wrote, stops here.
+            key = f"{key}/{call['id']}"
+            standing = self._settle(key, [call], request.state)
+            if standing is None:
+                return None, self._sealed(request)
+            decided = find_feedback(standing, call)
+        if decided is not None and decided.result is None:
+            raise ThreadPaused
+        ready = build_refusal(call, decided) or apply_decision(request, decided)
+        if isinstance(ready, ToolMessage):
+            return key, ready
+        repeatable = ready.tool_call["name"] in self._repeatable
+        together = partial(self._together, request, turn, standing)
+        begun = self._marks.begin(
+            key, call["id"] or "", repeatable=repeatable, owner=current_run(), together=together
+        )
+        if not begun.run:
+            return key, decode_result(call, begun.result)
+        return key, self._sealed(ready, approved=decided is not None)
+
+    def _sealed(self, ready: ToolCallRequest, *, approved: bool = False) -> GuardedRequest:
+        """The call on its way through the middleware after this one, which may make no other call of it."""
+        return guard_request(
+            ready,
+            lambda call: approved or bool(evaluate_calls(self._hooks, [call], ready.state, self._schemas)),
+        )
+
+    def _together(
+        self, request: ToolCallRequest, turn: AIMessage | None, standing: DecidedTurn | None
+    ) -> Mapping[str, bool]:
+        """The calls that LangGraph starts with this one, if it starts all of the turn at once."""
+        if turn is None or not isinstance(standing, InterruptionMetadata):
+            return {}
+        names = {each.id: each.name for each in standing.tool_feedbacks if each.result in RUNNING_DECISIONS}
+        names.update((each.id, each.name) for each in standing.tools_automatically_approved)
+        open_calls = [call["id"] or "" for call in find_open_calls(turn, request.state["messages"])]
+        at_most = request.runtime.config.get("max_concurrency") or MAX_PARALLEL_CALLS
+        calls = {each: names[each] in self._repeatable for each in open_calls if each in names}
+        return calls if len(calls) <= at_most else {}
+
+    def _finish(self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: Result) -> Result:
+        if ready.tool_call is not request.tool_call:
+            result = announce_edit(result, to_tool_call(request.tool_call), to_tool_call(ready.tool_call))
+        self._marks.finish(key, request.tool_call["id"] or "", encode_result(request.tool_call, result))
+        return result
+
+    def _break_off(
+        self, key: str, request: ToolCallRequest, ready: GuardedRequest, error: BaseException
+    ) -> None:
+        call_id = request.tool_call["id"] or ""
+        self._marks.give_back(key, current_run())
+        if not isinstance(error, Exception) or ready.seal.broken_late:
+            self._gate.cut_off(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
+        elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
+            # The tool did not fail: an agent inside it waits, or was given a wrong answer.
+            self._gate.set_aside(key, call_id)
+        else:
+            self._gate.finish(key, call_id, describe_failure(error))
+
+    def _not_begun(self, request: ToolCallRequest, begun: tuple[str | None, GuardedRequest | Result]) -> None:
+        """The run was cancelled in the very write that began the call."""
+        key, ready = begun
+        if key is not None and isinstance(ready, GuardedRequest):
+            self._marks.give_back(key, current_run())
+            self._gate.set_aside(key, request.tool_call["id"] or "")
+
+    def _arrange(
+        self, request: ModelRequest[Any]
+    ) -> tuple[ModelRequest[Any], list[BaseMessage], ModelResponse[Any] | None]:
+        """The request as the model may see it, what that changes in the thread, and, if a turn still waits,
+        that turn: it is given again in the place of a new reply, and so goes on."""
+        self._learn(request.tools)
+        turn, answers, later = split_at_turn(request.messages)
+        if turn is None or not later:
+            return request, [], None
+        key = _turn_key(get_config(), turn)
+        waiting = find_open_calls(turn, answers)
+        if waiting and self._gate.waiting(key) is None:
+            return request, [], None
+        if waiting and self._on_new_message != "cancel":
+            queues = self._on_new_message == "queue"
+            self._settle(key, turn.tool_calls, request.state, asks_again=queues)
+            return request, [] if queues else build_removals(later), ModelResponse(result=[turn])
+        made = self._cancelled(key, waiting)
+        ordered = sort_by_call(turn, [*answers, *made])
+        moved = [message.model_copy(update={"id": None}) for message in later]
+        before = request.messages[: -len(answers) - len(later)]
+        seen: list[Any] = [*before, *ordered, *moved]
+        return request.override(messages=seen), [*build_removals(later), *made, *moved], None
+
+    def _learn(self, tools: Iterable[Any]) -> None:
+        for tool in tools:
+            if isinstance(tool, BaseTool) and self._tools.get(tool.name) is not tool:
+                self._tools[tool.name], self._schemas[tool.name] = tool, read_schema(tool)
+
+    def _cancelled(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
+        if not calls:
+            return []
+        standing = self._gate.waiting(key)
+        undecided = () if standing is None else standing.undecided
+        with suppress(
+            InvalidFeedback
+        ):  # too late, or a tool that may not be rejected: it does not run either
+            self._gate.answer(
+                key, {each.id: {"decision": "reject", "reason": CANCELLED_BY_MESSAGE} for each in undecided}
+            )
+        begun = [(call, self._gate.begin(key, call["id"] or "")) for call in calls]
+        return [
+            decode_result(
+                call,
+                self._gate.finish(key, call["id"] or "", CANCELLED_BY_MESSAGE) if one.run else one.result,
+            )
+            for call, one in begun
+        ]
+
+
+def interruption_of(result: Any) -> InterruptionMetadata | None:
+    """What waits for a person in an agent's result, a chunk of its stream, or its `get_state`; or None."""
+    return next(iter(interruptions_of(result)), None)
+
+
+def interruptions_of(result: Any) -> tuple[InterruptionMetadata, ...]:
+    """Everything that waits for a person: agents that work side by side may each ask."""
+    return tuple(decode_interruption(each.value, each.id) for each in find_interrupts(result))
+
+
+def resume(
+    agent: Any,
+    thread_id: str,
+    feedback: Feedback | None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Any:
+    """Answer what waits in a thread and go on; returns as `agent.invoke`, to which `named` is handed.
+
+    Without feedback, calls whose time is over are rejected. Raises InvalidFeedback, and then stores nothing;
+    NothingToResume; ThreadBusy while another process runs a call. A thread that has finished stays as it is.
+    """
+    where = _with_thread_id(thread_id, config)
+    with translate_invalid_resume():
+        if (answer := address_answer(feedback)) is not None:
+            with suppress(UnknownInterruptError):
+                return agent.invoke(answer, with_strict_resume(where), **named)
+        snapshot = agent.get_state(where)
+        if not has_work_left(snapshot):
+            return snapshot.values
+        return agent.invoke(build_resume_input(snapshot, feedback), where, **named)
+
+
+async def aresume(
+    agent: Any,
+    thread_id: str,
+    feedback: Feedback | None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Any:
+    """As `resume`, on an event loop."""
+    where = _with_thread_id(thread_id, config)
+    with translate_invalid_resume():
+        if (answer := address_answer(feedback)) is not None:
+            with suppress(UnknownInterruptError):
+                return await agent.ainvoke(answer, with_strict_resume(where), **named)
+        snapshot = await agent.aget_state(where)
+        if not has_work_left(snapshot):
+            return snapshot.values
+        return await agent.ainvoke(build_resume_input(snapshot, feedback), where, **named)
+
+
+def _with_thread_id(thread_id: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
+    given = dict(config or {})
+    return {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
+
+
+def _turn_key(config: Mapping[str, Any], turn: AIMessage | None) -> str:
+    """One key for each turn: the thread, the graph inside it, and the model's reply."""
+    where = config.get("configurable", {})
+    graph = where.get("checkpoint_ns", "").rpartition("|")[0]
+    return f"{where.get('thread_id', '')}/{graph}/{turn.id if turn else ''}"
+
+
+def _cache(kept: dict[str, T], key: str, value: T) -> None:
+    while len(kept) >= MAX_CACHED_TURNS:
+        kept.pop(next(iter(kept), key), None)
+    kept[key] = value

@@ -1,0 +1,158 @@
+"""How calls, decisions and errors travel through the OpenAI Agents SDK; nothing here decides."""
+
+import asyncio
+import copy
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from agents import (
+    FunctionTool,
+    RunState,
+    ToolApprovalItem,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    UserError,
+)
+from agents.result import RunResultStreaming
+from agents.tool_context import ToolContext
+from pydantic_core import to_jsonable_python
+
+from placet.errors import HookError, InvalidFeedback
+from placet.hook.feedback import FeedbackResult
+from placet.hook.frameworks.thread_store import refusal_of
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.result_texts import to_text
+from placet.hook.tool_call import Arguments, ToolCall, read_arguments
+
+ENVELOPE_MEMBERS = ("type", "id", "call_id", "status", "agent", "created_by")
+"""Members of a call of the SDK's own that do not say what it is to do."""
+ToolView = Callable[[ToolContext[Any]], ToolContext[Any]]
+RICH_OUTPUT_TYPES = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+
+
+def read_waiting_call(item: ToolApprovalItem) -> ToolCall | None:
+    """The call that waits; of a tool of the SDK's own, what it is to do. None if that cannot be read."""
+    raw: Any = item.raw_item
+    given = raw.get("arguments") if isinstance(raw, dict) else getattr(raw, "arguments", None)
+    arguments = _read_sdk_call(raw) if given is None else parse_arguments(given)
+    if arguments is None:
+        return None
+    return ToolCall(id=item.call_id or "", name=item.name or "", arguments=arguments)
+
+
+def _read_sdk_call(raw: Any) -> Arguments:
+    members = to_jsonable_python(raw, fallback=str).items()
+    return {name: said for name, said in members if name not in ENVELOPE_MEMBERS and said is not None}
+
+
+def build_call_key(call: ToolCall) -> str:
+    """The whole call: its id alone may be another's, too."""
+    return f"{call.id}/{call.name}/{json.dumps(call.arguments, sort_keys=True)}"
+
+
+def is_agent(tool: FunctionTool) -> bool:
+    """Whether another agent runs when this tool is called."""
+    return bool(getattr(tool, "_is_agent_tool", False))
+
+
+def parse_arguments(given: Any) -> Arguments | None:
+    """Arguments as a dict; None if they are not a JSON object."""
+    try:
+        return read_arguments(given)
+    except InvalidFeedback:
+        return None
+
+
+def edit_context(context: ToolContext[Any], ran: ToolCall) -> ToolContext[Any]:
+    """The context of a call as a person changed it."""
+    edited = copy.copy(context)
+    edited.tool_name, edited.tool_arguments = ran.name, json.dumps(ran.arguments)
+    return edited
+
+
+def wrap_guardrail(guardrail: ToolInputGuardrail[Any], shown: ToolView) -> ToolInputGuardrail[Any]:
+    """The same guardrail, which looks at the call as it is shown."""
+
+    def look(data: ToolInputGuardrailData) -> Any:
+        return guardrail.guardrail_function(replace(data, context=shown(data.context)))
+
+    return replace(guardrail, guardrail_function=look, name=guardrail.get_name())
+
+
+async def run_guardrails(tool: FunctionTool, context: ToolContext[Any]) -> str | None:
+    """What a tool's guardrails say in its place; the SDK asks only those of the tool that was called."""
+    agent: Any = context.agent
+    for guardrail in tool.tool_input_guardrails or ():
+        said = await guardrail.run(ToolInputGuardrailData(context=context, agent=agent))
+        if said.behavior["type"] == "raise_exception":
+            raise ToolInputGuardrailTripwireTriggered(guardrail, said)
+        if said.behavior["type"] == "reject_content":
+            return said.behavior["message"]
+    return None
+
+
+def apply_decisions(state: RunState[Any], decided: InterruptionMetadata) -> dict[str, ToolCall]:
+    """Tell the SDK; what is to be edited or answered is seen to when it invokes the tool.
+
+    Returns the calls that were decided, as they were asked for.
+    """
+    asked: dict[str, ToolCall] = {}
+    feedbacks = {feedback.id: feedback for feedback in decided.tool_feedbacks}
+    automatic = {call.id for call in decided.tools_automatically_approved}
+    for item in state.get_interruptions():
+        feedback = feedbacks.get(item.call_id or "")
+        if (call := read_waiting_call(item)) is not None:
+            asked.setdefault(call.id, call)
+        if item.call_id in automatic:
+            state.approve(item)
+        elif feedback is not None and feedback.result is FeedbackResult.REJECTED:
+            state.reject(item, rejection_message=refusal_of(feedback))
+        elif feedback is not None and feedback.result is not None:
+            state.approve(item)
+    return asked
+
+
+def find_handoff_agent(handoff: Any) -> Any:
+    """The agent behind a handoff, if it says."""
+    reference = getattr(handoff, "_agent_ref", None)
+    return None if reference is None else reference()
+
+
+@contextmanager
+def unwrap_hook_errors() -> Iterator[None]:
+    """The SDK reports what a tool raised as its own error; what our gate raised is ours."""
+    try:
+        yield
+    except UserError as error:
+        if isinstance(error.__cause__, HookError):
+            raise error.__cause__ from None
+        raise
+
+
+async def stop_streamed_run(result: RunResultStreaming, events: AsyncGenerator[Any, None]) -> None:
+    """Let a run of which nobody listens to the rest go no further; the SDK would finish it by itself."""
+    if not result.is_complete:
+        result.cancel()
+    await events.aclose()
+    if result.run_loop_task is not None:
+        await asyncio.wait([result.run_loop_task])
+
+
+def result_to_text(result: Any) -> str:
+    """What a tool answered, as text."""
+    return to_text(to_jsonable_python(result, fallback=str))
+
+
+def prepend_notice(notice: str, result: Any) -> Any:
+    """Images and files with a notice before them; None for what is text anyway."""
+    parts = result if isinstance(result, list) else [result]
+    if not parts or not all(isinstance(part, RICH_OUTPUT_TYPES) for part in parts):
+        return None
+    return [ToolOutputText(text=notice), *parts]

@@ -1,0 +1,342 @@
+"""Approval for Pydantic AI: a capability whose toolset defers the calls, and runs that outlive the process.
+
+The framework keeps its own loop, messages and validation. Who may run is decided by the gate alone: that the
+framework calls a tool call approved runs nothing here.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from pydantic_ai import (
+    Agent,
+    AgentRunResult,
+    AgentRunResultEvent,
+    ApprovalRequired,
+    DeferredToolRequests,
+    DeferredToolResults,
+    RunContext,
+    ToolApproved,
+    ToolDenied,
+    ToolReturn,
+)
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_core import to_json, to_jsonable_python
+
+from placet.errors import HookError
+from placet.hook.feedback import FeedbackResult
+from placet.hook.frameworks.approval_runs import ApprovalRuns, ThreadClaim
+from placet.hook.frameworks.pydantic_ai.conversion import (
+    add_deferred_type,
+    call_from_given,
+    decode_conversation,
+    decode_result,
+    encode_paused_run,
+    find_open_calls,
+    make_call_ids_unique,
+    prepend_notice,
+    result_adapter,
+    result_to_text,
+    to_tool_call,
+)
+from placet.hook.frameworks.run_steps import RunSteps, StreamResult
+from placet.hook.frameworks.thread_store import (
+    RUNNING_DECISIONS,
+    ClaimedThread,
+    FinishedThread,
+    has_single_call,
+    refusal_of,
+    requirement_from_dict,
+    requirement_to_dict,
+    resolve_call,
+)
+from placet.hook.interruption import InterruptionMetadata
+from placet.hook.policy import Hook, ReviewRequirement
+from placet.hook.savers.saver import Saver
+from placet.hook.tool_call import ToolCall
+
+DepsT = TypeVar("DepsT")
+AnyAgent = Agent[Any, Any]
+Schemas = dict[str, Mapping[str, Any] | None]
+Outcome = AgentRunResult[Any] | InterruptionMetadata
+"""What a run comes to: its result, or the calls that wait for a person."""
+NO_NAME_INFERENCE = {"infer_name": False}
+"""No variable of ours names an agent: the framework need not look for one."""
+NESTED_CALLS_CANNOT_WAIT = (
+    "No call from inside another one can wait, nor one behind a capability that renames it."
+)
+METADATA_KEY = "placet"
+"""Our member in the metadata of deferred calls: the judgement on the way out, the turn on the way back."""
+
+
+class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Outcome]):
+    """Among an agent's `capabilities`, it stops the agent's tool calls until a person has decided them."""
+
+    def __init__(self, *hooks: Hook, saver: Saver, **named: Any) -> None:
+        ApprovalRuns.__init__(self, *hooks, saver=saver, **named)
+        self.schemas: dict[str, Schemas] = {}
+        """By the thread that runs; agents may have different tools of the same name."""
+        self.decided: dict[str, InterruptionMetadata] = {}
+        self.passed = object()
+        """Marks calls that nobody needs to see after all; nothing that comes from outside equals it."""
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Every tool of the agent, behind the gate."""
+        return ApprovalToolset(toolset, approval=self)
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
+    ) -> ModelResponse:
+        """Every call of a thread has an id of its own."""
+        return make_call_ids_unique(response, ctx.messages)
+
+    def messages(self, thread_id: str) -> list[ModelMessage]:
+        """The thread's messages, up to where it waits or ended."""
+        state = self.threads.state(thread_id)
+        return [] if state is None else decode_conversation(state).messages
+
+    def _flow(self, agent: AnyAgent, taking: ThreadClaim, prompt: str | None) -> RunSteps[Outcome]:
+        held: ClaimedThread | FinishedThread | InterruptionMetadata = yield from self._taken(taking)
+        if isinstance(held, FinishedThread):
+            return decode_result(agent.output_type, held.state)
+        if not isinstance(held, ClaimedThread):
+            return held
+        thread_id = held.checkpoint.thread_id
+        if held.interruption is not None:
+            self.decided[held.turn] = held.interruption
+        schemas = self.schemas[thread_id] = {}
+        try:
+            step = self._first_step(agent, held, prompt)
+            while True:
+                with self.threads.holding(held):
+                    result: AgentRunResult[Any] = yield step
+                requests = result.output
+                if not isinstance(requests, DeferredToolRequests) or not requests.approvals:
+                    ended = result_adapter(Any).dump_json(result).decode()
+                    yield partial(self.threads.finish, held, ended)
+                    return result
+                gates = {call.tool_call_id: self._gate(requests, call) for call in requests.approvals}
+                calls = [to_tool_call(call) for call in requests.approvals]
+                pausing = partial(
+                    self.threads.pause, held, encode_paused_run(result), calls, gates, dict(schemas)
+                )
+                interruption: InterruptionMetadata | None = yield pausing
+                if interruption is not None:
+                    return interruption
+                passed = {call.id: {METADATA_KEY: self.passed} for call in calls}
+                step = {
+                    "output_type": step["output_type"],
+                    "conversation": result.conversation,
+                    "deferred_tool_results": requests.build_results(approve_all=True, metadata=passed),
+                }
+        except BaseException:
+            yield partial(self.threads.let_go, held)
+            raise
+        finally:
+            self.decided.pop(held.turn, None)
+            self.schemas.pop(thread_id, None)
+
+    def _gate(self, requests: DeferredToolRequests, part: ToolCallPart) -> ReviewRequirement | None:
+        """How the call was judged; a tool that asks for approval by itself gets it too."""
+        said = requests.metadata.get(part.tool_call_id, {})
+        if METADATA_KEY not in said:
+            return self.threads.always(part.tool_name) or requirement_from_dict({})
+        return None if said[METADATA_KEY] is None else requirement_from_dict(said[METADATA_KEY])
+
+    def _check(self, agent: AnyAgent, options: dict[str, Any]) -> None:
+        taking_part: list[Any] = list(options.get("capabilities") or ())
+        agent.root_capability.apply(taking_part.append)
+        if not any(capability is self for capability in taking_part):
+            raise HookError("This agent would run its calls unasked: make it with capabilities=[approval].")
+        if getattr(agent, "_output_validators", None) and add_deferred_type(agent.output_type) is not None:
+            raise HookError("An agent with output validators needs DeferredToolRequests in its output_type.")
+
+    def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
+        return agent.run(**_merge_options(step, options))
+
+    async def _events(
+        self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        async with agent.run_stream_events(**_merge_options(step, options)) as events:
+            async for event in events:
+                yield StreamResult(event.result) if isinstance(event, AgentRunResultEvent) else event
+
+    def _first_step(self, agent: AnyAgent, held: ClaimedThread, prompt: str | None) -> dict[str, Any]:
+        step: dict[str, Any] = {"user_prompt": prompt, "output_type": add_deferred_type(agent.output_type)}
+        if held.state is None:
+            return {**step, "conversation_id": held.checkpoint.thread_id}
+        step["conversation"] = decode_conversation(held.state)
+        if held.interruption is not None:
+            step["user_prompt"] = "\n\n".join(held.messages) or None
+            step["deferred_tool_results"] = build_results(held.interruption, held.turn)
+        return step
+
+
+def build_results(decided: InterruptionMetadata, turn: str) -> DeferredToolResults:
+    """What a person decided, in the framework's own terms; `turn` is where the gate keeps it."""
+    results = DeferredToolResults()
+    for feedback in decided.tool_feedbacks:
+        results.metadata[feedback.id] = {METADATA_KEY: turn}
+        if feedback.result is FeedbackResult.RESPONDED:
+            results.calls[feedback.id] = ToolReturn(feedback.answer or "")
+        elif feedback.result in RUNNING_DECISIONS:
+            results.approvals[feedback.id] = ToolApproved()
+        else:
+            results.approvals[feedback.id] = ToolDenied(refusal_of(feedback) or "")
+    for call in decided.tools_automatically_approved:
+        results.metadata[call.id] = {METADATA_KEY: turn}
+        results.approvals[call.id] = ToolApproved()
+    return results
+
+
+@dataclass
+class ApprovalToolset(WrapperToolset[DepsT]):
+    """Tools whose calls wait for a person, as the hooks of `approval` say; a whole turn waits together."""
+
+    approval: PydanticAIApproval = field(kw_only=True)
+    judged: dict[str, ReviewRequirement | None] = field(default_factory=dict, kw_only=True)
+    schemas: Schemas = field(default_factory=dict, kw_only=True)
+
+    async def for_run(self, ctx: RunContext[DepsT]) -> AbstractToolset[DepsT]:
+        """A run remembers its own judgements, so that every call is judged once."""
+        schemas = self.approval.schemas.get(ctx.conversation_id or "", {})
+        return replace(self, wrapped=await self.wrapped.for_run(ctx), judged={}, schemas=schemas)
+
+    async def get_tools(self, ctx: RunContext[DepsT]) -> dict[str, ToolsetTool[DepsT]]:
+        """The tools; those whose calls all wait are not even tried before."""
+        tools = await self.wrapped.get_tools(ctx)
+        self.schemas.update((name, tool.tool_def.parameters_json_schema) for name, tool in tools.items())
+        return {name: self._deferred(tool) for name, tool in tools.items()}
+
+    def _deferred(self, tool: ToolsetTool[DepsT]) -> ToolsetTool[DepsT]:
+        definition = tool.tool_def
+        if definition.kind != "function" or self.approval.threads.always(definition.name) is None:
+            return tool
+        waits = copy(tool)
+        waits.tool_def = copy(definition)
+        waits.tool_def.kind = "unapproved"
+        return waits
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
+    ) -> Any:
+        """Run the call, put it before a person, or do what the person decided."""
+        response, calls = find_open_calls(ctx.messages)
+        part = next((part for part in calls if part.tool_call_id == ctx.tool_call_id), None)
+        if part is None or part.tool_name != name:
+            self._refuse_inside(name, tool_args, ctx)
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        marked = ctx.tool_call_metadata if ctx.tool_call_approved else None
+        mark = marked.get(METADATA_KEY) if isinstance(marked, Mapping) else None
+        if isinstance(mark, str):
+            return await self._decided(mark, to_tool_call(part), ctx, tool)
+        if mark is self.approval.passed:
+            return await self._call(to_tool_call(part), ctx, tool, edited=False)
+        gates = self._judge(response, calls, ctx)
+        if any(gates.values()) or await self._waits(ctx):
+            raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gates.get(ctx.tool_call_id or ""))})
+        if (gate := self._judge_given(part, tool_args, ctx)) is not None:
+            # A person is needed after all: the call runs as it is shown to them.
+            raise ApprovalRequired({METADATA_KEY: requirement_to_dict(gate)})
+        return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+    def _judge_given(
+        self, part: ToolCallPart, tool_args: dict[str, Any], ctx: RunContext[DepsT]
+    ) -> ReviewRequirement | None:
+        """How a call is judged once more, if its tool is given something else than the model sent."""
+        threads, name = self.approval.threads, part.tool_name
+        given = None if threads.never(name) else call_from_given(part, tool_args, self.schemas.get(name))
+        if given is None or given == to_tool_call(part):
+            return None
+        return threads.judge(given, {"messages": ctx.messages, "deps": ctx.deps})
+
+    def _refuse_inside(self, name: str, tool_args: dict[str, Any], ctx: RunContext[DepsT]) -> None:
+        """What the model did not call by this name cannot wait: people would be asked about another call."""
+        call = ToolCall(
+            id=ctx.tool_call_id or "", name=name, arguments=to_jsonable_python(tool_args, fallback=str)
+        )
+        if self.approval.threads.judge(call, {"messages": ctx.messages, "deps": ctx.deps}) is not None:
+            raise HookError(
+                f"{name} waits for a person, but the model did not call it by this name."
+                f" {NESTED_CALLS_CANNOT_WAIT}"
+            )
+
+    def _judge(
+        self, response: str, calls: Sequence[ToolCallPart], ctx: RunContext[DepsT]
+    ) -> dict[str, ReviewRequirement | None]:
+        """How the calls of this turn are judged that have no result yet."""
+        state = {"messages": ctx.messages, "deps": ctx.deps}
+        gates: dict[str, ReviewRequirement | None] = {}
+        for part in calls:
+            key = f"{response}/{part.tool_call_id}"
+            if part.tool_name in self.schemas and key not in self.judged:
+                schema = self.schemas[part.tool_name]
+                self.judged[key] = self.approval.threads.judge(to_tool_call(part), state, schema)
+            gates[part.tool_call_id] = self.judged.get(key)
+        return gates
+
+    async def _waits(self, ctx: RunContext[DepsT]) -> bool:
+        """Whether the call was stopped before: a turn of an earlier run is not judged anew."""
+        response = next((found for found in reversed(ctx.messages) if isinstance(found, ModelResponse)), None)
+        if response is None or response.run_id == ctx.run_id or ctx.conversation_id is None:
+            return False
+        threads = self.approval.threads
+        waiting = await threads.gate.run_blocking(partial(threads.waiting, ctx.conversation_id))
+        return waiting is not None and any(call.id == ctx.tool_call_id for call in waiting.tool_feedbacks)
+
+    async def _decided(
+        self, turn: str, asked: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT]
+    ) -> Any:
+        threads = self.approval.threads
+        standing = self.approval.decided.get(turn) or await threads.gate.run_blocking(
+            partial(threads.gate.waiting, turn)
+        )
+        if standing is None or (ran := resolve_call(standing, asked.id)) is None:
+            raise ApprovalRequired({METADATA_KEY: {}})
+        if isinstance(ran, str):
+            return ran
+        run = partial(self._call, ran, ctx, tool, edited=asked != ran)
+        alone = has_single_call(standing)
+        return await threads.once(
+            turn, asked, ran, run, result_to_text, with_notice=prepend_notice, alone=alone
+        )
+
+    async def _call(
+        self, ran: ToolCall, ctx: RunContext[DepsT], tool: ToolsetTool[DepsT], *, edited: bool
+    ) -> Any:
+        if ran.name != ctx.tool_name:
+            tools = await self.wrapped.get_tools(ctx)
+            if ran.name not in tools:
+                return f"There is no tool {ran.name} any more; nothing was run."
+            tool, ctx = tools[ran.name], replace(ctx, tool_name=ran.name)
+        arguments = tool.args_validator.validate_json(to_json(ran.arguments), context=ctx.validation_context)
+        if edited and tool.args_validator_func is not None:  # else the framework has asked it
+            checked = tool.args_validator_func(ctx, **arguments)
+            if isawaitable(checked):
+                await checked
+        try:
+            return await self.wrapped.call_tool(ran.name, arguments, ctx, tool)
+        except ApprovalRequired:
+            raise HookError(
+                f"{ran.name} was approved, but what it calls waits for a person. {NESTED_CALLS_CANNOT_WAIT}"
+            ) from None
+
+
+def _merge_options(step: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """What the framework is to run with: the thread's own state goes before what the caller hands over."""
+    given = {**NO_NAME_INFERENCE, **options, **step}
+    if options.get("output_type") is not None:
+        given["output_type"] = add_deferred_type(options["output_type"]) or options["output_type"]
+    history = given.pop("message_history", None) if "conversation" in step else None
+    results: DeferredToolResults | None = step.get("deferred_tool_results")
+    if history and results is None:
+        raise HookError("This thread knows what was said in it; message_history can only begin one.")
+    theirs = options.pop("deferred_tool_results", None)  # of one turn: a later step of this run has others
+    if results is not None and theirs is not None:
+        results.calls = {**theirs.calls, **results.calls}
+    return given

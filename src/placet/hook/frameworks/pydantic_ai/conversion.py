@@ -1,0 +1,127 @@
+"""How calls, results and runs travel through Pydantic AI; nothing here decides."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import Any, get_args
+from uuid import uuid4
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai import AgentRunResult, BinaryContent, DeferredToolRequests, ToolReturn
+from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
+from pydantic_ai.messages import FileUrl, ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_core import to_jsonable_python
+
+from placet.hook.result_texts import to_text
+from placet.hook.tool_call import ToolCall
+
+
+def result_to_text(result: Any) -> str:
+    value = result.return_value if isinstance(result, ToolReturn) else result
+    return to_text(to_jsonable_python(value, fallback=str))
+
+
+def prepend_notice(notice: str, result: Any) -> Any:
+    """What a tool shows beside its text stays as it is; None for what is text anyway."""
+    if isinstance(result, ToolReturn):
+        return replace(result, return_value=f"{notice}{result_to_text(result)}")
+    return [notice, result] if isinstance(result, BinaryContent | FileUrl) else None
+
+
+def find_open_calls(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolCallPart]]:
+    """Which reply of the model asked last, and its calls that have no result yet."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            name = f"{message.run_id}/{message.timestamp.isoformat()}"
+            return name, [part for part in message.tool_calls if part.tool_call_id not in answered]
+        if isinstance(message, ModelRequest):
+            answered |= {str(getattr(part, "tool_call_id", "")) for part in message.parts}
+    return "", []
+
+
+def to_tool_call(part: ToolCallPart) -> ToolCall:
+    return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_dict())
+
+
+def make_call_ids_unique(response: ModelResponse, before: Sequence[ModelMessage]) -> ModelResponse:
+    """A reply whose calls have ids of their own in the thread: an old answer must not fit a new call."""
+    replies = (
+        message for message in before if isinstance(message, ModelResponse) and message is not response
+    )
+    known = {part.tool_call_id for message in replies for part in message.tool_calls}
+    parts: list[Any] = []
+    for part in response.parts:
+        parts.append(part)
+        if isinstance(part, ToolCallPart):
+            if part.tool_call_id in known:
+                parts[-1] = replace(part, tool_call_id=f"call_{uuid4().hex}")
+            known.add(parts[-1].tool_call_id)
+    return response if parts == [*response.parts] else replace(response, parts=parts)
+
+
+def encode_paused_run(result: AgentRunResult[Any]) -> str:
+    """What the framework goes on from, as text; the calls that wait are the gate's."""
+    conversation = result.conversation
+    conversation.deferred_tool_requests = None
+    return ConversationTypeAdapter.dump_json(conversation).decode()
+
+
+def decode_conversation(state: str) -> Conversation:
+    """What the framework goes on from: from where a run was paused, or from its result."""
+    conversation = ConversationTypeAdapter.validate_json(state)
+    conversation.new_message_index = None  # a result means the messages of its run by this
+    return conversation
+
+
+def add_deferred_type(output_type: Any) -> Any:
+    """The types with the one that a stopped run ends with; None if it is among them."""
+    types = [*output_type] if isinstance(output_type, list | tuple) else [output_type]
+    among = any(each is DeferredToolRequests or DeferredToolRequests in get_args(each) for each in types)
+    return None if among else [*types, DeferredToolRequests]
+
+
+def decode_result(kind: Any, state: str) -> AgentRunResult[Any]:
+    """A result that was kept; its output is plain data where it is not of the agent's own type."""
+    if isinstance(kind, type):
+        with suppress(ValidationError):
+            return result_adapter(kind).validate_json(state)
+    return result_adapter(Any).validate_json(state)
+
+
+@cache
+def result_adapter(kind: Hashable) -> TypeAdapter[AgentRunResult[Any]]:
+    return TypeAdapter(AgentRunResult[kind])  # type: ignore[valid-type]
+
+
+def call_from_given(
+    part: ToolCallPart, tool_args: Mapping[str, Any], schema: Mapping[str, Any] | None
+) -> ToolCall:
+    """The call with what its tool is given, in the form in which the model sent it.
+
+    The framework may have read the arguments as something else, or a capability changed them on the way.
+    What a tool takes by default the model did not send.
+    """
+    sent, given = part.args_as_dict(), to_jsonable_python(dict(tool_args), fallback=str)
+    if len(given) == 1 and not given.keys() & sent.keys():
+        (whole,) = given.values()  # of a tool with one parameter that is a model, its members are sent
+        given = whole if isinstance(whole, dict) else given
+    said = (schema or {}).get("properties", {})
+    by_default = {name: value["default"] for name, value in said.items() if "default" in value}
+    more = {name: value for name, value in given.items() if name not in sent}
+    added = {
+        name: value for name, value in more.items() if name not in by_default or by_default[name] != value
+    }
+    return ToolCall(
+        id=part.tool_call_id, name=part.tool_name, arguments={**_merge_given(sent, given), **added}
+    )
+
+
+def _merge_given(sent: Any, given: Any) -> Any:
+    """What was sent as it was read; a value that is of another kind in JSON then stays as it was sent."""
+    if isinstance(sent, dict) and isinstance(given, dict):
+        return {name: _merge_given(value, given[name]) for name, value in sent.items() if name in given}
+    if isinstance(sent, list) and isinstance(given, list) and len(sent) == len(given):
+        return [_merge_given(*pair) for pair in zip(sent, given, strict=True)]
+    return given if type(sent) is type(given) else sent

@@ -1,0 +1,81 @@
+"""What the model is told about a call that did not simply run; the words are ours, the reasons are not."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from placet.hook.feedback import FeedbackResult, Verdict
+from placet.hook.tool_call import ToolCall
+
+OUTCOME_UNKNOWN = (
+    "This call was begun, and how it ended is not recorded. Whether it took effect is unknown, and it was not"
+    " run again. Check before you repeat it."
+)
+NOT_DECIDED_IN_TIME = "Nobody decided in time."
+REVIEW_WITHDRAWN = "The review was withdrawn."
+CANCELLED_BY_MESSAGE = "This call was not run: the person wrote something else instead of deciding it."
+
+
+def describe_refusal(verdict: Verdict) -> str | None:
+    """What stands in the place of the tool's result, or None if the call is to run."""
+    if verdict.decision is FeedbackResult.RESPONDED:
+        return verdict.answer or ""
+    if verdict.decision is not FeedbackResult.REJECTED:
+        return None
+    if verdict.reason and verdict.reason.startswith((NOT_DECIDED_IN_TIME, REVIEW_WITHDRAWN)):
+        return f"This call was not run. {verdict.reason}"
+    if verdict.reason:
+        return f"A person rejected this call. Their reason: {verdict.reason}"
+    return "A person rejected this call and gave no reason. Do not repeat it unchanged."
+
+
+def apply_verdict(call: ToolCall, verdict: Verdict | None) -> ToolCall:
+    """The call as it is to run: edited, if the person edited it."""
+    if verdict is None or verdict.decision is not FeedbackResult.EDITED or verdict.arguments is None:
+        return call
+    return ToolCall(id=call.id, name=verdict.name or call.name, arguments=verdict.arguments)
+
+
+def describe_result(asked: ToolCall, ran: ToolCall, result: str) -> str:
+    """The result as the model reads it: an edit is not hidden from it."""
+    if asked is ran or asked == ran:
+        return result
+    arguments = json.dumps(ran.arguments, ensure_ascii=False, default=str)
+    return (
+        f"A person changed this call before it ran; it ran as {ran.name}({arguments}). Its result: {result}"
+    )
+
+
+def describe_failure(error: Exception) -> str:
+    """What the model reads about a tool that raised."""
+    return f"The tool failed: {format_error(error)}"
+
+
+def format_error(error: Exception) -> str:
+    """An error as it names itself; one that cannot is named by its kind."""
+    return f"{type(error).__name__}: {_str_or_type_name(error)}"
+
+
+def describe_timeout(limit: timedelta) -> str:
+    """What the model reads about a tool that did not end in time."""
+    return (
+        f"The tool did not finish within {limit.total_seconds():g} seconds."
+        " Whether it took effect is unknown, and it was not run again."
+    )
+
+
+def to_text(result: Any) -> str:
+    """A tool's result as a message carries it."""
+    if isinstance(result, str):
+        return result
+    try:
+        return json.dumps(result, ensure_ascii=False, default=str)
+    except Exception:  # the tool has done its work: that its result cannot be written down is no failure
+        return _str_or_type_name(result)
+
+
+def _str_or_type_name(result: Any) -> str:
+    try:
+        return str(result)
+    except Exception:
+        return f"({type(result).__name__})"

@@ -1,0 +1,243 @@
+"""Reading a thread: what it waits for, and what came of answers that were given before."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from placet.errors import ModelMisbehaved, ThreadBusy
+from placet.hook.answer_validation import Feedback
+from placet.hook.checkpoint import Checkpoint, Message
+from placet.hook.events import AgentResult, Outcome, ToolJob
+from placet.hook.feedback import ToolFeedback, Verdict
+from placet.hook.frozen_values import build_frozen, replace
+from placet.hook.interruption import InterruptionMetadata, new_interruption
+from placet.hook.messages import read_tool_calls, user_message
+from placet.hook.result_texts import OUTCOME_UNKNOWN, apply_verdict, describe_refusal
+from placet.hook.tool_call import ToolCall
+from placet.hook.tools import Tool, describe_missing_tool
+
+PassedDecisions = Mapping[str, tuple[ToolFeedback, Verdict]]
+"""Call -> the call as it was shown to whoever decided it, and the decision."""
+_MAX_ANSWERED = 20
+"""So many record_answered interruptions of a thread are told from new ones."""
+
+
+def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> Outcome:
+    """What came of answers that were given before; nothing runs. Raises ThreadBusy while it is coming.
+
+    Raises ModelMisbehaved if nothing came of them, and nothing will.
+    """
+    given = feedback.id if isinstance(feedback, InterruptionMetadata) else ""
+    last = max(checkpoint.resumed.values(), default=0)
+    for index in range(checkpoint.resumed.get(given, last), len(checkpoint.messages)):
+        if _is_final_reply(checkpoint.messages[index]):
+            return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages[: index + 1])
+    if checkpoint.stage == "paused" and checkpoint.interruption is not None:
+        return show_interruption(checkpoint, checkpoint.interruption)
+    if checkpoint.stage == "ready":
+        raise ModelMisbehaved("The model went on calling tools until the agent gave up.")
+    raise ThreadBusy
+
+
+def take_queued_message(checkpoint: Checkpoint) -> Checkpoint:
+    """The thread with the first message that came while it waited.
+
+    Who answered an interruption on the way here is told what comes of that message too.
+    """
+    first, *rest = checkpoint.queued
+    before = checkpoint.messages[:-1]
+    since = max((index for index, message in enumerate(before) if _is_final_reply(message)), default=-1)
+    messages = (*checkpoint.messages, user_message(first))
+    resumed = {
+        interruption: length if length <= since else len(messages)
+        for interruption, length in checkpoint.resumed.items()
+    }
+    return checkpoint.next(stage="running", messages=messages, queued=tuple(rest), resumed=resumed)
+
+
+def _is_final_reply(message: Message) -> bool:
+    return message["role"] == "assistant" and not message.get("tool_calls")
+
+
+def plan_jobs(
+    checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool], *, begins: bool
+) -> tuple[dict[str, str], list[ToolJob]]:
+    """What those of the calls answer that need not run, and the jobs of the rest."""
+    results, jobs = dict(checkpoint.results), []
+    stopped = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
+    begins = begins and not any(waiting.path for waiting in stopped)
+    own = _index_own_calls(checkpoint)
+    for call in calls:
+        if call.id in results:
+            continue
+        decided, refused = _apply_decision(checkpoint, own, call)
+        if refused is not None:
+            results[call.id] = refused
+        elif decided.name not in tools:
+            results[call.id] = describe_missing_tool(decided.name)
+        else:
+            jobs.append(build_job(checkpoint, decided, tools[decided.name], begins=begins))
+    return results, jobs
+
+
+def find_lost_calls(
+    checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool]
+) -> dict[str, str]:
+    """The calls that a dead process may have begun and nobody may begin again: call -> its answer."""
+    own = _index_own_calls(checkpoint)
+
+    def may_run(call: ToolCall) -> bool:
+        decided, refused = _apply_decision(checkpoint, own, call)
+        tool = tools.get(decided.name)
+        return refused is not None or (tool is not None and (tool.repeatable or tool.agent is not None))
+
+    begun = (call for call in calls if call.id in checkpoint.started and call.id not in checkpoint.results)
+    return {call.id: OUTCOME_UNKNOWN for call in begun if not may_run(call)}
+
+
+def apply_verdicts(checkpoint: Checkpoint, calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """The calls as they are to run, those of them that are."""
+    own = _index_own_calls(checkpoint)
+    return [_apply_decision(checkpoint, own, call)[0] for call in calls]
+
+
+def _index_own_calls(checkpoint: Checkpoint) -> dict[str, ToolFeedback]:
+    """The agent's own calls that wait: a call of an agent inside may go by the id of one that does not."""
+    waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
+    return {each.id: each for each in waiting if not each.path}
+
+
+def _apply_decision(
+    checkpoint: Checkpoint, own: Mapping[str, ToolFeedback], call: ToolCall
+) -> tuple[ToolCall, str | None]:
+    """The call as it is to run, and what stands in the place of its result if it is not."""
+    if call.id in checkpoint.changed:
+        return ToolCall(**checkpoint.changed[call.id]), None
+    if call.id not in own:
+        return call, None
+    verdict = checkpoint.verdicts.get(call.id)
+    return apply_verdict(own[call.id].call_of(call), verdict), None if verdict is None else describe_refusal(
+        verdict
+    )
+
+
+def merge_inner_interruptions(
+    checkpoint: Checkpoint,
+    stopped: Mapping[str, InterruptionMetadata],
+    *,
+    agents: Mapping[str, str],
+    now: datetime,
+) -> InterruptionMetadata:
+    """What agents inside have stopped, as one interruption: every call named by the way to it.
+
+    `agents` are the tools that are one: tool -> the agent's name.
+    """
+    calls = apply_verdicts(checkpoint, read_tool_calls(checkpoint.messages[-1]))
+    ends = [inner.expires_at for inner in stopped.values() if inner.expires_at is not None]
+    return new_interruption(
+        thread_id=checkpoint.thread_id,
+        turn=count_replies(checkpoint),
+        feedbacks=[
+            replace(waiting, id=_inner_id_prefix(call) + waiting.id, path=(agents[call.name], *waiting.path))
+            for call in calls
+            if call.id in stopped
+            for waiting in stopped[call.id].undecided
+        ],
+        automatic=[],
+        now=now,
+        state={"messages": checkpoint.messages},
+        expires_at=min(ends, default=None),
+        default="hold" if any(inner.default == "hold" for inner in stopped.values()) else "reject",
+    )
+
+
+def find_edited_calls(
+    checkpoint: Checkpoint, stopped: Mapping[str, InterruptionMetadata]
+) -> dict[str, dict[str, object]]:
+    """The calls that a person changed, and that agents inside have stopped: as they go on."""
+    calls = [call for call in read_tool_calls(checkpoint.messages[-1]) if call.id in stopped]
+    going_on = apply_verdicts(checkpoint, calls)
+    return {call.id: ran.to_dict() for call, ran in zip(calls, going_on, strict=True) if ran != call}
+
+
+def select_inner_decisions(checkpoint: Checkpoint, call: ToolCall) -> PassedDecisions:
+    """What was decided about the calls of the agent inside this one, as it knows them."""
+    waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
+    way = _inner_id_prefix(call)
+    return {
+        each.id.removeprefix(way): (replace(each, path=each.path[1:]), checkpoint.verdicts[each.id])
+        for each in waiting
+        if each.path and each.id.startswith(way) and each.id in checkpoint.verdicts
+    }
+
+
+def build_job(checkpoint: Checkpoint, call: ToolCall, tool: Tool, *, begins: bool) -> ToolJob:
+    """This call, to be run now."""
+    members = {
+        "call": call,
+        "tool": tool,
+        "key": f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
+        "thread_id": "" if tool.agent is None else inner_thread_id(checkpoint, call),
+        "decisions": {} if tool.agent is None else select_inner_decisions(checkpoint, call),
+        "begins": begins,
+    }
+    return build_frozen(ToolJob, members)
+
+
+def inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
+    """Where the agent inside this call keeps its thread."""
+    return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
+
+
+def take_passed_decisions(checkpoint: Checkpoint, passed: PassedDecisions) -> Mapping[str, Verdict] | None:
+    """All decisions so far, if any of those passed on is about calls that wait here; they were checked.
+
+    Only about the very call that was shown: another may go by its id when it is passed on once more.
+    """
+    waiting = {} if checkpoint.interruption is None else index_by_id(checkpoint.interruption)
+    new = {
+        call_id: verdict
+        for call_id, (shown, verdict) in passed.items()
+        if call_id in waiting and _is_same_call(waiting[call_id], shown)
+    }
+    return {**new, **checkpoint.verdicts} if new else None
+
+
+def _is_same_call(waiting: ToolFeedback, shown: ToolFeedback) -> bool:
+    return (waiting.name, waiting.arguments, waiting.path) == (shown.name, shown.arguments, shown.path)
+
+
+def _inner_id_prefix(call: ToolCall) -> str:
+    """What the names of the calls inside this one begin with; a model's own slashes must not look like it."""
+    return f"{call.id.replace('~', '~0').replace('/', '~1')}/"
+
+
+def show_interruption(checkpoint: Checkpoint, interruption: InterruptionMetadata) -> InterruptionMetadata:
+    """The interruption as it stands: what was decided so far, and where the rest can be."""
+    return replace(interruption.with_verdicts(checkpoint.verdicts), case=checkpoint.case)
+
+
+def count_replies(checkpoint: Checkpoint) -> int:
+    """How many times the model has replied."""
+    return sum(message["role"] == "assistant" for message in checkpoint.messages)
+
+
+def record_answered(checkpoint: Checkpoint, length: int) -> Checkpoint:
+    """Remember that the interruption was record_answered, and how long the thread was when that was over."""
+    if checkpoint.interruption is None:
+        return checkpoint
+    newest = list(checkpoint.resumed.items())[-_MAX_ANSWERED:]
+    return replace(checkpoint, resumed={**dict(newest), checkpoint.interruption.id: length})
+
+
+def was_answered(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
+    """Whether the thread has gone on from these answers already."""
+    if checkpoint.stage == "running":
+        return False
+    if isinstance(feedback, InterruptionMetadata):
+        return feedback.id in checkpoint.resumed
+    return checkpoint.stage == "ready" and bool(checkpoint.resumed)
+
+
+def index_by_id(interruption: InterruptionMetadata) -> dict[str, ToolFeedback]:
+    """The calls that wait, by their ids."""
+    return {waiting.id: waiting for waiting in interruption.tool_feedbacks}
