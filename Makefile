@@ -59,7 +59,8 @@ faults: setup-test ## Kill the server under load and see that no answer is lost
 
 lock: setup-base ## Regenerate requirements/; UPGRADE=--upgrade moves to the newest versions
 	$(COMPILE) --group setup --output-file requirements/uv.txt
-	$(COMPILE) pyproject.toml --group build --constraint requirements/uv.txt --output-file requirements/base.txt
+	$(COMPILE) pyproject.toml --extra relay --group build --constraint requirements/uv.txt \
+	  --output-file requirements/base.txt
 	$(COMPILE) pyproject.toml --group build --group test --all-extras --constraint requirements/base.txt \
 	  --output-file requirements/test.txt
 

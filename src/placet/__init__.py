@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from placet.extras import install_finder
+
 __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
@@ -27,6 +29,8 @@ _EXPORTS: dict[str, str] = {
     "verify_result": "placet.signing.verify",
 }
 """Public name -> the module that defines it."""
+
+install_finder()
 
 __all__ = ["__version__", *sorted(_EXPORTS)]  # noqa: PLE0604 - the table holds strings only
 

@@ -56,13 +56,13 @@ from placet.server.review_pages import Identify, ReviewPages
 from placet.server.sessions import CaseSessions
 from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
-from placet.server.tracing import TracedApp, TracedCourier
 from placet.settings import Settings
 from placet.signing.stored import StoredSigner, published_keys
 from placet.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from placet.relay.wiring import Relay
+    from placet.server.tracing import TracedApp
 
 log = logging.getLogger("placet")
 
@@ -117,10 +117,12 @@ class Parts:
             self._inbox_door = InboxDoor(
                 keys=self.store, secret=self._secret, clock=self._now, holds=self._reviewed_by
             )
-        webhooks = WebhookCourier(self.http)
-        self.couriers: dict[str, Courier] = {
-            "webhook": TracedCourier(webhooks) if settings.tracing else webhooks
-        }
+        courier: Courier = WebhookCourier(self.http)
+        if settings.tracing:
+            from placet.server.tracing import TracedCourier
+
+            courier = TracedCourier(courier)
+        self.couriers: dict[str, Courier] = {"webhook": courier}
         self.outbox = Outbox(store=self.store, couriers=self.couriers, clock=self._now)
         self.streams = EventStreams(self.desk)
         self.meter = Meter(open_streams=lambda: len(self.streams))
@@ -138,8 +140,7 @@ class Parts:
         self._look_at = 0.0
         self._description: dict[str, Any] | None = None
         self._awaking = asyncio.Lock()
-        app = self._app()
-        self.app = TracedApp(app) if settings.tracing else app
+        self.app = _traced(self._app()) if settings.tracing else self._app()
 
     def _app(self) -> PlacetApp:
         self.routes = self._make_routes()
@@ -411,3 +412,9 @@ def service_card(settings: Settings) -> ServiceCard:
 def _example(type: str) -> tuple[dict[str, Any], Subject] | None:
     kind = SAMPLES.get(type, CUSTOM if type.startswith("x-") else None)
     return (kind.example(), Subject(door=kind.door)) if kind is not None else None
+
+
+def _traced(app: PlacetApp) -> "TracedApp":
+    from placet.server.tracing import TracedApp
+
+    return TracedApp(app)

@@ -30,6 +30,7 @@ PlacetError
 │   └── Unreachable            503  unavailable
 ├── SettingsError              the operator can fix it
 │   └── MigrationError
+├── MissingExtra               a part whose optional dependencies are not installed
 ├── FollowFailed               an agent could not follow a case to its end
 │   ├── UnreadableAnswer       a service's answer that cannot be understood
 │   ├── CaseLost               the service no longer tells how the case stands
@@ -52,7 +53,7 @@ PlacetError
 └── SignatureInvalid           a signed result or callback that does not hold
 """
 
-from typing import Any
+from typing import Any, Self
 
 
 class PlacetError(Exception):
@@ -257,6 +258,20 @@ class SettingsError(PlacetError):
 
 class MigrationError(SettingsError):
     """The database's schema does not fit this version of Placet."""
+
+
+class MissingExtra(PlacetError, ImportError):
+    """A part of Placet is used whose extra is not installed."""
+
+    code = "missing_extra"
+    extra: str = ""
+
+    @classmethod
+    def of(cls, user: str, extra: str) -> Self:
+        """Return the error for a command, module or setting that needs an extra."""
+        error = cls(f'{user} needs the extra "{extra}": pip install "placet[{extra}]"')
+        error.extra = extra
+        return error
 
 
 class FollowFailed(PlacetError):

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from placet.desk.limits import Limits
 from placet.errors import SettingsError, ValidationFailed
-from placet.pages.look import read_look
 from placet.protocol.addresses import is_secure_or_loopback, normal_url
 from placet.protocol.duration import parse_duration
 from placet.relay.settings import RelaySettings, check_relay
@@ -141,6 +140,8 @@ def check(settings: Settings) -> None:
     if settings.look is not None and not os.path.isdir(settings.look):
         raise SettingsError(f"look {settings.look!r} is no folder.")
     if settings.look is not None:
+        from placet.pages.look import read_look
+
         read_look(Path(settings.look))
     if settings.relay is not None:
         check_relay(settings.relay, allow_loopback=settings.allow_loopback)

@@ -207,5 +207,5 @@ def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> Non
         timeout=START_S,
         check=False,
     )
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "placet: `placet mcp` needs the MCP SDK: install Placet with its extra `mcp`.\n"
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == 'placet mcp needs the extra "mcp": pip install "placet[mcp]"\n'

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 import click
 
 from placet import __version__
-from placet.errors import PlacetError
+from placet.errors import MissingExtra, PlacetError
 
 # Command -> its module and its line in the overview: a command is imported only when it is called.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -50,8 +51,20 @@ class LazyGroup(click.Group):
         """The command of this name."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
+        try:
+            command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
+        except MissingExtra as error:
+            raise MissingExtra.of(f"placet {cmd_name}", error.extra) from error
         return command if isinstance(command, click.Command) else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an extra that it turns out to need is reported with the command's name."""
+        try:
+            return super().invoke(ctx)
+        except MissingExtra as error:
+            if ctx.invoked_subcommand is None:
+                raise
+            raise MissingExtra.of(f"placet {ctx.invoked_subcommand}", error.extra) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -78,7 +91,10 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run a command: an error is one sentence on standard error and exit code 1, a wrong call exit code 2."""
+    """Run a command: an error is one sentence on standard error and exit code 1.
+
+    A wrong call and a missing extra have exit code 2.
+    """
     _mend_streams()
     try:
         code = cli.main(prog_name="placet", standalone_mode=False)
@@ -87,6 +103,9 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except MissingExtra as error:
+        click.echo(error.message, err=True)
+        sys.exit(2)
     except PlacetError as error:
         from placet.text.characters import mark_hidden
 

@@ -7,7 +7,6 @@ import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +82,7 @@ def mcp(
         raise SettingsError(
             "Name a key of the server in PLACET_KEY or with --key; `placet key create` makes one."
         )
-    run = _sdk()
+    from placet.mcp import server as run
 
     async def main() -> None:
         with closing(_kept_in(path or default_path())) as cases:
@@ -131,14 +130,3 @@ def _kept_in(path: Path) -> PendingCases:
         return PendingCases(path)
     except OSError as error:
         raise SettingsError(f"Open questions cannot be kept in {path}: {error}.") from error
-
-
-def _sdk() -> ModuleType:
-    """The MCP server, if its SDK is installed."""
-    try:
-        from placet.mcp import server
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
-            raise
-        raise SettingsError("`placet mcp` needs the MCP SDK: install Placet with its extra `mcp`.") from error
-    return server

@@ -19,6 +19,7 @@ from placet.cli.mcp import serve_http, tell_whoever_types
 from placet.cli.options import PORT
 from placet.cli.request import DEFAULT_SERVER
 from placet.errors import SettingsError, Unavailable
+from placet.extras import require_extra
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.duration import parse_duration
 
@@ -112,7 +113,7 @@ def mcp_gate(
     behind = _behind(command, url, settings)
     named = agent or settings.get("agent")
     patience = parse_duration(wait or settings.get("wait", "20s")).total_seconds()
-    _need_sdk()
+    require_extra("mcp", "placet mcp-gate")
 
     async def main() -> None:
         gate = _gate(behind, settings, server=server, key=key, agent=named, wait=patience, path=path)
@@ -251,12 +252,3 @@ def _place(path: Path | None) -> Path:
     except OSError as error:
         raise SettingsError(f"Calls that wait cannot be kept in {usual}: {error}.") from error
     return usual
-
-
-def _need_sdk() -> None:
-    try:
-        import mcp  # noqa: F401 - whether it is there
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            "`placet mcp-gate` needs the MCP SDK: install Placet with its extra `mcp`."
-        ) from error

@@ -15,7 +15,6 @@ from placet.cli.screen import aligned, columns_of, stacked
 from placet.errors import SettingsError
 from placet.ports.store import Store
 from placet.settings import Loaded, load
-from placet.stores.sqlite.store import SqliteStore
 from placet.text.characters import escape_hidden_in_json
 from placet.text.truncation import to_single_line
 from placet.text.width import display_width
@@ -55,6 +54,8 @@ def with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bool =
     """Run `work` on the store in this file; without `create` the file must exist."""
     if not create and not Path(db).is_file():
         raise SettingsError(f"There is no database {db}; name one with --db FILE or start `placet serve`.")
+
+    from placet.stores.sqlite.store import SqliteStore
 
     async def run() -> T:
         store = await SqliteStore.open(db)

@@ -18,7 +18,6 @@ from placet.desk.api_keys import create_key
 from placet.errors import SettingsError
 from placet.server.logs import configure_logs
 from placet.server.serving import ServedApp, bind, run
-from placet.server.tracing import start_tracing
 from placet.settings import Settings, check
 
 log = logging.getLogger("placet.serve")
@@ -35,6 +34,8 @@ def serve(config: Path | None, **flags: Any) -> None:
     settings = loaded(config, **flags).settings
     configure_logs(style=settings.log_style, level=settings.log_level)
     if settings.tracing:
+        from placet.server.tracing import start_tracing
+
         start_tracing(settings.service_name)
     listener = _bind(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])

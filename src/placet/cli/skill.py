@@ -7,7 +7,6 @@ import click
 
 from placet.cli.options import config_option, loaded
 from placet.protocol.skill import Skill, skill_document
-from placet.reviews import BUILT_IN
 
 
 @click.command()
@@ -39,6 +38,8 @@ def skill(
     if reader == "agent":
         click.echo(files("placet.cli").joinpath("agent_skill.md").read_text("utf-8"), nl=False)
         return
+    from placet.reviews import BUILT_IN
+
     settings = loaded(config).settings
     document = skill_document(
         Skill(

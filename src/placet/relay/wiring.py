@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from placet.desk.owed import RELAY
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import NotPermitted, SettingsError
+from placet.errors import NotPermitted
 from placet.http.route import Route
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
@@ -181,10 +181,8 @@ class Relay:
         world = self.world
         if world.settings.grpc is None:
             return None
-        try:
-            from placet.relay.grpc.door import GrpcDoor
-        except ImportError as error:
-            raise SettingsError("relay.grpc needs more: install Placet with its extra `grpc`.") from error
+        from placet.relay.grpc.door import GrpcDoor
+
         door = GrpcDoor(
             world.settings.grpc,
             app=self.app,

@@ -7,17 +7,20 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
 
 import uvicorn
 
 from placet.errors import SettingsError
 from placet.server.app import PlacetApp
 from placet.server.flat_http import FlatHttp
-from placet.server.tracing import TracedApp
 
 STOP_WITHIN_S = 6  # longer than a write waits for another process, and all of the end within ten seconds
 
-ServedApp = PlacetApp | TracedApp
+if TYPE_CHECKING:
+    from placet.server.tracing import TracedApp
+
+ServedApp: TypeAlias = "PlacetApp | TracedApp"
 Ready = Callable[[], None]
 
 

@@ -3,28 +3,19 @@
 from typing import Any
 
 from msgspec.structs import replace
+from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from placet.errors import SettingsError
 from placet.http.asgi import Message, Receive, Scope, Send
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.server.app import PlacetApp, route_path
 from placet.server.streams import EventStreams
 
-try:
-    from opentelemetry import propagate, trace
-    from opentelemetry.trace import SpanKind, Status, StatusCode
-except ImportError:  # the base install does without
-    trace = None  # type: ignore[assignment]
-
 NAME = "placet"
 
 
 def start_tracing(service_name: str) -> None:
-    """Send spans to the OTLP endpoint that the OTEL_… environment names, unless the process does already.
-
-    Raises SettingsError when the `otel` extra is not installed.
-    """
-    require_tracing()
+    """Send spans to the OTLP endpoint that the OTEL_… environment names, unless the process does already."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -37,17 +28,10 @@ def start_tracing(service_name: str) -> None:
     trace.set_tracer_provider(provider)
 
 
-def require_tracing() -> None:
-    """Raises SettingsError unless the extra is there."""
-    if trace is None:
-        raise SettingsError("tracing needs more: install Placet with its extra `otel`.")
-
-
 class TracedApp:
     """An app whose requests are spans, joined to the caller's trace."""
 
     def __init__(self, app: PlacetApp) -> None:
-        require_tracing()
         self._app = app
         self._tracer = trace.get_tracer(NAME)
 
@@ -85,7 +69,6 @@ class TracedCourier:
     """A courier whose attempts are spans, and whose receiver can join the trace."""
 
     def __init__(self, courier: Courier) -> None:
-        require_tracing()
         self._courier = courier
         self._tracer = trace.get_tracer(NAME)
 

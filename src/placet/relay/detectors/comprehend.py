@@ -1,7 +1,6 @@
 """Finds entities with Amazon Comprehend: texts packed into few requests, and places taken apart again."""
 
 import asyncio
-import importlib.util
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from placet.errors import Unavailable, ValidationFailed
+from placet.errors import MissingExtra, Unavailable, ValidationFailed
+from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.shape import quote
 from placet.relay.detectors.comprehend_entities import ENTITIES
@@ -55,10 +55,8 @@ class ComprehendDetector:
 
     def check(self, rule: Rule) -> None:
         """Refuse an entity type that Comprehend does not have."""
-        if importlib.util.find_spec("boto3") is None:
-            raise ValidationFailed(
-                "boto3 is not installed here; install Placet with its extra `comprehend`.", path="entity.type"
-            )
+        if not is_available("comprehend"):
+            raise ValidationFailed(MissingExtra.of(self.type, "comprehend").message, path="entity.type")
         if rule.what not in ENTITIES:
             known = ", ".join(sorted(ENTITIES))
             raise ValidationFailed(

@@ -1,7 +1,6 @@
 """Finds entities with Presidio, in a process of its own that is ended when it takes too long."""
 
 import asyncio
-import importlib.util
 import re
 import time
 from collections.abc import Sequence
@@ -9,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from queue import SimpleQueue
 
-from placet.errors import ValidationFailed
+from placet.errors import MissingExtra, ValidationFailed
+from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.shape import quote
 from placet.relay.detectors.presidio_process import PresidioProcess
@@ -67,10 +67,8 @@ class PresidioDetector:
 
     def check(self, rule: Rule) -> None:
         """Refuse an entity type that Presidio does not know, or knows only with a model."""
-        if not is_installed():
-            raise ValidationFailed(
-                "Presidio is not here; install Placet with its extra `presidio`.", path="entity.type"
-            )
+        if not is_available("presidio"):
+            raise ValidationFailed(MissingExtra.of(self.type, "presidio").message, path="entity.type")
         if rule.what in MODEL_ENTITIES and self.model is None:
             raise ValidationFailed(
                 f"{rule.what} is found only with a language model, and none is set up here.",
@@ -139,11 +137,6 @@ class _PreparedEntities:
             if self._rules[rule].what == one.entity and one.score >= self._rules[rule].threshold
         ]
         return Scan(matches=distinct(matches)) if matches else CLEAN
-
-
-def is_installed() -> bool:
-    """Whether the extra is there."""
-    return all(importlib.util.find_spec(name) is not None for name in ("presidio_analyzer", "spacy"))
 
 
 def _parts(number: int, piece: Scannable) -> list[Part]:

@@ -1,0 +1,126 @@
+"""The optional extras of the distribution: what each installs, and which of our modules need it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from types import ModuleType
+
+_SERVER = (
+    "aiohttp",
+    "apsw",
+    "babel",
+    "httptools",
+    "jinja2",
+    "markdown_it",
+    "prometheus_client",
+    "re2",
+    "starlette",
+    "uvicorn",
+    "yarl",
+)
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "comprehend": ("boto3",),
+    "grpc": ("a2a", "grpc"),
+    "langchain": ("langchain", "langgraph"),
+    "mcp": ("apsw", "mcp"),
+    "openai-agents": ("agents",),
+    "otel": ("opentelemetry.exporter.otlp.proto.http", "opentelemetry.sdk"),
+    "postgres": ("psycopg", "psycopg_pool"),
+    "presidio": ("presidio_analyzer", "spacy"),
+    "pydantic-ai": ("pydantic_ai",),
+    "redis": ("redis",),
+    "relay": (*_SERVER, "regex"),
+    "server": _SERVER,
+    "sqlite": ("apsw",),
+}
+"""Extra -> packages that it installs and that a module of ours imports."""
+
+NEEDED_BY: Mapping[str, str] = {
+    "placet.agent.receiver": "server",
+    "placet.bootstrap": "server",
+    "placet.channels.slack.sockets": "server",
+    "placet.cli.audit": "relay",
+    "placet.cli.policies": "relay",
+    "placet.cli.relay": "relay",
+    "placet.deliveries": "server",
+    "placet.embed": "server",
+    "placet.hook.frameworks.langchain": "langchain",
+    "placet.hook.frameworks.langchain_asking": "langchain",
+    "placet.hook.frameworks.langchain_seal": "langchain",
+    "placet.hook.frameworks.langchain_wire": "langchain",
+    "placet.hook.frameworks.mcp": "mcp",
+    "placet.hook.frameworks.mcp_names": "mcp",
+    "placet.hook.frameworks.mcp_upstream": "mcp",
+    "placet.hook.frameworks.mcp_wire": "mcp",
+    "placet.hook.frameworks.openai_agents": "openai-agents",
+    "placet.hook.frameworks.openai_agents_wire": "openai-agents",
+    "placet.hook.frameworks.pydantic_ai": "pydantic-ai",
+    "placet.hook.frameworks.pydantic_ai_wire": "pydantic-ai",
+    "placet.hook.models.langchain": "langchain",
+    "placet.hook.savers.langgraph": "langchain",
+    "placet.hook.savers.postgres": "postgres",
+    "placet.hook.savers.redis": "redis",
+    "placet.hook.savers.sqlite": "sqlite",
+    "placet.hook.savers.sqlite_file": "sqlite",
+    "placet.mcp": "mcp",
+    "placet.pages": "server",
+    "placet.protocol.patterns": "server",
+    "placet.relay.a2a": "relay",
+    "placet.relay.agents": "relay",
+    "placet.relay.api": "relay",
+    "placet.relay.detectors": "relay",
+    "placet.relay.grpc": "grpc",
+    "placet.relay.holds": "relay",
+    "placet.relay.judging": "relay",
+    "placet.relay.push": "relay",
+    "placet.relay.tasks": "relay",
+    "placet.relay.traffic": "relay",
+    "placet.relay.wiring": "relay",
+    "placet.server": "server",
+    "placet.server.tracing": "otel",
+    "placet.stores.sqlite": "server",
+}
+"""Module or package of ours -> the extra without which it cannot be imported."""
+
+_available: set[str] = set()
+
+
+def is_available(extra: str) -> bool:
+    """Return whether every package of the extra is installed."""
+    if extra not in _available and all(map(_is_installed, PACKAGES[extra])):
+        _available.add(extra)
+    return extra in _available
+
+
+def require_extra(extra: str, needed_by: str) -> None:
+    """Raise MissingExtra, which names `needed_by`, unless the extra is installed."""
+    if not is_available(extra):
+        from placet.errors import MissingExtra
+
+        raise MissingExtra.of(needed_by, extra)
+
+
+class ExtraFinder:
+    """An import hook that raises MissingExtra for a module of ours whose extra is not installed.
+
+    It finds nothing itself and ignores every module that NEEDED_BY does not list.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+        """Check the extra that the module needs, and leave the search to the other finders."""
+        if name in NEEDED_BY:
+            require_extra(NEEDED_BY[name], name)
+
+
+def install_finder() -> None:
+    """Put the import hook before all others; again does nothing."""
+    if ExtraFinder not in sys.meta_path:
+        sys.meta_path.insert(0, ExtraFinder)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of a dotted name, a parent is missing
+        return False

@@ -1,0 +1,206 @@
+"""The wheel, installed alone and with each extra into a clean environment, and used there."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placet.extras import NEEDED_BY, PACKAGES
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+UV = Path(sys.executable).with_name("uv")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+EXTRAS = sorted(PYPROJECT["project"]["optional-dependencies"])
+MOST_DISTRIBUTIONS = 16
+MOST_BYTES = 45_000_000
+WITHIN_S = 100
+SERVER_DISTRIBUTIONS = {"aiohttp", "babel", "jinja2", "starlette", "uvicorn"}
+SMALL = {"langchain", "mcp", "openai-agents", "postgres", "pydantic-ai", "redis", "sqlite"}
+"""Extras of an agent process: they do not bring the server along."""
+
+Install = Callable[[str | None], "Environment"]
+
+
+class Environment:
+    """A virtual environment that holds the wheel and one extra, at the locked versions."""
+
+    def __init__(self, folder: Path, wheel: Path, extra: str | None) -> None:
+        self.folder = folder
+        self.python = folder / "bin" / "python"
+        run(UV, "venv", "--quiet", "--python", sys.executable, folder)
+        wanted = f"placet{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
+        lock = ROOT / "requirements" / "test.txt"
+        run(UV, "pip", "install", "--quiet", "--python", self.python, "--constraint", lock, wanted)
+
+    def python_prints(self, *arguments: object) -> str:
+        """Run Python isolated from this checkout; return what it prints, and fail if it fails."""
+        return run(self.python, "-I", *arguments, cwd=self.folder)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the installed command."""
+        return subprocess.run(
+            [str(self.folder / "bin" / "placet"), *arguments],
+            cwd=self.folder,
+            env=clean_environ(),
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+
+    def distributions(self) -> set[str]:
+        listed = run(UV, "pip", "list", "--quiet", "--python", self.python, "--format", "json")
+        return {one["name"] for one in json.loads(listed)}
+
+    def size(self) -> int:
+        """Return the bytes of the installed files, without compiled byte code."""
+        (packages,) = (self.folder / "lib").glob("python*/site-packages")
+        files = (path for path in packages.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        return sum(path.stat().st_size for path in files)
+
+
+def clean_environ() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLACET_", "PYTHON"))}
+    return {name: value for name, value in kept.items() if name not in ("VIRTUAL_ENV", "UV_PYTHON")}
+
+
+def run(*command: object, cwd: Path = ROOT) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=clean_environ(),
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    build = (UV, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable)
+    run(*build, "--out-dir", folder, ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Install]:
+    folder = tmp_path_factory.mktemp("environments")
+
+    @cache
+    def install(extra: str | None) -> Environment:
+        return Environment(folder / (extra or "core"), wheel, extra)
+
+    yield install
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def core(environment: Install) -> Environment:
+    return environment(None)
+
+
+def test_a_plain_installation_is_small_and_has_no_part_of_the_server(core: Environment) -> None:
+    found = core.distributions() - {"placet"}
+    assert len(found) <= MOST_DISTRIBUTIONS, sorted(found)
+    assert not found & SERVER_DISTRIBUTIONS
+    assert core.size() <= MOST_BYTES
+
+
+def test_a_plain_installation_runs_an_agent_with_a_tool_that_waits(core: Environment, tmp_path: Path) -> None:
+    core.python_prints(PROGRAMS / "use_core.py", tmp_path)
+
+
+def test_a_plain_installation_has_the_commands_of_an_agent(core: Environment) -> None:
+    overview = core.command("--help")
+    assert (overview.returncode, overview.stderr) == (0, "")
+    assert "serve" in overview.stdout
+    for command in ("ask", "request", "wait", "pending", "verify", "mcp", "mcp-gate", "settings"):
+        assert core.command(command, "--help").returncode == 0, command
+    assert core.command("pending", "list", "--json").stdout.strip() == "[]"
+    assert core.command("skill", "agent").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "extra"),
+    [
+        ("serve", "server"),
+        ("demo", "server"),
+        ("migrate", "server"),
+        ("relay", "relay"),
+        ("policy", "relay"),
+        ("audit", "relay"),
+        ("mcp --key k", "mcp"),
+        ("mcp-gate --key k -- x", "mcp"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(core: Environment, call: str, extra: str) -> None:
+    done = core.command(*call.split())
+    name = call.split(maxsplit=1)[0]
+    assert done.stderr == f'placet {name} needs the extra "{extra}": pip install "placet[{extra}]"\n'
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_each_module_imports_or_names_its_extra(core: Environment) -> None:
+    found: dict[str, Any] = json.loads(core.python_prints(PROGRAMS / "import_everything.py"))
+    assert found["failed"] == {}
+    assert set(NEEDED_BY) <= set(found["needed"])
+
+
+def test_a_public_name_names_the_extra_that_it_needs(core: Environment) -> None:
+    program = "import placet\ntry: placet.Placet\nexcept ImportError as error: print(error)"
+    expected = 'placet.embed needs the extra "server": pip install "placet[server]"'
+    assert core.python_prints("-c", program).strip() == expected
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_provides_the_modules_that_need_it(environment: Install, extra: str) -> None:
+    modules = [module for module, needed in NEEDED_BY.items() if needed == extra]
+    imports = "".join(f"import {module}\n" for module in modules)
+    check = f"from placet.extras import is_available\nassert is_available({extra!r})"
+    environment(extra).python_prints("-c", imports + check)
+    assert environment(extra).command("--version").returncode == 0
+    if extra in SMALL:
+        assert not environment(extra).distributions() & {"aiohttp", "babel", "jinja2"}
+
+
+def test_the_server_extra_serves_the_demo(environment: Install) -> None:
+    installed = environment("server")
+    process = subprocess.Popen(
+        [str(installed.folder / "bin" / "placet"), "demo", "--port", "0"],
+        cwd=installed.folder,
+        env={**clean_environ(), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if re.search(r"http://127\.0\.0\.1:\d+/review/", line))
+        url = re.search(r"http://\S+", line)
+        assert url is not None
+        program = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).status)"
+        assert installed.python_prints("-c", program, url[0]).strip() == "200"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=WITHIN_S)
+
+
+def test_the_table_and_the_metadata_list_the_same_extras() -> None:
+    assert sorted(PACKAGES) == EXTRAS
+    assert set(NEEDED_BY.values()) <= set(EXTRAS)
