@@ -2,6 +2,7 @@
 PYTHON ?=
 WORKERS ?= 3
 UPGRADE ?=
+FULL ?=
 ARGS ?=
 # Their cases are all made before the first is tried: in one process, not once in every worker.
 DESCRIBED := tests/server/test_schemathesis.py tests/relay/api/test_schemathesis.py
@@ -13,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # would compile all it imports.
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs gallery languages bench faults lock clean
+.PHONY: help demo test test-full lint format docs gallery languages bench faults lock clean
 .PHONY: descriptions behaviour setup-base setup-test browser redis load-generator
 
 help: ## Show this list
@@ -29,8 +30,11 @@ test: ## Run every check; PYTHON=python3.12 picks the interpreter
 descriptions: setup-test
 	$(BIN)/python -m pytest --quiet $(DESCRIBED)
 
+test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
+	@$(MAKE) --no-print-directory test FULL=--full
+
 behaviour: setup-test browser redis
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(DESCRIBED:%=--ignore=%)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(FULL) $(DESCRIBED:%=--ignore=%)
 
 lint: setup-test ## Check style, types and layers
 	$(BIN)/ruff check

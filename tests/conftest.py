@@ -1,9 +1,11 @@
-"""What every test may ask for: one event loop backend, and a real browser."""
+"""What all tests share: one event loop backend, a real browser, and the choice among combinations."""
 
 import gc
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Generator, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
 from scripts import browser as chromium
+from tests.combinations import choose_rows
 
 # The same examples on every run; `pytest --hypothesis-profile=explore` looks for new ones.
 settings.register_profile("repeat", deadline=None, derandomize=True)
@@ -92,9 +95,48 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files; the order inside a file stays."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run all combinations of parameters, not a choice")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
+    """Load the plugin of Schemathesis, which takes seconds to import, only for the files that need it."""
+    plugins = parent.config.pluginmanager
+    if file_path.name == "test_schemathesis.py" and plugins.is_blocked("schemathesis"):
+        plugins.unblock("schemathesis")
+        plugins.register(import_module("schemathesis.pytest.plugin"), "schemathesis")
+
+
+STRENGTHS = {"each_value": 1, "pairwise": 2}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose among combinations, and order the files; the order inside a file stays."""
+    if not config.getoption("--full"):
+        left_out = _left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the items marked `full`, and those that `each_value` and `pairwise` make superfluous."""
+    groups = defaultdict[tuple[str, int], list[pytest.Function]](list)
+    left_out = {item for item in items if item.get_closest_marker("full")}
+    for item in items:
+        strength = next((STRENGTHS[mark.name] for mark in item.iter_markers() if mark.name in STRENGTHS), 0)
+        if strength and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            groups[item.nodeid.partition("[")[0], strength].append(item)
+    for (_, strength), group in groups.items():
+        chosen = choose_rows([item.callspec.indices for item in group], strength=strength)
+        left_out |= set(group) - {group[position] for position in chosen}
+    return left_out
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether a test that goes through combinations by itself is to go through all of them."""
+    return bool(request.config.getoption("--full"))
 
 
 def _place(nodeid: str) -> int:

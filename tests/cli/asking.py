@@ -13,7 +13,8 @@ import httpx
 import msgspec
 
 from placet.agent import PendingCase, PendingCases
-from tests.cli.process import COMMAND, ServerProcess, environment
+from tests.cli.forked_command import forked_command
+from tests.cli.process import ServerProcess, environment
 from tests.server.running import PRESSED, ReviewPage
 from tests.waiting import PATIENCE_S, eventually
 
@@ -29,7 +30,7 @@ class Asking:
         self._out, self._err = folder / f"asking-{number}.out", folder / f"asking-{number}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [COMMAND, *arguments],
+                [forked_command(), *arguments],
                 cwd=folder,
                 env=environment(env),
                 stdin=subprocess.PIPE,

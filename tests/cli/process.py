@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +11,12 @@ from typing import Any
 
 import httpx
 
+from tests.cli.forked_command import INSTALLED, forked_command
 from tests.waiting import PATIENCE_S, eventually
 
-COMMAND = str(Path(sys.executable).with_name("placet"))
+COMMAND = (
+    INSTALLED  # what its users start; most tests use the forked command, which does the same in less time
+)
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -28,7 +30,7 @@ def placet(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in this folder to its end."""
     return subprocess.run(
-        [COMMAND, *arguments],
+        [forked_command(), *arguments],
         cwd=folder,
         env=environment(env),
         input=stdin,
@@ -42,13 +44,23 @@ def placet(
 class ServerProcess:
     """`placet serve` or `placet demo`, started in a folder; its output goes to files there."""
 
-    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        program: str | None = None,
+    ) -> None:
         number = len(list(folder.glob("stdout-*")))
         self._stdout = folder / f"stdout-{number}"
         self._stderr = folder / f"stderr-{number}"
         with self._stdout.open("wb") as out, self._stderr.open("wb") as err:
             self.process = subprocess.Popen(
-                [COMMAND, *arguments], cwd=folder, env=environment(env), stdout=out, stderr=err
+                [program or forked_command(), *arguments],
+                cwd=folder,
+                env=environment(env),
+                stdout=out,
+                stderr=err,
             )
 
     @property
@@ -82,10 +94,16 @@ class ServerProcess:
 
 @contextmanager
 def serving(
-    folder: Path, *arguments: str, command: str = "serve", env: Mapping[str, str] | None = None
+    folder: Path,
+    *arguments: str,
+    command: str = "serve",
+    env: Mapping[str, str] | None = None,
+    program: str | None = None,
 ) -> Iterator[ServerProcess]:
     """A server on a free port with its database in this folder; killed at the end if it still runs."""
-    server = ServerProcess(folder, command, "--port", "0", "--db", "cases.db", *arguments, env=env)
+    server = ServerProcess(
+        folder, command, "--port", "0", "--db", "cases.db", *arguments, env=env, program=program
+    )
     try:
         yield server
     finally:

@@ -21,7 +21,8 @@ from placet.cli.mcp_gate import Behind, mcp_gate, target_of
 from placet.client import PlacetClient
 from placet.errors import SettingsError
 from placet.mcp.doors import http_app
-from tests.cli.process import COMMAND, ServerProcess, serving
+from tests.cli.forked_command import forked_command
+from tests.cli.process import ServerProcess, serving
 from tests.mcp.assistant import ERA, HttpServer, Setting, run, until
 from tests.waiting import PATIENCE_S
 
@@ -49,7 +50,7 @@ def raw(setting: Setting) -> list[str]:
 @asynccontextmanager
 async def over_stdio(setting: Setting, *arguments: str, **client: Any) -> AsyncIterator[Client]:
     command = StdioServerParameters(
-        command=COMMAND,
+        command=forked_command(),
         args=["mcp-gate", "--db", "gate.db", *arguments, "--", *raw(setting)],
         env=setting.env(),
         cwd=setting.folder,

@@ -52,7 +52,7 @@ def test_the_demo_takes_another_port_and_says_so(tmp_path: Path) -> None:
 
 
 def test_the_demo_shows_a_command_that_can_be_typed_in_a_checkout(tmp_path: Path) -> None:
-    with serving(tmp_path, command="demo", env={"PATH": str(tmp_path)}) as demo:
+    with serving(tmp_path, command="demo", env={"PATH": str(tmp_path)}, program=COMMAND) as demo:
         typed = f"    {COMMAND} request POST '{demo.url()}/api/demo"
         assert eventually(lambda: typed in demo.stdout)
 

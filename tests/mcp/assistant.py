@@ -26,7 +26,8 @@ from placet.mcp.messengers import Messengers
 from placet.mcp.questions import OPEN_AT_MOST, Questions
 from placet.mcp.server import build_server
 from placet.ports.channel import Channel
-from tests.cli.process import COMMAND, ServerProcess, environment
+from tests.cli.forked_command import forked_command
+from tests.cli.process import ServerProcess, environment
 from tests.server.running import ReviewPage
 from tests.waiting import PATIENCE_S, eventually
 
@@ -95,7 +96,7 @@ class Setting:
     ) -> AsyncIterator[Client]:
         """`placet mcp` as a client starts it."""
         parameters = StdioServerParameters(
-            command=COMMAND,
+            command=forked_command(),
             args=["mcp", "--pending", str(self.folder / "agent.db"), *arguments],
             env=env or self.env(),
             cwd=self.folder,
