@@ -5,6 +5,7 @@ import os
 import signal
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
@@ -107,16 +108,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
         plugins.register(import_module("schemathesis.pytest.plugin"), "schemathesis")
 
 
+BROWSER_FILES = pytest.StashKey[set[Path]]()
 STRENGTHS = {"each_value": 1, "pairwise": 2}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose among combinations, and order the files; the order inside a file stays."""
+    """Choose among combinations, and order the files: first those with a browser, then the longest."""
     if not config.getoption("--full"):
         left_out = _left_out(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: _place(item.nodeid))
+    in_browser = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
+    config.stash[BROWSER_FILES] = in_browser
+    items.sort(key=lambda item: (item.path not in in_browser, _place(item.nodeid)))
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
@@ -164,12 +168,46 @@ def chromium_path() -> str:
     return chromium.find()
 
 
-# Per module, not per session: Playwright's sync face keeps a loop running in this thread for as long as it
-# lives, and no async test could start its own beside it.
+class BrowserProcess:
+    """One Chromium for as long as tests use it one after the other.
+
+    Playwright's blocking interface keeps an event loop running in this thread, beside which no async test can
+    start one: the browser ends before the first test of a file that does not use it.
+    """
+
+    def __init__(self) -> None:
+        self._running = ExitStack()
+        self._browser: Browser | None = None
+
+    def start(self, executable: str) -> Browser:
+        if self._browser is None:
+            playwright = self._running.enter_context(sync_playwright())
+            self._browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_FLAGS)
+            self._running.callback(self._browser.close)
+        return self._browser
+
+    def end(self) -> None:
+        self._browser = None
+        self._running.close()
+
+
+BROWSER_PROCESS = BrowserProcess()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.path not in item.config.stash[BROWSER_FILES]:
+        BROWSER_PROCESS.end()
+
+
+def pytest_sessionfinish() -> None:
+    BROWSER_PROCESS.end()
+
+
 @pytest.fixture(scope="module")
 def browser(chromium_path: str) -> Iterator[Browser]:
     """A headless Chromium; a file whose tests use it has no async tests."""
-    with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=chromium_path, args=BROWSER_FLAGS)
-        yield instance
-        instance.close()
+    instance = BROWSER_PROCESS.start(chromium_path)
+    yield instance
+    for context in instance.contexts:
+        context.close()

@@ -1,5 +1,6 @@
 """What a browser can say about a page that is open: scripts to ask it, and the answers put together."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from axe_playwright_python.base import AXE_SCRIPT
@@ -117,18 +118,37 @@ def violations(page: Page, options: dict[str, Any] = EVERYTHING) -> list[Any]:
     return found
 
 
-def examine(page: Page, name: str, findings: Findings) -> None:
-    """Look at a page that is open on a phone, in both themes and at every width."""
+Theme = Literal["light", "dark"]
+ALL_SETTINGS: tuple[tuple[ViewportSize, Theme], ...] = (
+    (PHONE, "light"),
+    (PHONE, "dark"),
+    (DESK, "light"),
+    (DESK, "dark"),
+)
+
+
+def settings_of(number: int, *, full: bool) -> tuple[tuple[ViewportSize, Theme], ...]:
+    """Return the sizes and themes in which to look at the page of this number.
+
+    Two pages in a row are seen in all four combinations of them, each page in both sizes and both themes.
+    """
+    chosen = ALL_SETTINGS[::3] if number % 2 else ALL_SETTINGS[1:3]
+    return ALL_SETTINGS if full else chosen
+
+
+def examine(
+    page: Page, name: str, findings: Findings, settings: Sequence[tuple[ViewportSize, Theme]] = ALL_SETTINGS
+) -> None:
+    """Look at an open page in these sizes and themes, and once at every other width."""
     page.emulate_media(reduced_motion="reduce")  # a colour on its way to another is neither
-    findings.note("violations", name, violations(page))  # on a phone, in light
-    for viewport in (PHONE, DESK):
+    for number, (viewport, theme) in enumerate(settings):
         where = f"{name}, {viewport['width']} px"
         page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme=theme)
         findings.note("sideways", where, page.evaluate(OVERFLOWS))
-        for theme in THEMES if viewport is DESK else ("dark",):
-            page.emulate_media(color_scheme=theme)
-            findings.note("violations", f"{where}, {theme}", violations(page, RENDERED))
-        page.emulate_media(color_scheme="light")
+        options = RENDERED if number else EVERYTHING
+        findings.note("violations", f"{where}, {theme}", violations(page, options))
+    page.emulate_media(color_scheme="light")
     page.set_viewport_size(PHONE)
     findings.note("small targets", name, page.evaluate(SMALL_TARGETS))
     findings.note("broken words", name, page.evaluate(BROKEN_WORDS))

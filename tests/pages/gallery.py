@@ -134,8 +134,17 @@ def examples() -> dict[str, Offer]:
     return {name: offer_of(kind.example()) for name, kind in {**named, **special}.items()}
 
 
+_PAGES: dict[str, dict[str, str]] = {}
+
+
 def every_page(language: Language = ENGLISH) -> dict[str, str]:
     """All ordinary pages by name."""
+    if language.code not in _PAGES:
+        _PAGES[language.code] = _render_all(language)
+    return dict(_PAGES[language.code])
+
+
+def _render_all(language: Language) -> dict[str, str]:
     pages = {name: rendered(view, language) for name, view in every_view().items()}
     return {**pages, "docs": RENDERER.docs(OPENAPI, static_url=STATIC_URL)}
 

@@ -17,15 +17,24 @@ IN_A_DOCUMENT = 40
 FIELDS = 190  # a form takes 200
 
 
-def hostile_pages(payloads: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pages by name that hold every payload in every place."""
+def hostile_pages(payloads: Sequence[str], *, full: bool = True) -> Iterator[tuple[str, str]]:
+    """Pages by name that hold every payload in every place, or a third of them that has every place."""
     texts = [text for text in payloads if is_storable(text)]
-    for number, part in enumerate(parts(texts, MANY)):
-        for name, view in [*asked(part), *closed(part)]:
-            yield f"{name}-{number}", rendered(view)
-    for number, part in enumerate(parts(texts, FIELDS)):
-        for name, view in forms(part):
-            yield f"{name}-{number}", rendered(view)
+    step = 1 if full else 3
+    for number, part in enumerate(interleaved(texts, MANY)):
+        for place, (name, view) in enumerate([*asked(part), *closed(part)]):
+            if (number + place) % step == 0:
+                yield f"{name}-{number}", rendered(view)
+    for number, part in enumerate(interleaved(texts, FIELDS)):
+        for place, (name, view) in enumerate(forms(part)):
+            if (number + place) % step == 0:
+                yield f"{name}-{number}", rendered(view)
+
+
+def interleaved(texts: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Return parts of at most this size, each with texts of every sort: neighbours resemble each other."""
+    count = -(-len(texts) // size)
+    return [texts[number::count] for number in range(count)]
 
 
 def parts(texts: Sequence[str], size: int) -> list[Sequence[str]]:

@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from tests.pages.checks import PHONE, Findings, examine
+from tests.pages.checks import PHONE, Findings, examine, settings_of
 from tests.pages.site import Site, serving
 
 
@@ -35,15 +35,15 @@ class Looks:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def findings(cls, browser: Browser, site: Site) -> Findings:
-        """Every page, looked at once in every way."""
+    def findings(cls, browser: Browser, site: Site, full: bool) -> Findings:
+        """Every page, looked at in both sizes and both themes, or in all combinations of them."""
         page, found, said = opened(browser, examined=True), Findings(), list[str]()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
-        for name in cls.pages:
+        for number, name in enumerate(cls.pages):
             said.clear()
             page.goto(f"{site.address}/{name}")
-            examine(page, name, found)
+            examine(page, name, found, settings_of(number, full=full))
             # The browser has an opinion of its own on dates that people mistype.
             found.note("said", name, [text for text in said if "does not conform" not in text])
         page.context.close()

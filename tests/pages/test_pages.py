@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ GERMAN = languages().get("de")
 pages = pytest.mark.parametrize("name", PAGES)
 
 
+@cache
+def markup_of(name: str) -> Markup:
+    return Markup(PAGES[name])
+
+
 def scripts_for(*parts: str) -> list[str]:
     wanted = WantedScripts()
     for part in parts:
@@ -42,7 +48,7 @@ def scripts_for(*parts: str) -> list[str]:
 
 @pages
 def test_the_markup_is_sound_and_nothing_is_inline(name: str) -> None:
-    page = Markup(PAGES[name])
+    page = markup_of(name)
     assert page.problems == []
     assert len(page.ids()) == len(set(page.ids()))
     assert [tag for tag, _ in page.tags].count("h1") == 1
@@ -51,7 +57,7 @@ def test_the_markup_is_sound_and_nothing_is_inline(name: str) -> None:
 
 @pages
 def test_every_control_has_a_label(name: str) -> None:
-    page = Markup(PAGES[name])
+    page = markup_of(name)
     labelled = {attributes.get("for") for attributes in page.all("label")}
     for control in page.all("input", "select", "textarea"):
         if control.get("type") != "hidden":
@@ -60,7 +66,7 @@ def test_every_control_has_a_label(name: str) -> None:
 
 @pages
 def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
-    page = Markup(PAGES[name])
+    page = markup_of(name)
     scripts = [attributes.get("src") for attributes in page.all("script", "iframe")]
     pictures = [str(attributes.get("src")) for attributes in page.all("img")]
     styles = [attributes["href"] for attributes in page.all("link")]
@@ -73,7 +79,7 @@ def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
 
 @pages
 def test_references_lead_somewhere(name: str) -> None:
-    page = Markup(PAGES[name])
+    page = markup_of(name)
     ids = set(page.ids())
     for _, attributes in page.tags:
         for pointer in ("for", "aria-describedby", "aria-labelledby"):

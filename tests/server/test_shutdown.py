@@ -18,7 +18,7 @@ from tests.server.sse import listening
 from tests.waiting import PATIENCE_S, eventually
 
 DRAFT = {"type": "confirmation", "prompt": "Go?", "inline_actions": ["confirm"]}
-SOON_S = 10.0
+SOON_S = 20.0
 
 
 @pytest.fixture

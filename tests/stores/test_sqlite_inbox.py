@@ -88,9 +88,9 @@ async def test_a_page_is_quick_however_much_waits(tmp_path: Path) -> None:
         assert len(owners) == 40
         middle = InboxCursor(at=DAYBREAK + timedelta(microseconds=MANY // 2), case_id="review_5")
         await store.list_waiting_cases(owners, now=DAYBREAK, limit=1)
-        began = time.perf_counter()
+        began = time.process_time()
         for after in (None, middle):
             assert len(await store.list_waiting_cases(owners, now=DAYBREAK, after=after, limit=50)) == 50
-        assert time.perf_counter() - began < 2.0  # some milliseconds, if nobody else is at work
+        assert time.process_time() - began < 2.0  # some milliseconds of work
     finally:
         await store.aclose()

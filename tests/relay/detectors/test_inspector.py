@@ -262,10 +262,10 @@ async def test_two_hundred_rules_cost_a_clean_message_microseconds(patterns: Reg
     pieces = [Scannable("p", ("the quick brown fox and key of the token tok12 " * 30)[:1024])]
     times: list[float] = []
     for _ in range(500):
-        started = time.perf_counter()
+        started = time.process_time()
         assert (await found.inspect(pieces, **WAY)).outcome is Outcome.PASS
-        times.append(time.perf_counter() - started)
-    assert sorted(times)[100] < 200e-6  # some 10 µs on a quiet machine
+        times.append(time.process_time() - started)
+    assert sorted(times)[100] < 200e-6  # some 10 µs of work
 
 
 @pytest.mark.anyio

@@ -22,6 +22,7 @@ from placet.relay.policies.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.looking import WAY, inspector, look
 from tests.relay.policies.samples import entity_draft, policy
+from tests.waiting import PATIENCE_S
 
 SSN = Rule(what="US_SSN", threshold=0.7)
 START_UP = timedelta(seconds=60)
@@ -114,7 +115,7 @@ async def test_many_findings_in_a_long_text_take_seconds_not_minutes(shared: Pre
     text = "my SSN is 536-22-8764, " * 1_000
     started = time.monotonic()
     found = await scan(shared, [SSN], text)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 2 * PATIENCE_S
     assert {text[match.start : match.end] for match in found.matches} == {"536-22-8764"}
     assert len(found.matches) == 1_000
 
@@ -157,7 +158,7 @@ async def test_an_analysis_that_takes_too_long_is_ended_and_the_next_one_follows
         shared.within = START_UP
         started = time.monotonic()
         assert (await scan(shared, [SSN], "my SSN is 536-22-8764")).matches
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < PATIENCE_S
 
 
 @pytest.mark.anyio
