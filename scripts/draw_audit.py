@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import msgspec
 
-from placet.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Payload
+from placet.relay.audit.audit_event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, AuditPayload
 from scripts.drawing import code, table
 
 
@@ -28,7 +28,7 @@ def draw_fields() -> str:
 
 def draw_payload() -> str:
     """One row for each field of a payload."""
-    return _fields(Payload)
+    return _fields(AuditPayload)
 
 
 def _fields(model: type[msgspec.Struct]) -> str:

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Match, Scan, Scannable
-from placet.relay.detectors.inspector import Inspector
-from placet.relay.detectors.registry import installed
-from placet.relay.policies.book import PolicyBook
-from placet.relay.policies.policy import Leg, first_version, read_draft
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
+from placet.relay.detectors.registry import load_detectors
+from placet.relay.policies.policy import Leg, create_policy, parse_policy_draft
+from placet.relay.policies.policy_set import PolicySet
 
 
 class Shouting:
@@ -48,8 +48,8 @@ class Shouts:
         )
 
 
-detectors = installed(Shouting())
-draft = read_draft(
+detectors = load_detectors(Shouting())
+draft = parse_policy_draft(
     {
         "name": "Log shouting",
         "config": {
@@ -65,8 +65,8 @@ detectors.check(draft)
 
 async def main():
     now = datetime.now(UTC)
-    policy = first_version(draft, policy_id="shouting", now=now)
-    inspector = Inspector(PolicyBook.for_everyone([policy], now=now), detectors)
+    policy = create_policy(draft, policy_id="shouting", now=now)
+    inspector = PolicyEvaluator(PolicySet.for_everyone([policy], now=now), detectors)
     pieces = [Scannable("message.parts[0].text", "do it NOW")]
     seen = await inspector.inspect(pieces, source="alice", sink="bank", leg=Leg.REQUEST_FROM_SOURCE, at=now)
     await detectors.aclose()

@@ -33,7 +33,7 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.discovery import ServiceCard
-from placet.relay.settings import RelaySettings, networks_of
+from placet.relay.settings import RelaySettings, parse_networks
 from placet.reviews import BUILT_IN, CUSTOM, SAMPLES, kind_of
 from placet.server.api_description import openapi_document
 from placet.server.app import PlacetApp
@@ -61,7 +61,7 @@ from placet.signing.stored import StoredSigner, published_keys
 from placet.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from placet.relay.wiring import Relay
+    from placet.relay.bootstrap import Relay
     from placet.server.tracing import TracedApp
 
 log = logging.getLogger("placet")
@@ -182,14 +182,14 @@ class Parts:
 
     def _make_relay(self) -> "Relay":
         # A server without a relay starts without reading it.
-        from placet.relay.wiring import Relay, World
+        from placet.relay.bootstrap import Relay, RelayDependencies
 
         settings = self.settings
         if self._lookup is None:
             self._lookup = SystemLookup()
         relay = settings.relay or RelaySettings()
         return Relay(
-            World(
+            RelayDependencies(
                 settings=relay,
                 store=self.store,
                 desk=self.desk,
@@ -200,7 +200,7 @@ class Parts:
                 resolver=GuardedResolver(
                     self._lookup,
                     allow_loopback=settings.allow_loopback,
-                    networks=networks_of(relay),
+                    networks=parse_networks(relay),
                 ),
                 authenticate=self.authenticate,
                 read_body=_read_at_most,

@@ -15,8 +15,8 @@ from bench.session import Pace
 from placet.desk import clock
 from placet.ports.detector import Scannable
 from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.policies.file import read_policies
-from placet.relay.policies.policy import rule_of
+from placet.relay.policies.policy import build_rule
+from placet.relay.policies.policy_file import parse_policy_file
 
 Bench = tuple[RelayBench, Relay, str]
 
@@ -40,9 +40,9 @@ def relayed(relay: Relay, agent: str, body: bytes) -> httpx.Response:
 @pytest.mark.anyio
 async def test_two_hundred_rules_look_and_only_the_secret_is_found() -> None:
     file = msgspec.json.encode({"policies": policies()})
-    read = read_policies(file, name="policies.json", is_toml=False, now=clock.now())
+    read = parse_policy_file(file, name="policies.json", is_toml=False, now=clock.now())
     detector = RegexDetector()
-    prepared = detector.prepare([rule_of(one.config) for one in read])
+    prepared = detector.prepare([build_rule(one.config) for one in read])
     texts = [scene.ASKED, scene.ANSWERED, scene.SECRET]
     found = await prepared.scan([Scannable("text", text) for text in texts])
     await detector.aclose()

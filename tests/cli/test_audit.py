@@ -18,7 +18,7 @@ from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
 from placet.ports.store import Store
 from placet.relay.api.audit import AuditApi
-from placet.relay.audit.stored import StoredTrail
+from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.settings import GroupSettings, RelaySettings
 from placet.stores.sqlite import SqliteStore
 from tests.cli.process import placet
@@ -45,7 +45,7 @@ def server(folder: Path) -> Iterator[RunningServer]:
 
 async def fill(path: Path) -> None:
     store = await SqliteStore.open(path)
-    trail = StoredTrail(store, now=clock.now)
+    trail = StoredAuditLog(store, now=clock.now)
     for number in range(3):
         way, name = subscription(), f"call-{number}"
         trail.note(
@@ -112,7 +112,7 @@ class Busy(InFile):
     """The audit of a file in which something happens after every look."""
 
     def __init__(self, store: Store) -> None:
-        self._trail = StoredTrail(store, now=clock.now)
+        self._trail = StoredAuditLog(store, now=clock.now)
         super().__init__(
             AuditApi(store, self._trail, now=clock.now).routes(), operator_of("busy"), api="/audit/v1"
         )

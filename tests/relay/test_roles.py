@@ -19,7 +19,7 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 
 from placet.http.route import Route
 from placet.relay.api.table import API_ROUTES
-from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import (
     AgentSettings,
     CallerSettings,

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from placet.cli.settings import settings as settings_command
 from placet.errors import SettingsError
-from placet.relay.membership.roster import check_credentials, roster_of
+from placet.relay.registry.registry_snapshot import check_credentials, snapshot_from_settings
 from placet.settings import Settings, load, settings_from
 
 FILE = """
@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_names_agents_callers_and_what_joins_them(file: Path) -> None:
     relay = load(environ={}, file=file).settings.relay
     assert relay is not None
-    roster = roster_of(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
+    roster = snapshot_from_settings(relay, {"WEATHER_AUTHORIZATION": "Bearer secret"})
     found = roster.subscription("trip planner", "weather")
     assert (found.source.kind, found.sink.url) == ("user", "https://weather.example/a2a")
     assert found.sink.credentials == {"Authorization": "Bearer secret"}

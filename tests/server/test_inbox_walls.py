@@ -13,7 +13,7 @@ from placet.desk.sight import Sight
 from placet.errors import Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
-from placet.relay.holds.holds import owner_of
+from placet.relay.holds.hold_service import case_owner
 from placet.server.inbox_door import InboxDoor
 from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
@@ -28,8 +28,8 @@ OWNERS: dict[str, Principal] = {
     "acme's": Principal(name="acme"),
     "other's": Principal(name="other"),
     "nobody's": Principal(name=None),
-    "held in default": owner_of("default"),
-    "held elsewhere": owner_of("elsewhere"),
+    "held in default": case_owner("default"),
+    "held elsewhere": case_owner("elsewhere"),
 }
 SERVICES = {"acme's", "other's", "nobody's"}
 # A name, the scopes of its key, and what it may see and decide. The relay's reviewers are in its settings.

@@ -20,7 +20,7 @@ from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, ValidationFailed
 from placet.http.paging import MAX_SIZE
 from placet.protocol.duration import parse_duration
-from placet.relay.audit.event import AUDIT_ACTIONS, TRANSPORTS
+from placet.relay.audit.audit_event import AUDIT_ACTIONS, TRANSPORTS
 from placet.text.characters import escape_hidden_in_json, mark_hidden
 from placet.text.truncation import to_single_line, truncate
 

@@ -8,8 +8,8 @@ from placet.cli.relay_calls import InFile, Work, on_server, operator_of, place_o
 from placet.desk import clock
 from placet.ports.store import Store
 from placet.relay.api.audit import PATH, AuditApi
-from placet.relay.audit.stored import StoredTrail
-from placet.relay.membership.tenancy import Membership
+from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.registry.tenant_membership import Membership
 
 T = TypeVar("T")
 
@@ -27,5 +27,5 @@ def at(where: dict[str, Any], work: Work[T]) -> T:
 
 
 def _in_file(store: Store, member: Membership) -> InFile:
-    audit = AuditApi(store, StoredTrail(store, now=clock.now), now=clock.now)
+    audit = AuditApi(store, StoredAuditLog(store, now=clock.now), now=clock.now)
     return InFile(audit.routes(), member, api=PATH)

@@ -19,12 +19,12 @@ from placet.cli.relay_calls import RelayCalls
 from placet.cli.results import print_result
 from placet.desk import clock
 from placet.ports.detector import Scannable
-from placet.relay.detectors.inspector import Inspector
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.presidio import PresidioDetector
-from placet.relay.detectors.registry import Detectors, installed
-from placet.relay.policies.book import Applied, PolicyBook
+from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.policies.evaluation import Evaluation, Outcome
 from placet.relay.policies.policy import Leg, Policy
+from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
 from placet.text.characters import mark_hidden
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}
@@ -102,11 +102,11 @@ async def _in_force(
 
 
 async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
-    detectors = installed(presidio=PresidioDetector(within=START_UP))
+    detectors = load_detectors(presidio=PresidioDetector(within=START_UP))
     try:
         _check(policies, detectors)
         now = clock.now()
-        inspector = Inspector(PolicyBook.for_everyone(policies, now=now), detectors)
+        inspector = PolicyEvaluator(PolicySet.for_everyone(policies, now=now), detectors)
         pieces = [Scannable(PATH, text)]
         return [
             (leg, await inspector.inspect(pieces, source="caller", sink="agent", leg=leg, at=now))
@@ -116,7 +116,7 @@ async def _look(policies: list[Policy], text: str, legs: list[Leg]) -> list[tupl
         await detectors.aclose()
 
 
-def _check(policies: list[Policy], detectors: Detectors) -> None:
+def _check(policies: list[Policy], detectors: DetectorRegistry) -> None:
     for place, one in enumerate(policies):
         detectors.check_config(one.config, f"policies[{place}].config")
 
@@ -138,7 +138,7 @@ def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
     }
 
 
-def _names(applied: tuple[Applied, ...]) -> list[str]:
+def _names(applied: tuple[AppliedPolicy, ...]) -> list[str]:
     return [one.policy.name for one in applied]
 
 

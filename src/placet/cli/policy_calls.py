@@ -13,13 +13,13 @@ from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
 from placet.relay.api.tryouts import EvaluationApi
-from placet.relay.audit.stored import StoredTrail
-from placet.relay.judging.replay import detectors_beside
-from placet.relay.judging.shelf import Shelf, policies_in
-from placet.relay.membership.members import Members
-from placet.relay.membership.roster import roster_of
-from placet.relay.membership.tenancy import Membership
-from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
+from placet.relay.inspection.replay import load_replay_detectors
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import RelaySettings
 
 T = TypeVar("T")
@@ -39,16 +39,16 @@ def at(where: dict[str, Any], work: Work[T], *, create: bool = False) -> T:
 
 
 async def _in_file(store: Store, member: Membership, relay: RelaySettings, work: Work[T]) -> T:
-    settled = [] if relay.policies is None else policies_in(relay.policies, now=clock.now())
-    trail = StoredTrail(store, now=clock.now)
-    books = Bookkeeper(store, trail=trail, now=clock.now, of_settings=settled)
-    members = Members(roster_of(relay, os.environ), store=store)
-    detectors = detectors_beside()
-    shelf = Shelf(store, detectors, now=clock.now, of_settings=settled)
+    settled = [] if relay.policies is None else read_settings_policies(relay.policies, now=clock.now())
+    trail = StoredAuditLog(store, now=clock.now)
+    books = PolicyRepository(store, trail=trail, now=clock.now, of_settings=settled)
+    members = LiveRegistry(snapshot_from_settings(relay, os.environ), store=store)
+    detectors = load_replay_detectors()
+    shelf = PolicyCache(store, detectors, now=clock.now, of_settings=settled)
     try:
         routes = (
             *EvaluationApi(books, detectors, shelf).routes(),
-            *ReplayApi(books, store, make=detectors_beside, monotonic=clock.monotonic).routes(),
+            *ReplayApi(books, store, make=load_replay_detectors, monotonic=clock.monotonic).routes(),
             *PolicyApi(books, detectors).routes(),
             *PolicyGroupApi(books).routes(),
             *BindingApi(books, members).routes(),

@@ -9,8 +9,8 @@ import msgspec
 
 from placet.desk import clock
 from placet.errors import PlacetError
-from placet.relay.policies.file import read_policies
 from placet.relay.policies.policy import Policy
+from placet.relay.policies.policy_file import parse_policy_file
 
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 _DRAFT = ("name", "description", "config", "validFrom", "validTo")
@@ -18,7 +18,7 @@ _DRAFT = ("name", "description", "config", "validFrom", "validTo")
 
 def policies_in(file: Path) -> list[Policy]:
     """The policies of a TOML or JSON file, - for standard input; raises `ValidationFailed`."""
-    return read_policies(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
+    return parse_policy_file(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
 
 
 def draft_of(policy: Policy) -> dict[str, Any]:

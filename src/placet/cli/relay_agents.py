@@ -9,7 +9,7 @@ from placet.cli.options import json_option, print_table
 from placet.cli.relay_calls import RelayCalls, every, quoted
 from placet.cli.relay_registry import AGENTS, in_registry, registry_options
 from placet.cli.results import print_result
-from placet.relay.membership.registry import DEFAULT_TENANT
+from placet.relay.registry.subscriptions import DEFAULT_TENANT
 from placet.relay.settings import VARIABLE
 
 

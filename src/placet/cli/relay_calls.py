@@ -19,9 +19,9 @@ from placet.http.route import ApiStream, Route
 from placet.ports.identity import Principal
 from placet.protocol.addresses import is_secure_or_loopback
 from placet.relay.api.access import RelayRequest
-from placet.relay.membership.registry import DEFAULT_TENANT
-from placet.relay.membership.roster import ADMIN
-from placet.relay.membership.tenancy import PERMISSIONS, Membership
+from placet.relay.registry.registry_snapshot import ADMIN
+from placet.relay.registry.subscriptions import DEFAULT_TENANT
+from placet.relay.registry.tenant_membership import PERMISSIONS, Membership
 from placet.relay.settings import TENANT
 
 API = "/relay/v1"

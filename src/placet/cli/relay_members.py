@@ -11,7 +11,7 @@ from placet.cli.relay_calls import RelayCalls, every, quoted
 from placet.cli.relay_registry import CALLERS, GROUPS, SUBSCRIPTIONS, in_registry, registry_options
 from placet.cli.results import print_result
 from placet.errors import CaseNotFound, PlacetError, RelayConflict
-from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.registry.tenant_membership import PERMISSIONS
 
 NOT_FOUND, CONFLICT = 404, 409
 ATTEMPTS = 10

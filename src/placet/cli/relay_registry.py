@@ -15,11 +15,11 @@ from placet.ports.store import Store
 from placet.relay.api.agents import AgentsApi
 from placet.relay.api.callers import CallersApi
 from placet.relay.api.groups import GroupsApi
-from placet.relay.audit.making import EventMaker
-from placet.relay.membership.enrolment import Enrolment
-from placet.relay.membership.members import Members
-from placet.relay.membership.roster import roster_of
-from placet.relay.settings import RelaySettings, networks_of
+from placet.relay.audit.event_factory import AuditEventFactory
+from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry.registry_editor import RegistryEditor
+from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.settings import RelaySettings, parse_networks
 from placet.settings import Settings
 
 AGENTS, CALLERS = "/registry/agents", "/registry/callers"
@@ -73,14 +73,14 @@ def _elsewhere(settings: Settings) -> str | None:
 
 def _routes(store: Store, settings: Settings) -> tuple[Route, ...]:
     relay = settings.relay or RelaySettings()
-    members = Members(
-        roster_of(relay, os.environ),
+    members = LiveRegistry(
+        snapshot_from_settings(relay, os.environ),
         store=store,
         monotonic=clock.monotonic,
         allow_loopback=settings.allow_loopback,
-        networks=networks_of(relay),
+        networks=parse_networks(relay),
     )
-    enrolment = Enrolment(store, members, tell=EventMaker(clock.now).change, now=clock.now)
+    enrolment = RegistryEditor(store, members, tell=AuditEventFactory(clock.now).change, now=clock.now)
     return (
         *AgentsApi(enrolment, relay_url=f"{settings.public_url}{RELAYED}").routes(),
         *CallersApi(enrolment).routes(),

@@ -19,14 +19,14 @@ Authenticate = Callable[[Scope], Awaitable[Principal]]
 """Says who makes a request, or raises."""
 
 
-def path_below(scope: Scope, prefix: str) -> str:
+def get_path_below(scope: Scope, prefix: str) -> str:
     """The path below a door's own, wherever the server is mounted."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return (path[len(root) :] if root and path.startswith(root) else path)[len(prefix) :]
 
 
-async def body_in_time(
+async def read_body_in_time(
     read_body: ReadBody, scope: Scope, receive: Receive, limits: RelayLimits, *, noun: str
 ) -> bytes:
     """The body, if it is not too large and whoever sends it does not take too long; raises for what is."""

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from placet.relay.settings import RelaySettings, duration
+from placet.relay.settings import RelaySettings, parse_setting_duration
 
 
 class RelayLimits(Struct, frozen=True, kw_only=True):
@@ -22,13 +22,13 @@ class RelayLimits(Struct, frozen=True, kw_only=True):
     max_calls: int = 1000
 
 
-def limits_from(settings: RelaySettings) -> RelayLimits:
+def limits_from_settings(settings: RelaySettings) -> RelayLimits:
     """The bounds the settings name."""
     return RelayLimits(
-        early_return_for=duration(settings, "early_return"),
-        call_for=duration(settings, "call_timeout"),
-        stream_for=duration(settings, "stream_timeout"),
-        stream_idle_for=duration(settings, "stream_idle"),
+        early_return_for=parse_setting_duration(settings, "early_return"),
+        call_for=parse_setting_duration(settings, "call_timeout"),
+        stream_for=parse_setting_duration(settings, "stream_timeout"),
+        stream_idle_for=parse_setting_duration(settings, "stream_idle"),
         max_message_bytes=settings.max_message_bytes,
         max_calls=settings.max_calls,
     )

@@ -11,9 +11,9 @@ from placet.errors import AddressRefused, SettingsError, ValidationFailed
 from placet.protocol.addresses import LOOPBACK_HOSTS, OWN_RULES, Network, check_url
 from placet.protocol.duration import parse_duration
 from placet.protocol.networks import read_networks
-from placet.relay.audit.keeping import Keeping, Payloads, check_keeping
-from placet.relay.membership.registry import DEFAULT_TENANT, CallerKind
-from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy, check_retention_policy
+from placet.relay.registry.subscriptions import DEFAULT_TENANT, CallerKind
+from placet.relay.registry.tenant_membership import PERMISSIONS
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 LONGEST_NAME = 100
@@ -81,17 +81,17 @@ class GroupSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class TenantSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is kept of a tenant's audit, `[relay.tenants.NAME]`; the API cannot change it then."""
 
-    keep_events_for: str = Keeping().keep_events_for
+    keep_events_for: str = RetentionPolicy().keep_events_for
     """How long events, settled holds and tasks are kept."""
-    keep_payloads_for: str = Keeping().keep_payloads_for
+    keep_payloads_for: str = RetentionPolicy().keep_payloads_for
     """How long the bodies of messages stand in events."""
-    payloads: Payloads = Keeping().payloads
+    payloads: PayloadMode = RetentionPolicy().payloads
     """Whether events have no bodies, bodies without what policies found, or bodies as they were."""
 
     @property
-    def keeping(self) -> Keeping:
+    def keeping(self) -> RetentionPolicy:
         """The same for the audit."""
-        return Keeping(
+        return RetentionPolicy(
             keep_events_for=self.keep_events_for,
             keep_payloads_for=self.keep_payloads_for,
             payloads=self.payloads,
@@ -164,28 +164,28 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
     """Raise SettingsError for what does not fit."""
     if settings.grpc is not None:
-        grpc_listen(settings.grpc)
+        parse_grpc_listen(settings.grpc)
     for name in ("early_return", "call_timeout", "stream_timeout", "stream_idle"):
-        duration(settings, name)
+        parse_setting_duration(settings, name)
     if settings.hold_timeout is not None:
-        duration(settings, "hold_timeout")
-    networks = networks_of(settings)
+        parse_setting_duration(settings, "hold_timeout")
+    networks = parse_networks(settings)
     for agent_id, agent in settings.agents.items():
         place = f"relay.agents.{agent_id[:80]}"
         check_agent(agent_id, agent, allow_loopback=allow_loopback, networks=networks, place=place)
     for name, caller in settings.callers.items():
         check_caller(name, caller, place=f"relay.callers.{name[:80]}")
-        _check_names_agents(name, caller, settings)
+        _check_agents_exist(name, caller, settings)
     for name, group in settings.groups.items():
         check_group(name, group, place=f"relay.groups.{name[:80]}")
     for name, tenant in settings.tenants.items():
-        check_kept(name, tenant, place=f"relay.tenants.{name[:80]}")
+        check_tenant_settings(name, tenant, place=f"relay.tenants.{name[:80]}")
     for name, notice in settings.notices.items():
-        check_notice(name, notice, allow_loopback=allow_loopback, place=f"relay.notices.{name[:80]}")
+        check_notice_settings(name, notice, allow_loopback=allow_loopback, place=f"relay.notices.{name[:80]}")
     _check_one_tenant(settings)
 
 
-def networks_of(settings: RelaySettings) -> tuple[Network, ...]:
+def parse_networks(settings: RelaySettings) -> tuple[Network, ...]:
     """One's own networks, in which agents may be called; raises SettingsError."""
     try:
         return read_networks(settings.networks)
@@ -193,7 +193,7 @@ def networks_of(settings: RelaySettings) -> tuple[Network, ...]:
         raise SettingsError(f"relay.networks: {error.message}") from error
 
 
-def grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
+def parse_grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
     """Host and port of the gRPC door; raises SettingsError."""
     host, _, port = settings.listen.rpartition(":")
     host = host.strip("[]")
@@ -206,7 +206,7 @@ def grpc_listen(settings: GrpcSettings) -> tuple[str, int]:
     return host, int(port)
 
 
-def duration(settings: RelaySettings, name: str) -> timedelta:
+def parse_setting_duration(settings: RelaySettings, name: str) -> timedelta:
     """A setting that is a time; raises SettingsError."""
     try:
         return parse_duration(getattr(settings, name))
@@ -230,7 +230,7 @@ def check_agent(
         try:
             target = None if url is None else check_url(url, allow_loopback=allow_loopback, networks=networks)
         except AddressRefused as refusal:
-            raise SettingsError(f"{place}: {refusal.message}{_remedy(refusal)}") from refusal
+            raise SettingsError(f"{place}: {refusal.message}{_describe_remedy(refusal)}") from refusal
         if target is not None and "?" in target.url:
             raise SettingsError(f"{place}: {url!r} must not carry a query.")
     for name in (*agent.credentials, *agent.forward_headers):
@@ -244,7 +244,7 @@ def check_agent(
         raise SettingsError(f"{place}: a caller's credentials are never forwarded.")
 
 
-def _remedy(refusal: AddressRefused) -> str:
+def _describe_remedy(refusal: AddressRefused) -> str:
     if "loopback" in refusal.message:
         return " Set allow_loopback = true to try it out."
     if refusal.details["rule"] in OWN_RULES:
@@ -275,16 +275,16 @@ def check_group(name: str, group: GroupSettings, *, place: str) -> None:
         )
 
 
-def check_kept(name: str, tenant: TenantSettings, *, place: str) -> None:
+def check_tenant_settings(name: str, tenant: TenantSettings, *, place: str) -> None:
     """Raise SettingsError for a tenant that nobody can be, or for what cannot be kept so long."""
     _check_tenant(name, place)
     try:
-        check_keeping(tenant.keeping, events="keep_events_for", payloads="keep_payloads_for")
+        check_retention_policy(tenant.keeping, events="keep_events_for", payloads="keep_payloads_for")
     except ValidationFailed as error:
         raise SettingsError(f"{place}: {error.message}") from error
 
 
-def check_notice(name: str, notice: NoticeSettings, *, allow_loopback: bool, place: str) -> None:
+def check_notice_settings(name: str, notice: NoticeSettings, *, allow_loopback: bool, place: str) -> None:
     """Raise SettingsError for a receiver that may not be called."""
     _check_tenant(name, place)
     _check_principal(notice.key, place)
@@ -304,7 +304,7 @@ def _check_principal(name: str, place: str) -> None:
         raise SettingsError(f"{place}: {name[:80]!r} is no name of an API key.")
 
 
-def _check_names_agents(name: str, caller: CallerSettings, settings: RelaySettings) -> None:
+def _check_agents_exist(name: str, caller: CallerSettings, settings: RelaySettings) -> None:
     for agent_id in caller.agents:
         agent = settings.agents.get(agent_id)
         if agent is None or agent.tenant != caller.tenant:

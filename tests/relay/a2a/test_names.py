@@ -10,9 +10,9 @@ from a2a.types import a2a_pb2
 from google.protobuf.descriptor import Descriptor  # type: ignore[import-untyped]
 from pydantic import BaseModel
 
-from placet.relay.a2a.recognition import recognise
-from placet.relay.a2a.reply import read_reply
-from placet.relay.a2a.texts import NAMES
+from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.reply import parse_reply
+from placet.relay.a2a.text_extraction import FIELD_NAMES
 
 OLDER: tuple[type[BaseModel], ...] = (
     legacy.Message,
@@ -32,7 +32,7 @@ SAID = "my SSN is 536-22-8764"
 def call(message: dict[str, Any], **params: Any) -> Any:
     said = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hi"}], **message}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": said, **params}}
-    return recognise(
+    return parse_call(
         method="POST",
         path="",
         query="",
@@ -62,7 +62,7 @@ def test_a_name_in_an_answer_is_looked_at_too():
     asked = call({})
     task = {"id": "t", "status": {"state": "TASK_STATE_WORKING", SAID: 1}, "artifacts": [{SAID: 1}], SAID: 1}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}).encode()
-    found = [piece.text for piece in read_reply(asked.dialect, asked.operation, body).pieces()]
+    found = [piece.text for piece in parse_reply(asked.dialect, asked.operation, body).pieces()]
     assert found.count(SAID) == 3
 
 
@@ -88,4 +88,4 @@ def test_every_name_of_the_protocol_is_known():
         collect(getattr(a2a_pb2, kind).DESCRIPTOR)
     for older in OLDER:
         names.update(field.alias or name for name, field in older.model_fields.items())
-    assert names <= NAMES
+    assert names <= FIELD_NAMES

@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.relay.a2a.call import A2ACall, read_ahead
+from placet.relay.a2a.call import A2ACall, precompute_fields
 from placet.relay.a2a.dialects import REST_1_0, RPC_0_3, RPC_1_0
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.reply import A2AReply, checked_reply
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.reply import A2AReply, check_reply
 
 odd = st.sampled_from([None, "", "x", 7, [], {}, ["x"], {"state": "TASK_STATE_WORKING"}])
 ids = st.sampled_from(["", "an id", "other"]) | odd
@@ -49,7 +49,7 @@ def read(message: A2ACall | A2AReply, *names: str) -> list[Any]:
     for name in names:
         try:
             found.append(getattr(message, name))
-        except A2AProblem as problem:
+        except A2AError as problem:
             found.append((problem.kind, problem.message))
     return found
 
@@ -59,7 +59,7 @@ def test_an_answer(result: Any, operation: Any) -> None:
     documents = [(RPC_1_0, {"result": result}), (RPC_0_3, {"result": result})]
     documents += [(REST_1_0, result)] if isinstance(result, dict) else []
     for dialect, document in documents:
-        ahead = checked_reply(dialect, operation, document)
+        ahead = check_reply(dialect, operation, document)
         bit_by_bit = A2AReply(dialect=dialect, operation=operation, document=document)
         names = ("result", "task", "task_id", "context_id", "state", "message_id")
         assert read(ahead, *names) == read(bit_by_bit, *names)
@@ -71,6 +71,6 @@ def test_a_call(told: Any, operation: Any) -> None:
         document = {"params": told} if dialect.rpc else (told if isinstance(told, dict) else None)
         ahead = A2ACall(dialect=dialect, operation=operation, document=document)
         bit_by_bit = A2ACall(dialect=dialect, operation=operation, document=document)
-        read_ahead(ahead)
+        precompute_fields(ahead)
         names = ("params", "message", "message_id", "context_id", "task_ids", "task_id")
         assert read(ahead, *names) == read(bit_by_bit, *names)

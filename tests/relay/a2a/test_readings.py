@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.ports.detector import Match, Scannable
-from placet.relay.a2a.readings import ORDINARY, beside, instead, readings, reads_one_way, told_of_source
+from placet.relay.a2a.text_normalization import (
+    ORDINARY,
+    append_readings,
+    find_alternate_readings,
+    has_single_reading,
+    map_matches_to_source,
+    substitute_readings,
+)
 
 NUMBER = "536-22-8764"
 WRITTEN = {
@@ -36,25 +43,27 @@ WRITTEN = {
 
 
 def read(text: str) -> list[str]:
-    return [one.text for one in readings([Scannable("text", text)])]
+    return [one.text for one in find_alternate_readings([Scannable("text", text)])]
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
 def test_a_number_is_read_however_it_is_written(written: str) -> None:
     assert any(NUMBER in one for one in read(f"it is {written} indeed"))
     quoted = written.encode()
-    assert not reads_one_way(quoted) or any(sign in quoted for sign in (b"\x00", b"\x08"))  # escaped in JSON
+    assert not has_single_reading(quoted) or any(
+        sign in quoted for sign in (b"\x00", b"\x08")
+    )  # escaped in JSON
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
 def test_it_is_found_in_its_true_place(written: str) -> None:
     piece = Scannable("text", f"Müller – {written}!")
-    others = readings([piece])
+    others = find_alternate_readings([piece])
     place, start = next(
         (place, one.text.index(NUMBER)) for place, one in enumerate(others) if NUMBER in one.text
     )
     found = Match(rule=0, piece=1 + place, start=start, end=start + len(NUMBER), entity="N")
-    [told] = told_of_source([found], [piece], beside([piece], others))
+    [told] = map_matches_to_source([found], [piece], append_readings([piece], others))
     assert told.piece == 0
     assert piece.text[told.start : told.end].rstrip("\u200b") == written.rstrip("\u200b")
 
@@ -82,7 +91,7 @@ def test_ordinary_characters_read_as_themselves() -> None:
 
 
 def test_files_within_texts_are_not_taken_for_plain() -> None:
-    assert not reads_one_way(b'{"text": "see data:;base64,AAAA"}')
+    assert not has_single_reading(b'{"text": "see data:;base64,AAAA"}')
 
 
 def test_letters_with_marks_apart_are_read_as_one() -> None:
@@ -91,40 +100,40 @@ def test_letters_with_marks_apart_are_read_as_one() -> None:
 
 def test_the_same_found_twice_is_told_once_and_what_is_nowhere_is_no_place() -> None:
     piece = Scannable("text", "ａ secret")
-    scanned = beside([piece], readings([piece]))
+    scanned = append_readings([piece], find_alternate_readings([piece]))
     twice = [Match(rule=0, piece=number, start=2, end=8, entity="N", score=number / 2) for number in (0, 1)]
-    assert told_of_source(twice, [piece], scanned) == [
+    assert map_matches_to_source(twice, [piece], scanned) == [
         Match(rule=0, piece=0, start=2, end=8, entity="N", score=0.5)
     ]
     nowhere = Match(rule=0, piece=1, start=2, end=80, entity="N")
-    assert [one.piece for one in told_of_source([nowhere], [piece], scanned)] == [-1]
+    assert [one.piece for one in map_matches_to_source([nowhere], [piece], scanned)] == [-1]
 
 
 def test_slow_detectors_get_each_text_once() -> None:
     pieces = [Scannable("a", "plain"), Scannable("b", "５ \\u0036"), Scannable("c", "%37")]
-    scanned = instead(pieces, readings(pieces))
+    scanned = substitute_readings(pieces, find_alternate_readings(pieces))
     assert [(one.path, one.text) for one in scanned.texts] == [
         *(("a", "plain"), ("b", "5 \\u0036"), ("c", "%37")),
         *(("b", "5 6"), ("c", "7")),
     ]
     found = [Match(rule=0, piece=number, start=0, end=1, entity="N") for number in (1, 3, 4)]
-    assert [(one.piece, one.start, one.end) for one in told_of_source(found, pieces, scanned)] == [
+    assert [(one.piece, one.start, one.end) for one in map_matches_to_source(found, pieces, scanned)] == [
         *((1, 0, 1), (2, 0, 3)),
     ]
     beyond = Match(rule=0, piece=1, start=0, end=99, entity="N")
-    assert [one.piece for one in told_of_source([beyond], pieces, scanned)] == [-1]
+    assert [one.piece for one in map_matches_to_source([beyond], pieces, scanned)] == [-1]
 
 
 @given(st.text(max_size=60))
 def test_places_lie_within_the_text_and_quick_looks_miss_nothing(text: str) -> None:
-    found = readings([Scannable("text", text)])
+    found = find_alternate_readings([Scannable("text", text)])
     for one in found:
         spans = one.spans(text)
         assert len(spans) == len(one.text)
         assert all(0 <= start < end <= len(text) for start, end in spans)
     escaped = "\\" in text or any(ord(sign) < 0x20 for sign in text)
     encoded = text.encode("utf-8", "replace")
-    if reads_one_way(encoded) and not escaped:
+    if has_single_reading(encoded) and not escaped:
         assert found == []
 
 
@@ -132,5 +141,5 @@ def test_places_lie_within_the_text_and_quick_looks_miss_nothing(text: str) -> N
 def test_long_texts_of_signs_take_no_time(repeated: str) -> None:
     text = repeated * (400_000 // len(repeated))
     began = time.thread_time()
-    readings([Scannable("text", text)])
+    find_alternate_readings([Scannable("text", text)])
     assert time.thread_time() - began < 10

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.relay.a2a.dialects import REST_1_0, RPC_0_3, RPC_1_0, Dialect
-from placet.relay.a2a.gathering import gathered, gathered_documents
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.reply import read_reply
-from placet.relay.a2a.sse import EventSplitter, documents, event_data, frame
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.reply import parse_reply
+from placet.relay.a2a.sse import EventSplitter, decode_events, encode_event, get_event_data
+from placet.relay.a2a.stream_merging import merge_event_documents, merge_events
 
 PARTS: list[list[dict[str, Any]]] = [[], [{"text": "a"}], [{"text": "b"}, {"data": {"c": 1}}]]
 KINDS = {"artifactUpdate": "artifact-update", "statusUpdate": "status-update"}
@@ -46,8 +46,8 @@ def updates(draw: st.DrawFn, dialect: Dialect) -> dict[str, Any]:
 def test_the_short_way_comes_to_the_same_as_event_by_event(dialect: Dialect, data: st.DataObject) -> None:
     events = data.draw(st.lists(updates(dialect), max_size=12))
     before = msgspec.json.encode(events)
-    slow = gathered([read_reply(dialect, "stream", msgspec.json.encode(one)) for one in events], 1)
-    fast = gathered_documents(events, dialect, "stream", 1)
+    slow = merge_events([parse_reply(dialect, "stream", msgspec.json.encode(one)) for one in events], 1)
+    fast = merge_event_documents(events, dialect, "stream", 1)
     assert (slow and slow.document) == (fast and fast.document)
     assert msgspec.json.encode(events) == before
 
@@ -55,13 +55,13 @@ def test_the_short_way_comes_to_the_same_as_event_by_event(dialect: Dialect, dat
 def test_an_error_or_a_message_is_the_last_word() -> None:
     first = told(RPC_1_0, "artifactUpdate", {"taskId": "t", "artifact": {"artifactId": "a", "parts": []}})
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
-    found = gathered_documents([first, error, first], RPC_1_0, "stream")
+    found = merge_event_documents([first, error, first], RPC_1_0, "stream")
     assert found is not None
     assert found.document == error
-    with pytest.raises(A2AProblem):
-        gathered_documents([first, {"neither": 1}], RPC_1_0, "stream")
-    with pytest.raises(A2AProblem):
-        gathered_documents([[]], RPC_1_0, "stream")
+    with pytest.raises(A2AError):
+        merge_event_documents([first, {"neither": 1}], RPC_1_0, "stream")
+    with pytest.raises(A2AError):
+        merge_event_documents([[]], RPC_1_0, "stream")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_error_or_a_message_is_the_last_word() -> None:
     ],
 )
 def test_the_documents_of_a_stream_are_read_however_it_is_written(stream: bytes) -> None:
-    assert documents(stream) == [{"a": 1}, {"a": 2}]
+    assert decode_events(stream) == [{"a": 1}, {"a": 2}]
 
 
 HALVES = [
@@ -93,7 +93,7 @@ HALVES = [
 @pytest.mark.parametrize("stream", HALVES)
 def test_two_halves_in_two_events_are_not_read_as_one(stream: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        documents(stream)
+        decode_events(stream)
 
 
 @given(
@@ -114,8 +114,8 @@ def test_events_are_cut_alike_whatever_the_pieces(parts: list[bytes], size: int)
 
 def test_an_event_that_is_too_large_ends_the_stream() -> None:
     splitter = EventSplitter(limit=20)
-    small, large = frame(1), frame("x" * 50)
+    small, large = encode_event(1), encode_event("x" * 50)
     assert splitter.feed(small + large + small) == [small]
     assert splitter.overrun
     assert splitter.feed(small) == []
-    assert event_data(small) == b"1"
+    assert get_event_data(small) == b"1"

@@ -14,8 +14,16 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.relay.a2a.building import message, status_event, status_reply, task, task_reply, text_part
+from placet.relay.a2a.builders import (
+    build_message,
+    build_task,
+    build_task_reply,
+    build_text_part,
+    status_event,
+    status_reply,
+)
 from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.call_parsing import CallParseError, parse_call
 from placet.relay.a2a.dialects import (
     DIALECTS,
     REST_0_3,
@@ -25,22 +33,21 @@ from placet.relay.a2a.dialects import (
     STATES,
     Dialect,
     State,
-    state_word,
+    format_state,
 )
-from placet.relay.a2a.problems import A2AProblem, error_body, error_status
-from placet.relay.a2a.recognition import Unrecognised, recognise
-from placet.relay.a2a.renaming import rename_task
-from placet.relay.a2a.reply import A2AReply, read_reply
-from placet.relay.a2a.sse import EventSplitter, event_data, frame, with_data
-from placet.relay.a2a.translation import parts_of, translated
+from placet.relay.a2a.errors import A2AError, build_error_body, get_error_status
+from placet.relay.a2a.reply import A2AReply, parse_reply
+from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
+from placet.relay.a2a.task_id_replacement import replace_task_id
+from placet.relay.a2a.translation import get_parts, translate_part
 from placet.relay.tasks.reasons import (
     HitlHeld,
     HitlHeldAgentInputRequired,
     HitlRejected,
     RelayReason,
     Timeout,
-    as_metadata,
     from_metadata,
+    reason_to_metadata,
     state_for,
 )
 
@@ -77,7 +84,11 @@ REASONS: list[tuple[RelayReason, dict[str, Any], State]] = [
 def test_a_reason_is_a_typed_union_and_says_the_state(
     reason: RelayReason, metadata: dict[str, Any], state: State
 ) -> None:
-    assert (as_metadata(reason), from_metadata(metadata), state_for(reason)) == (metadata, reason, state)
+    assert (reason_to_metadata(reason), from_metadata(metadata), state_for(reason)) == (
+        metadata,
+        reason,
+        state,
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,16 +108,16 @@ def sdk_task(document: dict[str, Any], dialect: Dialect) -> Any:
 @by_name
 @pytest.mark.parametrize("state", KNOWN)
 def test_a_built_task_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
-    said = message(
+    said = build_message(
         message_id="m",
         role="agent",
-        parts=[text_part("hi", dialect)],
+        parts=[build_text_part("hi", dialect)],
         dialect=dialect,
         task_id="t",
         context_id="c",
     )
-    metadata = as_metadata(REASONS[3][0])
-    built = task(
+    metadata = reason_to_metadata(REASONS[3][0])
+    built = build_task(
         task_id="t",
         context_id="c",
         state=state,
@@ -117,8 +128,8 @@ def test_a_built_task_is_one_to_the_sdk(dialect: Dialect, state: State) -> None:
     )
     assert sdk_task(built, dialect).id == "t"
     for operation in ("send", "get", "stream"):
-        document = task_reply(built, operation, dialect, "7")
-        reply = read_reply(dialect, operation, json.dumps(document).encode())
+        document = build_task_reply(built, operation, dialect, "7")
+        reply = parse_reply(dialect, operation, json.dumps(document).encode())
         assert (reply.task_id, reply.context_id, reply.state) == ("t", "c", state)
         assert reply.task is not None
         assert reply.task["metadata"] == metadata
@@ -141,7 +152,7 @@ def test_a_built_change_of_state_is_one_to_the_sdk(dialect: Dialect, state: Stat
 
 
 def test_each_dialect_spells_a_cancelled_task_in_its_own_way() -> None:
-    assert [state_word("canceled", dialect) for dialect in (RPC_1_0, RPC_0_3, REST_1_0, REST_0_3)] == [
+    assert [format_state("canceled", dialect) for dialect in (RPC_1_0, RPC_0_3, REST_1_0, REST_0_3)] == [
         "TASK_STATE_CANCELED",
         "canceled",
         "TASK_STATE_CANCELED",
@@ -151,17 +162,17 @@ def test_each_dialect_spells_a_cancelled_task_in_its_own_way() -> None:
 
 @by_name
 def test_a_problem_is_told_in_each_dialect(dialect: Dialect) -> None:
-    problem = A2AProblem("task_not_found", "Task not found")
-    body = error_body(problem, dialect, 7)
+    problem = A2AError("task_not_found", "Task not found")
+    body = build_error_body(problem, dialect, 7)
     if dialect.rpc:
-        assert (error_status(problem, dialect), body["id"], body["error"]["code"]) == (200, 7, -32001)
+        assert (get_error_status(problem, dialect), body["id"], body["error"]["code"]) == (200, 7, -32001)
     else:
-        assert (error_status(problem, dialect), body["error"]["status"]) == (404, "NOT_FOUND")
+        assert (get_error_status(problem, dialect), body["error"]["status"]) == (404, "NOT_FOUND")
     assert body.get("type") == ("TaskNotFoundError" if dialect == REST_0_3 else None)
 
 
 def recognised(method: str, path: str, body: Any = None, version: str | None = "1.0") -> A2ACall:
-    return recognise(
+    return parse_call(
         method=method,
         path=path,
         query="",
@@ -182,7 +193,12 @@ def envelope(method: str, **params: Any) -> dict[str, Any]:
         (("POST", "/", envelope("message/stream", message={}), "0.3"), RPC_0_3, "stream", ""),
         (("POST", "", envelope("tasks/get", id="t"), None), RPC_0_3, "get", ""),
         (("POST", "/message:send", {"message": {}}), REST_1_0, "send", "/message:send"),
-        (("POST", "/acme/message:send", {"message": {}}, "1.0.1"), REST_1_0, "send", "/acme/message:send"),
+        (
+            ("POST", "/acme/message:send", {"message": {}}, "1.0.1"),
+            REST_1_0,
+            "send",
+            "/acme/message:send",
+        ),
         (("POST", "/v1/message:stream", {"request": {}}, None), REST_0_3, "stream", "/v1/message:stream"),
         (("GET", "/tasks/a b"), REST_1_0, "get", "/tasks/a%20b"),
         (("GET", "/tasks"), REST_1_0, "list", "/tasks"),
@@ -320,8 +336,10 @@ def test_an_answers_pieces_are_the_agents_only() -> None:
 @by_name
 @pytest.mark.parametrize("operation", ["send", "get", "list", "stream", "status", "message"])
 def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation: str) -> None:
-    said = message(message_id="m", role="agent", parts=[text_part("secret", dialect)], dialect=dialect)
-    built = task(
+    said = build_message(
+        message_id="m", role="agent", parts=[build_text_part("secret", dialect)], dialect=dialect
+    )
+    built = build_task(
         task_id="t",
         context_id="c",
         state="working",
@@ -329,7 +347,7 @@ def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation:
         dialect=dialect,
         metadata={"secret": ["secret", {"k": "secret"}]},
         status_message=said,
-        artifacts=[{"artifactId": "a", "name": "secret", "parts": [text_part("secret", dialect)]}],
+        artifacts=[{"artifactId": "a", "name": "secret", "parts": [build_text_part("secret", dialect)]}],
     )
     built |= {"history": [said], "futureField": {"note": "secret"}}
     document: Any
@@ -350,7 +368,7 @@ def test_other_texts_stand_where_the_old_ones_stood(dialect: Dialect, operation:
         document = {"message": said, "futureField": "secret"} if dialect.proto else said
         document = {"result": document} if dialect.rpc else document
     else:
-        document = task_reply(built, asked, dialect, 7)
+        document = build_task_reply(built, asked, dialect, 7)
     before = json.dumps(document)
     reply = A2AReply(dialect=dialect, operation=asked, document=json.loads(before))
     masked = reply.with_texts([piece.text.replace("secret", "***") for piece in reply.pieces()])
@@ -369,7 +387,7 @@ def test_other_texts_stand_in_a_call_too(name: str) -> None:
 
 def test_a_mask_never_makes_two_names_one() -> None:
     call = recognised("POST", "", envelope("SendMessage", message={"metadata": {"one": 1, "two": 2}}))
-    with pytest.raises(A2AProblem, match="twice"):
+    with pytest.raises(A2AError, match="twice"):
         call.with_texts(["***" for _ in call.pieces()])
 
 
@@ -380,7 +398,7 @@ def test_paths_do_not_outgrow_the_message() -> None:
     call = recognised("POST", "", envelope("SendMessage", message={"parts": [{"data": deep}]}))
     assert max(len(piece.path) for piece in call.pieces()) < 500
     many = {"parts": [{"data": ["x"] * 60_000}]}
-    with pytest.raises(A2AProblem, match="more than"):
+    with pytest.raises(A2AError, match="more than"):
         recognised("POST", "", envelope("SendMessage", message=many)).pieces()
 
 
@@ -389,7 +407,7 @@ def test_a_message_too_deep_to_read_is_refused() -> None:
     for _ in range(100):
         deep = {"a": deep}
     call = recognised("POST", "", envelope("SendMessage", message={"parts": [{"data": deep}]}))
-    with pytest.raises(A2AProblem, match="nested"):
+    with pytest.raises(A2AError, match="nested"):
         list(call.pieces())
 
 
@@ -421,10 +439,14 @@ def test_every_task_a_call_names_is_found(call: Any, ids: list[str]) -> None:
 
 @by_name
 def test_a_task_is_renamed_wherever_it_is_named_and_nowhere_else(dialect: Dialect) -> None:
-    said = message(
-        message_id="old", role="agent", parts=[text_part("old", dialect)], dialect=dialect, task_id="old"
+    said = build_message(
+        message_id="old",
+        role="agent",
+        parts=[build_text_part("old", dialect)],
+        dialect=dialect,
+        task_id="old",
     )
-    built = task(
+    built = build_task(
         task_id="old", context_id="old", state="working", at=AT, dialect=dialect, status_message=said
     )
     built |= {
@@ -432,22 +454,22 @@ def test_a_task_is_renamed_wherever_it_is_named_and_nowhere_else(dialect: Dialec
         "metadata": {"taskId": "old"},
         "artifacts": [{"artifactId": "old", "id": "old"}],
     }
-    document = task_reply(built, "send", dialect, "old")
-    renamed = rename_task(document, "old", "new")
+    document = build_task_reply(built, "send", dialect, "old")
+    renamed = replace_task_id(document, "old", "new")
     reply = A2AReply(dialect=dialect, operation="send", document=renamed)
     assert reply.task_id == "new"
     assert json.dumps(renamed).count('"new"') == 3
-    assert rename_task(renamed, "new", "old") == document
+    assert replace_task_id(renamed, "new", "old") == document
 
 
 def test_push_configs_keep_their_own_ids() -> None:
     config = {"id": "old", "taskId": "old", "url": "https://a.example", "token": "old"}
-    assert rename_task(config, "old", "new") == config | {"taskId": "new"}
+    assert replace_task_id(config, "old", "new") == config | {"taskId": "new"}
     legacy = {
         "name": "tasks/old/pushNotificationConfigs/old",
         "pushNotificationConfig": {"id": "old", "url": "u"},
     }
-    assert rename_task(legacy, "old", "new") == legacy | {"name": "tasks/new/pushNotificationConfigs/old"}
+    assert replace_task_id(legacy, "old", "new") == legacy | {"name": "tasks/new/pushNotificationConfigs/old"}
 
 
 PARTS = [
@@ -461,14 +483,14 @@ PARTS = [
 @by_name
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_go_into_every_dialect_and_back(dialect: Dialect, part: dict[str, Any]) -> None:
-    there = translated(part, dialect)
-    built = message(message_id="m", role="agent", parts=[there], dialect=dialect)
+    there = translate_part(part, dialect)
+    built = build_message(message_id="m", role="agent", parts=[there], dialect=dialect)
     if dialect == RPC_0_3:
         types_v03.Message.model_validate(built)
     else:
         ParseDict(built, (a2a_v0_3_pb2 if dialect == REST_0_3 else a2a_pb2).Message())
-    [found] = parts_of(built)
-    assert translated(found, RPC_1_0) == part
+    [found] = get_parts(built)
+    assert translate_part(found, RPC_1_0) == part
 
 
 @given(st.lists(st.sampled_from([b"data: {}", b": hello", b"id: 1", b""]), max_size=12), st.integers(1, 40))
@@ -484,16 +506,16 @@ def test_a_stream_is_cut_into_the_same_events_however_it_arrives(lines: list[byt
         assert unread.rest.strip() == at_once.rest.strip()
         pieces = [event for i in range(0, len(whole), size) for event in piecemeal.feed(whole[i : i + size])]
         assert b"".join(pieces) + piecemeal.rest == b"".join(events) + at_once.rest == whole
-        assert [event_data(event) for event in pieces if event_data(event)] == [
-            event_data(event) for event in events if event_data(event)
+        assert [get_event_data(event) for event in pieces if get_event_data(event)] == [
+            get_event_data(event) for event in events if get_event_data(event)
         ]
 
 
 def test_an_event_keeps_its_name_when_its_data_changes() -> None:
-    changed = with_data(b"id: 3\r\nevent: error\r\ndata: {\r\ndata: }\r\n\r\n", {"a": 1})
+    changed = replace_data(b"id: 3\r\nevent: error\r\ndata: {\r\ndata: }\r\n\r\n", {"a": 1})
     assert changed == b'id: 3\nevent: error\ndata: {"a":1}\n\n'
-    assert event_data(frame({"a": 1})) == b'{"a":1}'
-    assert event_data(b"data: a\ndata: b\n\n") == b"a\nb"
+    assert get_event_data(encode_event({"a": 1})) == b'{"a":1}'
+    assert get_event_data(b"data: a\ndata: b\n\n") == b"a\nb"
 
 
 def test_an_event_beyond_the_limit_is_noticed_before_it_ends() -> None:
@@ -513,7 +535,18 @@ json_values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["message", "request", "parts", "taskId", "task_id", "id", "params", "config", "url", "x"]
+                [
+                    "message",
+                    "request",
+                    "parts",
+                    "taskId",
+                    "task_id",
+                    "id",
+                    "params",
+                    "config",
+                    "url",
+                    "x",
+                ]
             ),
             inner,
             max_size=4,
@@ -530,8 +563,8 @@ json_values = st.recursive(
 def test_whatever_is_sent_is_a_call_or_a_refusal(params: Any, method: str) -> None:
     try:
         call = recognised("POST", "", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    except Unrecognised as refusal:
-        error_body(refusal.problem, refusal.dialect, refusal.rpc_id)
+    except CallParseError as refusal:
+        build_error_body(refusal.problem, refusal.dialect, refusal.rpc_id)
         return
     assert json.loads(call.body())["params"] == params
     for read in (lambda: list(call.pieces()), call.opaque):
@@ -542,9 +575,9 @@ def test_whatever_is_sent_is_a_call_or_a_refusal(params: Any, method: str) -> No
 def test_whatever_is_answered_can_be_looked_at(result: Any, dialect: Dialect, operation: Any) -> None:
     document = {"result": result} if dialect.rpc else result
     try:
-        reply = read_reply(dialect, operation, json.dumps(document).encode())
+        reply = parse_reply(dialect, operation, json.dumps(document).encode())
         looked = (list(reply.pieces()), reply.opaque(), reply.state, reply.task_id, reply.context_id)
-    except A2AProblem:
+    except A2AError:
         return
     assert looked
-    rename_task(reply.document, "a", "b")
+    replace_task_id(reply.document, "a", "b")

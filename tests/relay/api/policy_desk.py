@@ -19,14 +19,14 @@ from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
 from placet.relay.api.tryouts import EvaluationApi
-from placet.relay.audit.stored import StoredTrail
-from placet.relay.detectors.registry import Detectors, installed
-from placet.relay.judging.shelf import Shelf
-from placet.relay.membership.members import Members
-from placet.relay.membership.roster import roster_of
-from placet.relay.membership.tenancy import PERMISSIONS, Membership, require
-from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.detectors.registry import DetectorRegistry, load_detectors
+from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.policies.policy import Policy
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.registry.tenant_membership import PERMISSIONS, Membership, require_permissions
 from placet.relay.settings import AgentSettings, RelaySettings
 from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
@@ -38,24 +38,28 @@ class PolicyDesk:
     def __init__(
         self,
         store: Store,
-        detectors: Detectors,
+        detectors: DetectorRegistry,
         clock: FakeClock,
         of_settings: Sequence[Policy] = (),
     ) -> None:
         self.store = store
         self.clock = clock
-        self.trail = StoredTrail(store, now=clock)
+        self.trail = StoredAuditLog(store, now=clock)
         self.detectors = detectors
-        self.books = Bookkeeper(store, trail=self.trail, now=clock, of_settings=of_settings)
-        self.shelf = Shelf(store, detectors, now=clock, of_settings=of_settings, read=self.books.library)
+        self.books = PolicyRepository(store, trail=self.trail, now=clock, of_settings=of_settings)
+        self.shelf = PolicyCache(
+            store, detectors, now=clock, of_settings=of_settings, read=self.books.library
+        )
         self.books.changed = self.shelf.reload
-        roster = roster_of(RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {})
+        roster = snapshot_from_settings(
+            RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {}
+        )
         self.routes: tuple[Route, ...] = (
             *EvaluationApi(self.books, detectors, self.shelf).routes(),
-            *ReplayApi(self.books, store, make=installed, monotonic=time.monotonic).routes(),
+            *ReplayApi(self.books, store, make=load_detectors, monotonic=time.monotonic).routes(),
             *PolicyApi(self.books, detectors).routes(),
             *PolicyGroupApi(self.books).routes(),
-            *BindingApi(self.books, Members(roster)).routes(),
+            *BindingApi(self.books, LiveRegistry(roster)).routes(),
         )
 
     async def ask(
@@ -72,7 +76,7 @@ class PolicyDesk:
         """The answer as it would travel."""
         member = Membership(principal=Principal(name="olga"), tenant=tenant, permissions=permissions)
         route, found = self._route(method, f"/relay/v1{path}")
-        require(member, *route.permissions)
+        require_permissions(member, *route.permissions)
         request = RelayRequest(
             principal=member.principal,
             member=member,
@@ -104,7 +108,7 @@ async def policy_desk(
     store: Store | None = None, of_settings: Sequence[Policy] = ()
 ) -> AsyncIterator[PolicyDesk]:
     """Over a store of its own, unless one is given."""
-    desk = PolicyDesk(store or MemoryStore(), installed(), FakeClock(), of_settings)
+    desk = PolicyDesk(store or MemoryStore(), load_detectors(), FakeClock(), of_settings)
     try:
         await desk.shelf.open()
         yield desk

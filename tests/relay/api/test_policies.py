@@ -15,7 +15,7 @@ from placet.errors import (
     Unavailable,
     ValidationFailed,
 )
-from placet.relay.policies.records import book_record
+from placet.relay.policies.records import build_revision_record
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import entity_draft, plugin_draft, regex_draft
 
@@ -222,6 +222,6 @@ async def test_a_record_that_cannot_be_read_is_named_and_not_left_out(desk: Poli
     known = await desk.store.get_record("default", "policy", f"{made['policyId']}:1")
     assert known is not None
     await desk.store.save_record(replace(known, rev=2, body=b'{"policy": {}, "createdBy": "x"}'))
-    await desk.store.save_record(book_record("default", rev=2, now=desk.clock()))
+    await desk.store.save_record(build_revision_record("default", rev=2, now=desk.clock()))
     with pytest.raises(Unavailable, match=f"The policy {made['policyId']}:1 in the store cannot be read"):
         await desk.ask("GET", "/policies")

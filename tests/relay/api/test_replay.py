@@ -8,15 +8,16 @@ import msgspec
 import pytest
 
 from placet.errors import CaseNotFound, NotPermitted, RateLimited, ValidationFailed
-from placet.relay.membership.registry import Agent, Caller, Subscription
-from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.registry.tenant_membership import PERMISSIONS
 from tests.relay.api.policy_desk import PolicyDesk
 from tests.relay.policies.samples import regex_draft
 
 pytestmark = pytest.mark.anyio
 
 SUBSCRIPTION = Subscription(
-    source=Caller(name="travel", kind="agent"), sink=Agent(id="hotel", url="https://hotel.example")
+    source=RegisteredCaller(name="travel", kind="agent"),
+    sink=RegisteredAgent(id="hotel", url="https://hotel.example"),
 )
 HOLDS_SECRETS = regex_draft("secret-[0-9]+", "HUMAN_REVIEW_REQUIRED", name="Hold secrets")
 
@@ -124,7 +125,8 @@ async def test_an_answer_that_is_asked_for_again_counts_once(desk: PolicyDesk):
 
 async def test_time_and_parties_narrow_it_down(desk: PolicyDesk):
     user = Subscription(
-        source=Caller(name="olga", kind="user"), sink=Agent(id="bank", url="https://b.example")
+        source=RegisteredCaller(name="olga", kind="user"),
+        sink=RegisteredAgent(id="bank", url="https://b.example"),
     )
     await passed(desk, "secret-1")
     middle = desk.clock.advance(timedelta(hours=1))

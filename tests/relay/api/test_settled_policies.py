@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from placet.cli.main import cli
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
-from placet.relay.policies.file import read_policies
+from placet.relay.policies.policy_file import parse_policy_file
 from placet.relay.settings import RelaySettings
 from tests.relay.api.policy_desk import PolicyDesk, policy_desk
 from tests.relay.policies.samples import NOW, regex_draft
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 FILE = msgspec.json.encode(
     [{**regex_draft("secret"), "name": "No secrets"}, {**regex_draft("rumour"), "name": "No rumours"}]
 )
-SETTLED = read_policies(FILE, name="policies.json", is_toml=False, now=NOW)
+SETTLED = parse_policy_file(FILE, name="policies.json", is_toml=False, now=NOW)
 FIRST = SETTLED[0].policy_id
 
 

@@ -7,9 +7,9 @@ from placet.errors import CaseNotFound, SettingsError
 from placet.http.route import HttpApi
 from placet.ports.identity import Principal
 from placet.relay.api.access import RelayAccess, RelayRequest, RelayRouteGroup
-from placet.relay.membership.members import Members
-from placet.relay.membership.roster import roster_of
-from placet.relay.membership.tenancy import Membership
+from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import RelaySettings
 
 things = RelayRouteGroup(tag="Things", read="AGENTS:READ", write="AGENTS:WRITE")
@@ -87,7 +87,7 @@ async def test_each_api_answers_for_itself() -> None:
 
 def test_an_address_that_nobody_could_ask_is_no_address() -> None:
     with pytest.raises(SettingsError, match="DREAMS:READ"):
-        RelayAccess(NobodysApi().routes(), Members(roster_of(RelaySettings(), {})))
+        RelayAccess(NobodysApi().routes(), LiveRegistry(snapshot_from_settings(RelaySettings(), {})))
 
 
 def test_an_address_that_needs_more_than_anybody_can_have_is_no_address() -> None:
@@ -100,4 +100,4 @@ def test_an_address_that_needs_more_than_anybody_can_have_is_no_address() -> Non
     (route,) = BothApi().routes()
     assert route.permissions == ("AGENTS:READ", "DREAMS:READ")
     with pytest.raises(SettingsError, match="DREAMS:READ"):
-        RelayAccess([route], Members(roster_of(RelaySettings(), {})))
+        RelayAccess([route], LiveRegistry(snapshot_from_settings(RelaySettings(), {})))

@@ -7,7 +7,7 @@ import time
 
 from placet.desk import clock
 from placet.ports.hold_store import HoldRow
-from placet.relay.audit.stored import StoredTrail
+from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.stores.sqlite import SqliteStore
 from tests.relay.audit.samples import subscription
 
@@ -39,7 +39,7 @@ def hold(number: int) -> HoldRow:
 
 async def main(path: str) -> None:
     store = await SqliteStore.open(path)
-    trail = StoredTrail(store, now=clock.now)
+    trail = StoredAuditLog(store, now=clock.now)
     for number in range(10**9):
         trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=str(number)))
         say("noted", number, time.monotonic())

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.recognition import recognise
-from placet.relay.a2a.reply import A2AReply, read_reply
-from placet.relay.membership.registry import Agent, Caller, CallerKind, Subscription
+from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.reply import A2AReply, parse_reply
 from placet.relay.policies.binding import BindingLevel
 from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Action
+from placet.relay.policies.policy import PolicyAction
+from placet.relay.registry.subscriptions import CallerKind, RegisteredAgent, RegisteredCaller, Subscription
 
 SSN = "536-22-8764"
 
@@ -22,8 +22,8 @@ def subscription(
     tenant: str = "default",
 ) -> Subscription:
     return Subscription(
-        source=Caller(name=source, kind=kind),
-        sink=Agent(id=sink, url="https://weather.example/a2a"),
+        source=RegisteredCaller(name=source, kind=kind),
+        sink=RegisteredAgent(id=sink, url="https://weather.example/a2a"),
         tenant=tenant,
     )
 
@@ -37,7 +37,7 @@ def call(text: str, **params: Any) -> A2ACall:
         "method": params.pop("method", "SendMessage"),
         "params": {"message": message, **params},
     }
-    return recognise(
+    return parse_call(
         method="POST",
         path="",
         query="",
@@ -51,7 +51,7 @@ def reply(asked: A2ACall, **task: Any) -> A2AReply:
     """A task as the answer."""
     shown = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}, **task}
     document = {"jsonrpc": "2.0", "id": 1, "result": {"task": shown}}
-    return read_reply(asked.dialect, asked.operation, json.dumps(document).encode())
+    return parse_reply(asked.dialect, asked.operation, json.dumps(document).encode())
 
 
 def finding(message: A2ACall | A2AReply, matched: str, entity: str = "US_SSN", **over: Any) -> Finding:
@@ -64,7 +64,7 @@ def finding(message: A2ACall | A2AReply, matched: str, entity: str = "US_SSN", *
         "policy_name": "No SSNs",
         "policy_version": "1",
         "policy_level": BindingLevel.TENANT,
-        "action": Action.LOG,
+        "action": PolicyAction.LOG,
         "detector": "REGEX_DETECTION",
         "entity": entity,
         "score": 1.0,

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from placet.ports.audit_store import AuditRow
-from placet.relay.audit.stored import StoredTrail
+from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.settings import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import subscription
 from tests.server.running import RunningServer, running
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield found
 
 
-def trail_of(server: RunningServer) -> StoredTrail:
+def trail_of(server: RunningServer) -> StoredAuditLog:
     relay = server.parts.relay
     assert relay is not None
     return relay.trail

@@ -9,14 +9,14 @@ import pytest
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.audit.bodies import LARGEST_BODY, kept_body
+from placet.relay.audit.payload_bodies import MAX_BODY_BYTES, build_payload_body
 from tests.relay.audit.samples import SSN, call, finding, reply
 
 USER = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": f"my SSN is {SSN}"}]}
 
 
 def kept(payloads: Any, message: A2ACall | A2AReply, *findings: Any, **more: Any) -> Any:
-    body = kept_body(payloads, message, findings, **more)
+    body = build_payload_body(payloads, message, findings, **more)
     return None if body is None else json.loads(bytes(body))
 
 
@@ -106,7 +106,7 @@ def test_a_match_too_long_to_be_known_whole_keeps_out_a_body_that_repeats_it():
 
 
 def test_a_body_that_is_too_large_is_left_out():
-    assert kept("masked", call("x" * LARGEST_BODY)) is None
+    assert kept("masked", call("x" * MAX_BODY_BYTES)) is None
 
 
 def test_a_body_that_is_nested_too_deep_is_left_out():
@@ -114,4 +114,4 @@ def test_a_body_that_is_nested_too_deep_is_left_out():
     for _ in range(5_000):
         deep = {"history": deep}
     message = msgspec.structs.replace(call("x"), document={"params": {"deep": deep}})
-    assert kept_body("masked", message) is None
+    assert build_payload_body("masked", message) is None

@@ -8,25 +8,25 @@ import pytest
 from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.errors import Unavailable
-from placet.relay.push.pushes import Pushes
-from placet.relay.push.sealing import Seal
-from placet.relay.push.webhooks import Webhooks
+from placet.relay.bootstrap import build_relay_app
+from placet.relay.push.encryption import SecretBox
+from placet.relay.push.push_proxy import PushProxy
+from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook
-from placet.relay.wiring import relay_app
+from placet.relay.tasks.task_repository import MemoryTaskRepository, NameKind, Task
 from placet.server.serving import bind
 from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import raw_agent
 from tests.relay.a2a.sdk_agent import served
-from tests.relay.judging.judged import MemoryTrail
+from tests.relay.inspection.judged import MemoryTrail
 from tests.relay.traffic.test_pass_through_inspection import anyone, anywhere, read_at_most
 from tests.waiting import PATIENCE_S
 
 
-class LostBook(MemoryTaskBook):
+class LostBook(MemoryTaskRepository):
     """A book that cannot be read."""
 
-    async def find(self, tenant: str, agent: str, kind: Kind, id: str) -> Entry | None:
+    async def find(self, tenant: str, agent: str, kind: NameKind, id: str) -> Task | None:
         raise Unavailable
 
 
@@ -37,7 +37,7 @@ def relay() -> Iterator[tuple[str, MemoryTrail]]:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     trail = MemoryTrail()
     with raw_agent() as agent:
-        app = relay_app(
+        app = build_relay_app(
             RelaySettings(
                 agents={"raw": AgentSettings(url=agent.url)},
                 callers={"acme": CallerSettings(agents=("raw",))},
@@ -48,7 +48,10 @@ def relay() -> Iterator[tuple[str, MemoryTrail]]:
             resolver=GuardedResolver(SystemLookup(), allow_loopback=True),
             authenticate=anyone,
             read_body=read_at_most,
-            pushes=Pushes(Webhooks(MemoryStore(), Seal("s"), public_url=url, now=clock.now), check=anywhere),
+            pushes=PushProxy(
+                WebhookRepository(MemoryStore(), SecretBox("s"), public_url=url, now=clock.now),
+                check=anywhere,
+            ),
             now=clock.now,
             monotonic=clock.monotonic,
             book=LostBook(),

@@ -11,11 +11,11 @@ from placet.errors import RelayConflict, SettingsError
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.audit.keeping import Keeping, Payloads
-from placet.relay.audit.retention import BATCH, Retention
-from placet.relay.audit.stored import StoredTrail
-from placet.relay.audit.tenants import TenantKeeping
-from placet.relay.membership.tenancy import Membership
+from placet.relay.audit.retention_job import BATCH, RetentionJob
+from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy
+from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.tenant_retention import TenantRetention
+from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import RelaySettings, TenantSettings, check_relay
 from placet.stores.memory import MemoryStore
 from placet.stores.sqlite.store import SqliteStore
@@ -26,19 +26,19 @@ pytestmark = pytest.mark.anyio
 BODY = {"requestBody": {"text": "hello"}, "requestHeaders": {"accept": "*/*"}, "method": "SendMessage"}
 
 
-def keeping(events: str = "10d", bodies: str = "2d", payloads: Payloads = "masked") -> Keeping:
-    return Keeping(keep_events_for=events, keep_payloads_for=bodies, payloads=payloads)
+def keeping(events: str = "10d", bodies: str = "2d", payloads: PayloadMode = "masked") -> RetentionPolicy:
+    return RetentionPolicy(keep_events_for=events, keep_payloads_for=bodies, payloads=payloads)
 
 
 class Desk:
     """A trail and its retention over one store."""
 
-    def __init__(self, store: Store, clock: FakeClock, **settled: Keeping) -> None:
+    def __init__(self, store: Store, clock: FakeClock, **settled: RetentionPolicy) -> None:
         self.store = store
         self.clock = clock
-        self.keeping = TenantKeeping(store, settled=settled, now=clock)
-        self.trail = StoredTrail(store, now=clock, payloads_for=self.keeping.payloads_for)
-        self.retention = Retention(store, self.keeping, now=clock)
+        self.keeping = TenantRetention(store, settled=settled, now=clock)
+        self.trail = StoredAuditLog(store, now=clock, payloads_for=self.keeping.payloads_for)
+        self.retention = RetentionJob(store, self.keeping, now=clock)
 
     async def note(self, tenant: str, *names: str, payload: dict[str, Any] | None = None) -> None:
         for name in names:
@@ -132,7 +132,7 @@ async def test_what_one_server_was_told_another_one_knows(tmp_path):
     there = Desk(await SqliteStore.open(tmp_path / "audit.db"), clock)
     await here.keeping.start()
     await there.keeping.start()
-    told = msgspec.structs.replace(Keeping(), payloads="full")
+    told = msgspec.structs.replace(RetentionPolicy(), payloads="full")
     await here.keeping.save(member, told, here.trail)
     await there.keeping.load()
     assert (here.trail.payloads_for("acme"), there.trail.payloads_for("acme")) == ("full", "full")
@@ -146,7 +146,7 @@ async def test_the_settings_file_is_not_overruled():
     desk = Desk(MemoryStore(), FakeClock(), acme=keeping())
     member = Membership(principal=Principal(name="kim"), tenant="acme")
     with pytest.raises(RelayConflict, match="settings file"):
-        await desk.keeping.save(member, Keeping(), desk.trail)
+        await desk.keeping.save(member, RetentionPolicy(), desk.trail)
 
 
 @pytest.mark.parametrize(

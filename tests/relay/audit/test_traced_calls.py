@@ -9,8 +9,8 @@ import pytest
 from placet.ports.identity import Principal
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import MOST_STEPS, AuditApi
-from placet.relay.audit.stored import StoredTrail
-from placet.relay.membership.tenancy import Membership
+from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.registry.tenant_membership import Membership
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import subscription
@@ -27,7 +27,7 @@ REQUEST = RelayRequest(
 async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
     body = msgspec.Raw(b"[" + b"[]," * 40_000 + b"[]]")
     store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
-    trail = StoredTrail(store, now=clock)
+    trail = StoredAuditLog(store, now=clock)
     for _ in range(120):
         trail.note(
             trail.row(
@@ -49,7 +49,7 @@ async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
 
 async def test_a_trace_shows_its_first_steps_and_counts_all_of_them(tmp_path):
     store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
-    trail = StoredTrail(store, now=clock)
+    trail = StoredAuditLog(store, now=clock)
     for number in range(MOST_STEPS + 7):
         clock.advance(timedelta(seconds=1))
         trail.note(

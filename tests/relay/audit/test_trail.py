@@ -13,12 +13,12 @@ import pytest
 from placet.errors import Unavailable, ValidationFailed
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.identity import Principal
-from placet.relay.audit.communication import Communication, Told
-from placet.relay.audit.event import AuditEvent
-from placet.relay.audit.making import LONGEST_ID
-from placet.relay.audit.stored import BATCH, MAX_UNMADE, StoredTrail
-from placet.relay.membership.tenancy import Membership
-from placet.relay.traffic.way import Way
+from placet.relay.audit.audit_event import AuditEvent
+from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
+from placet.relay.audit.event_factory import MAX_ID
+from placet.relay.audit.stored_audit_log import BATCH, MAX_UNBUILT, StoredAuditLog
+from placet.relay.registry.tenant_membership import Membership
+from placet.relay.traffic.exchange import Exchange
 from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
 from tests.quick_loop import QuickLoop
@@ -52,7 +52,7 @@ class Flaky(MemoryStore):
         await super().add_audit_events(events)
 
 
-def noted(trail: StoredTrail, *names: str) -> None:
+def noted(trail: StoredAuditLog, *names: str) -> None:
     for name in names:
         trail.note(trail.row("COMMUNICATION_AUDIT", subscription(), correlation_id=name))
 
@@ -64,7 +64,7 @@ async def names(store: MemoryStore) -> list[str]:
 
 async def test_an_event_is_what_the_reference_says():
     clock = FakeClock()
-    row = StoredTrail(MemoryStore(), now=clock).row(
+    row = StoredAuditLog(MemoryStore(), now=clock).row(
         "REGEX_DETECTION",
         subscription(),
         correlation_id="corr-1",
@@ -115,7 +115,7 @@ async def test_an_event_is_what_the_reference_says():
 
 
 async def test_a_user_is_told_from_an_agent():
-    row = StoredTrail(MemoryStore(), now=FakeClock()).row(
+    row = StoredAuditLog(MemoryStore(), now=FakeClock()).row(
         "HITL", subscription("ada", kind="user"), correlation_id="c"
     )
     event = json.loads(row.body)
@@ -124,7 +124,7 @@ async def test_a_user_is_told_from_an_agent():
 
 
 async def test_a_change_by_a_member_names_the_member():
-    trail = StoredTrail(MemoryStore(), now=FakeClock())
+    trail = StoredAuditLog(MemoryStore(), now=FakeClock())
     member = Membership(principal=Principal(name="ada"), tenant="acme")
     event = json.loads(trail.change(member, "ada wrote a policy.", metadata={"policyId": "p"}).body)
     assert (event["tenantId"], event["auditType"], event["sourceUser"]["id"]) == (
@@ -136,16 +136,16 @@ async def test_a_change_by_a_member_names_the_member():
 
 async def test_an_id_that_no_store_would_keep_does_not_keep_its_event_out():
     store = MemoryStore()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     row = trail.row("HITL", subscription(), correlation_id="c", task_id="t" * 100_000)
     trail.note(row)
     await trail.flush()
-    assert row.task_id == "t" * LONGEST_ID
+    assert row.task_id == "t" * MAX_ID
     assert await names(store) == ["c"]
 
 
 async def test_an_event_that_is_too_large_is_kept_without_its_payload():
-    trail = StoredTrail(MemoryStore(), now=FakeClock())
+    trail = StoredAuditLog(MemoryStore(), now=FakeClock())
     row = trail.row("HITL", subscription(), correlation_id="c", payload={"requestBody": "x" * 10**6})
     event = json.loads(row.body)
     assert (event["payload"], event["metadata"]) == (None, {"payloadOmitted": "too large"})
@@ -153,7 +153,7 @@ async def test_an_event_that_is_too_large_is_kept_without_its_payload():
 
 async def test_events_are_written_within_a_moment_and_in_order():
     store = Flaky()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     wanted = [f"c{number}" for number in range(1000)]
     noted(trail, *wanted)
     async with asyncio.timeout(1):
@@ -167,7 +167,7 @@ async def test_events_are_written_within_a_moment_and_in_order():
 
 async def test_nobody_has_to_ask_for_events_to_be_written():
     store = Flaky()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     noted(trail, "c")
     async with asyncio.timeout(1):
         await store.tried.wait()
@@ -177,7 +177,7 @@ async def test_nobody_has_to_ask_for_events_to_be_written():
 async def test_events_wait_for_a_store_that_is_away():
     store = Flaky()
     store.away.set()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     noted(trail, "first", "second")
     await store.tried.wait()
     noted(trail, "third")
@@ -193,7 +193,7 @@ async def test_events_wait_for_a_store_that_is_away():
 async def test_nothing_passes_unrecorded_while_too_much_waits(bound: dict[str, Any]):
     store = Flaky()
     store.away.set()
-    trail = StoredTrail(store, now=FakeClock(), **bound)
+    trail = StoredAuditLog(store, now=FakeClock(), **bound)
     noted(trail, "first", "second")
     with pytest.raises(Unavailable, match="nothing may pass"):
         noted(trail, "third")
@@ -207,7 +207,7 @@ async def test_nothing_passes_unrecorded_while_too_much_waits(bound: dict[str, A
 
 async def test_an_event_the_store_never_takes_does_not_keep_the_others_out(caplog: pytest.LogCaptureFixture):
     store = Flaky()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     noted(trail, "before", "poison", "after")
     await trail.flush()
     assert await names(store) == ["before", "after"]
@@ -216,7 +216,7 @@ async def test_an_event_the_store_never_takes_does_not_keep_the_others_out(caplo
 
 async def test_a_trail_that_is_closed_has_written_everything_and_takes_no_more():
     store = Flaky()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     noted(trail, *(str(number) for number in range(500)))
     await trail.aclose()
     assert len(await names(store)) == 500
@@ -227,7 +227,7 @@ async def test_a_trail_that_is_closed_has_written_everything_and_takes_no_more()
 async def test_what_is_lost_at_the_end_is_said(caplog: pytest.LogCaptureFixture):
     store = Flaky()
     store.away.set()
-    trail = StoredTrail(store, now=FakeClock(), finish_within=timedelta(milliseconds=50))
+    trail = StoredAuditLog(store, now=FakeClock(), finish_within=timedelta(milliseconds=50))
     noted(trail, "lost")
     with caplog.at_level(logging.ERROR):
         await trail.aclose()
@@ -236,7 +236,7 @@ async def test_what_is_lost_at_the_end_is_said(caplog: pytest.LogCaptureFixture)
 
 async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_order():
     store, clock, made = Flaky(), FakeClock(), list[str]()
-    trail = StoredTrail(store, now=clock)
+    trail = StoredAuditLog(store, now=clock)
 
     def later(name: str) -> None:
         stamp = trail.stamp()
@@ -265,7 +265,7 @@ async def test_what_is_noted_for_later_is_made_when_it_is_written_and_in_its_ord
 async def test_no_more_is_put_off_than_there_is_room_for():
     store = Flaky()
     store.away.set()
-    trail, made = StoredTrail(store, now=FakeClock(), max_waiting=MAX_UNMADE + 2), list[int]()
+    trail, made = StoredAuditLog(store, now=FakeClock(), max_waiting=MAX_UNBUILT + 2), list[int]()
 
     def later(number: int) -> None:
         def make() -> AuditRow:
@@ -274,27 +274,27 @@ async def test_no_more_is_put_off_than_there_is_room_for():
 
         trail.note_later(make, size=1)
 
-    for number in range(MAX_UNMADE + 2):
+    for number in range(MAX_UNBUILT + 2):
         later(number)
-    assert made == [MAX_UNMADE, MAX_UNMADE + 1]
+    assert made == [MAX_UNBUILT, MAX_UNBUILT + 1]
     with pytest.raises(Unavailable, match="nothing may pass"):
         later(-1)
     store.away.clear()
     async with asyncio.timeout(5):
         await trail.flush()
-    assert await names(store) == [f"c{number}" for number in range(MAX_UNMADE + 2)]
-    assert sorted(made) == list(range(MAX_UNMADE + 2))
+    assert await names(store) == [f"c{number}" for number in range(MAX_UNBUILT + 2)]
+    assert sorted(made) == list(range(MAX_UNBUILT + 2))
 
 
 async def test_a_call_that_cannot_be_told_in_full_is_told_without_its_messages(
     caplog: pytest.LogCaptureFixture,
 ):
     store = MemoryStore()
-    trail = StoredTrail(store, now=FakeClock())
+    trail = StoredAuditLog(store, now=FakeClock())
     asked = call("What is the weather?")
     odd = reply(asked, id=["no", "text"])
-    way = Way(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
-    Communication(trail).note(way, Told(size=200, reply=odd), timedelta(microseconds=5))
+    way = Exchange(subscription=subscription(), call=asked, correlation_id="c", headers={}, size=100)
+    CallRecorder(trail).note(way, CallOutcome(size=200, reply=odd), timedelta(microseconds=5))
     await trail.flush()
     rows, _ = await store.list_audit_events("default", ALL, page=0, size=10)
     event = json.loads(rows[0].body)

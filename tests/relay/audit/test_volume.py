@@ -10,7 +10,7 @@ import pytest
 
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.relay.api.audit import exported
-from placet.relay.audit.making import EventMaker
+from placet.relay.audit.event_factory import AuditEventFactory
 from placet.stores.sqlite.relay_filters import asked_events
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
@@ -24,7 +24,7 @@ RARE = 997
 
 def events() -> list[AuditRow]:
     clock = FakeClock()
-    make = EventMaker(clock)
+    make = AuditEventFactory(clock)
     common = make.row(
         "COMMUNICATION_AUDIT", subscription(), correlation_id="", transport="JSONRPC", action="LOG"
     )

@@ -4,20 +4,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from placet.ports.detector import Detector, Scannable
-from placet.relay.detectors.inspector import Inspector
-from placet.relay.detectors.registry import Detectors
-from placet.relay.policies.book import PolicyBook
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
+from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.policy import Leg, Policy
+from placet.relay.policies.policy_set import PolicySet
 from tests.relay.policies.samples import NOW
 
 WAY: dict[str, Any] = {"source": "alice", "sink": "bank", "leg": Leg.REQUEST_TO_SINK, "at": NOW}
 
 
-def inspector(policies: Iterable[Policy], *detectors: Detector) -> Inspector:
-    return Inspector(PolicyBook.for_everyone(policies, now=NOW), Detectors(detectors))
+def inspector(policies: Iterable[Policy], *detectors: Detector) -> PolicyEvaluator:
+    return PolicyEvaluator(PolicySet.for_everyone(policies, now=NOW), DetectorRegistry(detectors))
 
 
-async def look(found: Inspector, *texts: str) -> Evaluation:
+async def look(found: PolicyEvaluator, *texts: str) -> Evaluation:
     pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
     return await found.inspect(pieces, **WAY)

@@ -8,7 +8,7 @@ import botocore.session
 import pytest
 
 from placet.ports.detector import Rule
-from placet.relay.detectors.comprehend import PATIENCE, ComprehendDetector
+from placet.relay.detectors.comprehend import DEFAULT_TIMEOUT, ComprehendDetector
 from placet.relay.detectors.comprehend_entities import ENTITIES
 from placet.relay.policies.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
@@ -44,7 +44,7 @@ def service(shared: tuple[ComprehendService, ComprehendDetector]) -> ComprehendS
 @pytest.fixture
 def detector(shared: tuple[ComprehendService, ComprehendDetector]) -> ComprehendDetector:
     _, detector = shared
-    detector.within = PATIENCE
+    detector.within = DEFAULT_TIMEOUT
     return detector
 
 

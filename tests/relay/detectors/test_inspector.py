@@ -12,13 +12,13 @@ import pytest
 
 from placet.errors import SettingsError, ValidationFailed
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
-from placet.relay.detectors.inspector import Inspector
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.detectors.registry import Detectors, from_entry_points
-from placet.relay.judging.inspection import Glance
-from placet.relay.policies.book import PolicyBook
+from placet.relay.detectors.registry import DetectorRegistry, load_entry_points
+from placet.relay.inspection.message_inspector import QuickCheck
 from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.policy import Leg, read_draft
+from placet.relay.policies.policy import Leg, parse_policy_draft
+from placet.relay.policies.policy_set import PolicySet
 from placet.testing.contracts.detector import DetectorContract, DetectorSample
 from tests.relay.detectors.looking import WAY, inspector, look
 from tests.relay.policies.samples import (
@@ -143,7 +143,7 @@ class Plain:
 async def test_a_plug_in_is_asked_by_its_port_whatever_else_its_methods_are_called():
     found = inspector([policy(plugin_draft("x-words", words=["fool"]))], TalkativeDetector())
     way = {name: value for name, value in WAY.items() if name != "at"}
-    assert found.glance(Plain(), **way, now=lambda: NOW) is Glance.UNSURE
+    assert found.glance(Plain(), **way, now=lambda: NOW) is QuickCheck.UNSURE
     assert (await look(found, "you fool")).outcome is Outcome.BLOCK
 
 
@@ -218,12 +218,12 @@ async def test_after_a_block_no_further_detector_sees_the_message(
 @pytest.mark.anyio
 async def test_policies_of_other_pairs_are_compiled_together_and_judged_apart(patterns: RegexDetector):
     policies = [regex_policy("secret", "BLOCK", "all"), regex_policy("money", "BLOCK", "bank")]
-    book = PolicyBook(
+    book = PolicySet(
         policies=policies,
         groups=[group("g1", "all"), group("g2", "bank")],
         bindings=[binding("b1", "g1"), binding("b2", "g2", "AGENT", agentId="bank")],
     )
-    found = Inspector(book, Detectors([patterns]))
+    found = PolicyEvaluator(book, DetectorRegistry([patterns]))
     pieces = [Scannable("p", "money")]
     for sink, outcome in (("bank", Outcome.BLOCK), ("shop", Outcome.PASS)):
         seen = await found.inspect(pieces, **{**WAY, "sink": sink})
@@ -272,8 +272,8 @@ async def test_two_hundred_rules_cost_a_clean_message_microseconds(patterns: Reg
 async def test_a_draft_is_checked_by_its_detector_and_told_with_its_whole_path(
     patterns: RegexDetector, words: WordDetector
 ):
-    detectors = Detectors([patterns, words])
-    detectors.check(read_draft(regex_draft("x+")))
+    detectors = DetectorRegistry([patterns, words])
+    detectors.check(parse_policy_draft(regex_draft("x+")))
     for draft, path in (
         (regex_draft("("), "policy.config.pattern.regex"),
         (plugin_draft("x-words"), "policy.config.options.words"),
@@ -281,13 +281,13 @@ async def test_a_draft_is_checked_by_its_detector_and_told_with_its_whole_path(
         (entity_draft("US_SSN"), "policy.config.type"),
     ):
         with pytest.raises(ValidationFailed) as refused:
-            detectors.check(read_draft(draft))
+            detectors.check(parse_policy_draft(draft))
         assert refused.value.details == {"path": path}
 
 
 def test_two_detectors_of_one_type_are_refused(words: WordDetector):
     with pytest.raises(SettingsError, match="x-words"):
-        Detectors([words, WordDetector()])
+        DetectorRegistry([words, WordDetector()])
 
 
 def package(folder: Path, name: str, kind: str) -> None:
@@ -308,7 +308,7 @@ def test_a_plug_in_of_another_package_is_known_by_its_entry_point(
 ):
     package(tmp_path / "sound", "x-words", "x-words")
     monkeypatch.syspath_prepend(tmp_path / "sound")
-    assert [found.type for found in from_entry_points()] == ["x-words"]
+    assert [found.type for found in load_entry_points()] == ["x-words"]
 
 
 @pytest.mark.parametrize(
@@ -321,4 +321,4 @@ def test_a_plug_in_that_is_not_what_it_says_is_refused(
     package(tmp_path / name.replace("-", ""), name, kind)
     monkeypatch.syspath_prepend(tmp_path / name.replace("-", ""))
     with pytest.raises(SettingsError, match=problem):
-        from_entry_points()
+        load_entry_points()

@@ -17,7 +17,7 @@ from placet.errors import Unavailable, ValidationFailed
 from placet.ports.detector import Rule, Scannable
 from placet.relay.detectors import presidio_worker
 from placet.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
-from placet.relay.detectors.presidio_worker import analyzer
+from placet.relay.detectors.presidio_worker import build_analyzer
 from placet.relay.policies.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.looking import WAY, inspector, look
@@ -128,7 +128,7 @@ async def test_a_message_that_is_too_long_for_presidio_is_held(shared: PresidioD
 
 
 def test_the_table_of_entity_types_is_what_the_analyzer_has():
-    engine = analyzer(None)
+    engine = build_analyzer(None)
     by_pattern = {
         entity
         for recognizer in engine.registry.recognizers

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Rule, Scannable
-from placet.relay.detectors.patterns import PatternRefused, compile_pattern
+from placet.relay.detectors.patterns import RejectedPattern, compile_pattern
 from placet.relay.detectors.regex_detector import MAX_MATCHES, PreparedPatterns, RegexDetector
 from placet.relay.policies.evaluation import Outcome
 from placet.relay.policies.finding import Finding
@@ -29,7 +29,7 @@ DETECTOR = RegexDetector(within=PATIENCE)
 def is_sound(pattern: str) -> bool:
     try:
         return compile_pattern(pattern).fast is not None
-    except PatternRefused:
+    except RejectedPattern:
         return False
 
 
@@ -116,7 +116,7 @@ def test_everything_else_runs_in_linear_time(pattern: str):
     ],
 )
 def test_a_pattern_that_would_mislead_is_refused_with_a_reason(pattern: str, reason: str):
-    with pytest.raises(PatternRefused, match=reason):
+    with pytest.raises(RejectedPattern, match=reason):
         compile_pattern(pattern)
     with pytest.raises(ValidationFailed) as refused:
         RegexDetector().check(Rule(what=pattern))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from placet.relay.detectors.patterns import PatternRefused, compile_pattern
-from placet.relay.detectors.repetition import written_out
+from placet.relay.detectors.pattern_size import estimate_expanded_size
+from placet.relay.detectors.patterns import RejectedPattern, compile_pattern
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from placet.relay.detectors.repetition import written_out
     ],
 )
 def test_a_pattern_is_as_large_as_it_is_written_out(pattern: str, size: int):
-    assert written_out(pattern) == size
+    assert estimate_expanded_size(pattern) == size
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_pattern_is_as_large_as_it_is_written_out(pattern: str, size: int):
     ],
 )
 def test_a_pattern_that_would_take_all_memory_is_refused(pattern: str):
-    with pytest.raises(PatternRefused, match="once its repetitions are written out"):
+    with pytest.raises(RejectedPattern, match="once its repetitions are written out"):
         compile_pattern(pattern)
 
 

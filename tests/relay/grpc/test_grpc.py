@@ -24,7 +24,7 @@ from placet.relay.settings import (
     CallerSettings,
     GrpcSettings,
     RelaySettings,
-    grpc_listen,
+    parse_grpc_listen,
 )
 from placet.server.serving import bind
 from tests.certificates import certified
@@ -283,9 +283,9 @@ def test_beyond_this_machine_there_is_no_grpc_without_a_certificate() -> None:
         GrpcSettings(certificate="a.pem"),
     ):
         with pytest.raises(SettingsError):
-            grpc_listen(settings)
-    assert grpc_listen(GrpcSettings(listen="[::1]:50051")) == ("::1", 50051)
-    assert grpc_listen(GrpcSettings(listen="0.0.0.0:443", certificate="a", key="b")) == ("0.0.0.0", 443)
+            parse_grpc_listen(settings)
+    assert parse_grpc_listen(GrpcSettings(listen="[::1]:50051")) == ("::1", 50051)
+    assert parse_grpc_listen(GrpcSettings(listen="0.0.0.0:443", certificate="a", key="b")) == ("0.0.0.0", 443)
 
 
 def test_a_certificate_is_shown(agent: SdkAgent, tmp_path: Path) -> None:

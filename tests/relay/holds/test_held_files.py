@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.relay.holds.body import body_of
+from placet.relay.holds.hold_body import decode_hold_body
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import answering, raw_agent
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent
@@ -142,7 +142,7 @@ def test_a_reviewer_sees_how_it_reads_what_was_found(server: RunningServer, writ
     [mark] = text["excerpts"][0]["marks"]
     assert mark["entity"].startswith("REGEX → ")
     assert mark["entity"].endswith("536-22-8764")
-    matched = body_of(hold).matched
+    matched = decode_hold_body(hold).matched
     assert matched is not None
     assert matched.endswith("536-22-8764")
 

@@ -13,22 +13,22 @@ from placet.errors import Unavailable
 from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldFilter
 from placet.ports.identity import Principal
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.recognition import recognise
-from placet.relay.audit.stored import StoredTrail
+from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.errors import A2AError
+from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.holds.courier import RelayCourier
-from placet.relay.holds.holder import text_digest
-from placet.relay.holds.holds import Holds
-from placet.relay.holds.showing import shown_texts
-from placet.relay.judging.inspection import Answered, Exchange, Refused
-from placet.relay.membership.registry import Agent, Caller, Subscription
+from placet.relay.holds.hold_service import HoldService
+from placet.relay.holds.message_excerpts import excerpt_texts
+from placet.relay.holds.message_holder import digest_text
+from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.policies.binding import BindingLevel
-from placet.relay.policies.book import Applied
 from placet.relay.policies.evaluation import Evaluation, Outcome
 from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Action, Leg
-from placet.relay.tasks.access import Access
-from placet.relay.tasks.taskbook import MemoryTaskBook
+from placet.relay.policies.policy import Leg, PolicyAction
+from placet.relay.policies.policy_set import AppliedPolicy
+from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.tasks.access import TaskAccess
+from placet.relay.tasks.task_repository import MemoryTaskRepository
 from placet.stores.memory import MemoryStore
 from placet.testing.desk import desk_for_tests
 from placet.text.characters import replace_unstorable
@@ -36,9 +36,11 @@ from tests.relay.policies.samples import regex_policy
 
 pytestmark = pytest.mark.anyio
 
-SINK = Agent(id="errands", url="https://errands.example", credentials={"Authorization": "Bearer secret"})
-ANN = Subscription(source=Caller(name="ann"), sink=SINK)
-BOB = Subscription(source=Caller(name="bob"), sink=SINK)
+SINK = RegisteredAgent(
+    id="errands", url="https://errands.example", credentials={"Authorization": "Bearer secret"}
+)
+ANN = Subscription(source=RegisteredCaller(name="ann"), sink=SINK)
+BOB = Subscription(source=RegisteredCaller(name="bob"), sink=SINK)
 
 
 class Kit:
@@ -47,13 +49,13 @@ class Kit:
     def __init__(self, store: MemoryStore) -> None:
         self.desk = desk_for_tests(store=store)
         self.store = store
-        self.book = MemoryTaskBook()
-        self.holds = Holds(
+        self.book = MemoryTaskRepository()
+        self.holds = HoldService(
             store=store,
             desk=self.desk.desk,
             book=self.book,
-            access=Access(self.book),
-            trail=StoredTrail(store, now=self.desk.clock),
+            access=TaskAccess(self.book),
+            trail=StoredAuditLog(store, now=self.desk.clock),
             now=self.desk.clock,
         )
 
@@ -71,14 +73,14 @@ def kit() -> Kit:
     return Kit(MemoryStore())
 
 
-def said(text: str, subscription: Subscription = ANN, **message: Any) -> Exchange:
+def said(text: str, subscription: Subscription = ANN, **message: Any) -> InspectionRequest:
     document = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "SendMessage",
         "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}], **message}},
     }
-    call = recognise(
+    call = parse_call(
         method="POST",
         path="",
         query="",
@@ -92,11 +94,11 @@ def said(text: str, subscription: Subscription = ANN, **message: Any) -> Exchang
         "x-session": "b",
         "Authorization": "Bearer secret",
     }
-    return Exchange(subscription=subscription, correlation_id="c-1", call=call, headers=headers)
+    return InspectionRequest(subscription=subscription, correlation_id="c-1", call=call, headers=headers)
 
 
 def found(text: str, word: str = "tulip") -> Evaluation:
-    applied = Applied(
+    applied = AppliedPolicy(
         policy=regex_policy(word, "HUMAN_REVIEW_REQUIRED"),
         level=BindingLevel.TENANT,
         binding_id="b",
@@ -108,7 +110,7 @@ def found(text: str, word: str = "tulip") -> Evaluation:
         policy_name=applied.policy.name,
         policy_version="1",
         policy_level=BindingLevel.TENANT,
-        action=Action.HUMAN_REVIEW_REQUIRED,
+        action=PolicyAction.HUMAN_REVIEW_REQUIRED,
         detector="REGEX_DETECTION",
         entity="FLOWER",
         score=1.0,
@@ -197,20 +199,20 @@ async def test_nobody_holds_a_message_on_a_task_that_is_not_theirs(kit: Kit) -> 
     answer = await kit.hold()
     task_id = answer.document["result"]["task"]["id"]
     refused = await kit.hold("another tulip", BOB, taskId=task_id)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefuseVerdict)
     assert refused.problem.kind == "task_not_found"
     waiting = await kit.hold("another tulip", ANN, taskId=task_id)
-    assert isinstance(waiting, Refused)
+    assert isinstance(waiting, RefuseVerdict)
     assert "waits for a person" in waiting.problem.message
     foreign = await kit.hold("x tulip", BOB, contextId=answer.document["result"]["task"]["contextId"])
-    assert isinstance(foreign, Refused)
+    assert isinstance(foreign, RefuseVerdict)
     assert len(await kit.all()) == 1
 
 
 async def test_the_first_hold_of_a_task_has_its_texts_remembered_only_once_approved(kit: Kit) -> None:
     answer = await kit.hold()
-    assert isinstance(answer, Answered)
-    assert text_digest("a tulip") not in await kit.holds.approved(said("a tulip"))
+    assert isinstance(answer, AnswerVerdict)
+    assert digest_text("a tulip") not in await kit.holds.approved(said("a tulip"))
 
 
 async def test_a_case_without_a_hold_is_delivered_and_does_nothing(kit: Kit) -> None:
@@ -234,7 +236,7 @@ async def test_a_case_without_a_hold_is_delivered_and_does_nothing(kit: Kit) -> 
 
 def test_long_texts_are_shown_where_something_was_found() -> None:
     text = "x" * 300_000 + "tulip" + "y" * 300_000
-    shown = shown_texts([Scannable("message.parts[0].text", text)], found(text).findings, room=20_000)
+    shown = excerpt_texts([Scannable("message.parts[0].text", text)], found(text).findings, room=20_000)
     [entry] = shown["texts"]
     assert entry["length"] == len(text)
     around = [one for one in entry["excerpts"] if "tulip" in one["text"]]
@@ -254,8 +256,8 @@ def test_hidden_characters_are_shown_as_signs_and_nothing_moves() -> None:
 async def test_a_hold_that_nobody_can_wait_for_is_refused(kit: Kit) -> None:
     exchange = msgspec.structs.replace(said("a tulip"), reply=None)
     verdict = await kit.holds.hold(Leg.RESPONSE_FROM_SINK, exchange, found("a tulip"))
-    assert isinstance(verdict, Refused)
-    assert isinstance(verdict.problem, A2AProblem)
+    assert isinstance(verdict, RefuseVerdict)
+    assert isinstance(verdict.problem, A2AError)
 
 
 async def test_data_that_is_no_text_is_shown_too(kit: Kit) -> None:
@@ -277,11 +279,11 @@ def test_what_is_shown_as_data_is_not_shown_again_unless_something_was_found_in_
         Scannable("message.metadata.data", "aside"),
     ]
     finding = msgspec.structs.replace(found("tulip").findings[0], piece=1)
-    shown = shown_texts(texts, [finding], room=10_000, data_shown=True)
+    shown = excerpt_texts(texts, [finding], room=10_000, data_shown=True)
     assert [one["path"] for one in shown["texts"]] == [
         "message.parts[0].text",
         "message.parts[1].data.flower",
         "message.metadata.data",
     ]
     assert shown["texts_left_out"] == 0
-    assert len(shown_texts(texts, [], room=10_000)["texts"]) == 4
+    assert len(excerpt_texts(texts, [], room=10_000)["texts"]) == 4

@@ -12,8 +12,8 @@ import pytest
 from placet.desk.answer import Answer
 from placet.ports.outbox_store import Delivery
 from placet.protocol.callback import RETRY_SCHEDULE
-from placet.relay.holds.body import body_of
-from placet.relay.holds.envelope import Frozen
+from placet.relay.holds.frozen_message import FrozenMessage
+from placet.relay.holds.hold_body import decode_hold_body
 from placet.server.serving import bind
 from tests.relay.a2a.raw_agent import raw_agent, writing
 from tests.relay.a2a.sdk_agent import Errands, SdkAgent, sdk_app, served
@@ -119,7 +119,7 @@ def test_an_agent_that_stays_away_fails_the_task_for_all_to_see(away: RunningSer
     kept = away.run(away.parts.store.get_hold(hold.id))
     assert kept is not None
     assert kept.status == "APPROVED"
-    assert body_of(kept).failure == "The agent could not be reached."
+    assert decode_hold_body(kept).failure == "The agent could not be reached."
 
 
 def test_bytes_that_changed_since_they_were_shown_are_not_forwarded(agent: SdkAgent, tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_a_digest_that_was_changed_with_the_bytes_is_refused_too(agent: SdkAgent
         task_id = send(server, "echo tulip")
         hold = pending(server, task_id)
         changed = hold.envelope.replace(b"echo tulip", b"echo money")
-        honest = Frozen(frame=body_of(hold).frame, data=changed).digest
-        body = hold.body.replace(body_of(hold).digest.encode(), honest.encode())
+        honest = FrozenMessage(frame=decode_hold_body(hold).frame, data=changed).digest
+        body = hold.body.replace(decode_hold_body(hold).digest.encode(), honest.encode())
         forge(tmp_path, hold.id, changed, body)
         settled(server, decide(server, task_id))
         assert call(server, "GetTask", id=task_id)["status"]["state"] == "TASK_STATE_FAILED"
@@ -181,7 +181,7 @@ def test_a_caller_that_is_gone_is_not_served_by_an_old_approval(agent: SdkAgent,
             task_id = call(server, "SendMessage", key=key, message=message)["task"]["id"]
             root.delete("/relay/v1/registry/callers/guest").raise_for_status()
         kept = settled(server, decide(server, task_id))
-        assert body_of(kept).failure == "The caller may no longer call this agent."
+        assert decode_hold_body(kept).failure == "The caller may no longer call this agent."
         assert "gone tulip" not in agent.executor.texts
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.relay.a2a.dialects import STATES, state_named
-from placet.relay.tasks.own import may_ask
+from placet.relay.a2a.dialects import STATES, parse_state
+from placet.relay.tasks.relay_tasks import may_ask_for_input
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.holds.holding import holding_server, pending
 from tests.server.running import RunningServer
@@ -89,18 +89,18 @@ def test_a_stream_that_nobody_looks_at_is_met_too(raw: RawAgent, server: Running
 
 
 def test_states_are_read_as_any_reader_may_read_them() -> None:
-    assert {word: state_named(word) for word in STATES} == STATES
-    assert [state_named(number) for number in (1, 2, 3, 4, 5, 7, 8)] == [
+    assert {word: parse_state(word) for word in STATES} == STATES
+    assert [parse_state(number) for number in (1, 2, 3, 4, 5, 7, 8)] == [
         *("submitted", "working", "completed", "failed", "canceled", "rejected", "auth-required")
     ]
     strange = ["", "sleeping", "99", 99, -1, 2.5, float("inf"), "nan"]
-    assert [state_named(word) for word in strange] == ["unknown"] * len(strange)
+    assert [parse_state(word) for word in strange] == ["unknown"] * len(strange)
     nothing: list[Any] = [None, True, {}, []]
-    assert [state_named(word) for word in nothing] == [None] * 4
+    assert [parse_state(word) for word in nothing] == [None] * 4
 
 
 def test_events_that_could_ask_are_read() -> None:
     for state in SPELLED:
-        assert may_ask(json.dumps(asking("t", state)).encode())
-    assert may_ask(b'{"state"\n:\t"6"}')
-    assert not may_ask(b'{"artifactUpdate": {"state": "TASK_STATE_WORKING"}}')
+        assert may_ask_for_input(json.dumps(asking("t", state)).encode())
+    assert may_ask_for_input(b'{"state"\n:\t"6"}')
+    assert not may_ask_for_input(b'{"artifactUpdate": {"state": "TASK_STATE_WORKING"}}')

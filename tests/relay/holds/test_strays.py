@@ -11,8 +11,8 @@ from placet.cases.case import Case
 from placet.desk.answer import Answer
 from placet.errors import Unavailable
 from placet.protocol.poll import Status
-from placet.relay.holds.holds import owner_of
-from placet.relay.holds.strays import LOST, OLD_ENOUGH, Strays
+from placet.relay.holds.hold_service import case_owner
+from placet.relay.holds.orphaned_cases import LOST_MESSAGE, MIN_AGE, OrphanedCaseSweeper
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding import DONE, decide, done, errand, pending, settled
 from tests.server.running import RunningServer
@@ -42,7 +42,7 @@ def leave_a_stray(server: RunningServer, message_id: str) -> Case:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server.parts.store, "add_hold", die)
         assert "error" in send(server, message_id).json()
-    [case] = server.run(server.parts.store.list_cases(owner_of("default").name, limit=1))
+    [case] = server.run(server.parts.store.list_cases(case_owner("default").name, limit=1))
     assert server.run(server.parts.store.get_hold_of_case(case.id)) is None
     return case
 
@@ -57,12 +57,12 @@ def test_a_question_without_its_message_is_withdrawn_and_others_stay(server: Run
     stray = leave_a_stray(server, "stray-1")
     held = pending(server, send(server, "kept").json()["result"]["task"]["id"])
     looked_at = [server.parts.desk.now()]
-    strays = Strays(server.parts.store, server.parts.desk, now=lambda: looked_at[0])
+    strays = OrphanedCaseSweeper(server.parts.store, server.parts.desk, now=lambda: looked_at[0])
     assert server.run(strays.once()) == 0  # it may be on its way
-    looked_at[0] += OLD_ENOUGH + timedelta(seconds=1)
+    looked_at[0] += MIN_AGE + timedelta(seconds=1)
     assert server.run(strays.once()) == 1
     withdrawn = case_of(server, stray)
-    assert (withdrawn.status, withdrawn.reason) == (Status.CANCELLED, LOST)
+    assert (withdrawn.status, withdrawn.reason) == (Status.CANCELLED, LOST_MESSAGE)
     kept = server.run(server.parts.store.get_case(held.case_id))
     assert kept is not None
     assert kept.live
@@ -84,7 +84,7 @@ def test_a_message_sent_again_is_asked_about_anew_once_its_question_was_closed(
         answer = Answer(action="approve", data={}, path="browser_submit", actor="link:reviewer")
         server.run(server.parts.desk.answer(stray.id, answer))
     else:
-        server.run(server.parts.desk.cancel(stray.id, owner_of("default"), reason=LOST))
+        server.run(server.parts.desk.cancel(stray.id, case_owner("default"), reason=LOST_MESSAGE))
     reached = len(agent.executor.texts)
     task_id = send(server, f"stray-{ending}").json()["result"]["task"]["id"]
     assert pending(server, task_id).case_id != stray.id

@@ -6,12 +6,12 @@ from typing import Any
 from placet.relay.policies.binding import (
     Binding,
     PolicyGroup,
-    file_binding,
-    file_group,
-    read_binding,
-    read_group,
+    create_binding,
+    create_group,
+    parse_binding_draft,
+    parse_group_draft,
 )
-from placet.relay.policies.policy import Policy, first_version, read_draft
+from placet.relay.policies.policy import Policy, create_policy, parse_policy_draft
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ALL_LEGS = {
@@ -51,7 +51,7 @@ def plugin_draft(kind: str, action: str = "BLOCK", **options: Any) -> dict[str, 
 
 
 def policy(draft: dict[str, Any], policy_id: str = "p1", *, now: datetime = NOW) -> Policy:
-    return first_version(read_draft(draft), policy_id=policy_id, now=now)
+    return create_policy(parse_policy_draft(draft), policy_id=policy_id, now=now)
 
 
 def regex_policy(regex: str, action: str = "BLOCK", policy_id: str = "p1", **over: Any) -> Policy:
@@ -60,9 +60,11 @@ def regex_policy(regex: str, action: str = "BLOCK", policy_id: str = "p1", **ove
 
 def group(group_id: str, *policy_ids: str) -> PolicyGroup:
     entries = [{"orderIndex": place, "policy": {"policyId": one}} for place, one in enumerate(policy_ids)]
-    return file_group(read_group({"name": group_id, "policies": entries}), group_id=group_id, now=NOW)
+    return create_group(
+        parse_group_draft({"name": group_id, "policies": entries}), group_id=group_id, now=NOW
+    )
 
 
 def binding(binding_id: str, group_id: str, level: str = "TENANT", **over: Any) -> Binding:
     raw = {"groupId": group_id, "bindingLevel": level, **over}
-    return file_binding(read_binding(raw), binding_id=binding_id, now=NOW)
+    return create_binding(parse_binding_draft(raw), binding_id=binding_id, now=NOW)

@@ -7,22 +7,27 @@ import pytest
 from msgspec.structs import replace
 
 from placet.errors import ValidationFailed
-from placet.relay.policies.binding import read_binding, read_group, read_reorder, reordered
-from placet.relay.policies.book import PolicyBook
-from placet.relay.policies.policy import Leg, next_version, read_draft
+from placet.relay.policies.binding import (
+    parse_binding_draft,
+    parse_group_draft,
+    parse_reorder,
+    reorder_bindings,
+)
+from placet.relay.policies.policy import Leg, create_next_version, parse_policy_draft
+from placet.relay.policies.policy_set import PolicySet
 from tests.relay.policies.samples import NOW, binding, group, regex_draft, regex_policy
 
 LEG = Leg.REQUEST_FROM_SOURCE
 
 
-def applying(book: PolicyBook, source: str = "alice", sink: str = "bank", **over: Any) -> list[str]:
+def applying(book: PolicySet, source: str = "alice", sink: str = "bank", **over: Any) -> list[str]:
     found = book.applying(source=source, sink=sink, leg=over.get("leg", LEG), at=over.get("at", NOW))
     return [f"{one.level}:{one.policy.policy_id}" for one in found.policies]
 
 
-def book(*bindings: Any, groups: int = 3) -> PolicyBook:
+def book(*bindings: Any, groups: int = 3) -> PolicySet:
     policies = [regex_policy("x", policy_id=f"p{number}") for number in range(groups)]
-    return PolicyBook(
+    return PolicySet(
         policies=policies,
         groups=[group(f"g{number}", f"p{number}") for number in range(groups)],
         bindings=bindings,
@@ -58,7 +63,7 @@ def test_wide_levels_come_first_then_low_priorities_then_the_older_binding():
 
 
 def test_within_a_group_the_order_index_decides():
-    shuffled = read_group(
+    shuffled = parse_group_draft(
         {
             "name": "g",
             "policies": [
@@ -69,7 +74,7 @@ def test_within_a_group_the_order_index_decides():
     )
     listed = replace(group("g"), policies=shuffled.policies)
     policies = [regex_policy("x", policy_id=one) for one in ("p0", "p1")]
-    found = PolicyBook(policies=policies, groups=[listed], bindings=[binding("b", "g")])
+    found = PolicySet(policies=policies, groups=[listed], bindings=[binding("b", "g")])
     assert applying(found) == ["TENANT:p1", "TENANT:p0"]
 
 
@@ -85,7 +90,7 @@ def test_an_agent_that_writes_to_itself_is_looked_at_once():
 
 def test_only_policies_of_the_leg_apply():
     policies = [regex_policy("x", policy_id="p0", legs={"responseToSource": True})]
-    found = PolicyBook.for_everyone(policies, now=NOW)
+    found = PolicySet.for_everyone(policies, now=NOW)
     assert applying(found) == []
     assert applying(found, leg=Leg.RESPONSE_TO_SOURCE) == ["TENANT:p0"]
     assert [one.policy_id for one in found.bound(Leg.RESPONSE_TO_SOURCE)] == ["p0"]
@@ -94,14 +99,14 @@ def test_only_policies_of_the_leg_apply():
 
 def test_the_newest_version_applies_unless_the_group_names_another():
     first = regex_policy("one")
-    second = next_version(first, read_draft(regex_draft("two")), now=NOW)
+    second = create_next_version(first, parse_policy_draft(regex_draft("two")), now=NOW)
     tenth = replace(second, version="10")
-    newest = PolicyBook.for_everyone([tenth, first, second], now=NOW)
+    newest = PolicySet.for_everyone([tenth, first, second], now=NOW)
     assert newest.applying(source="a", sink="b", leg=LEG, at=NOW).policies[0].policy.version == "10"
-    pinned = read_group(
+    pinned = parse_group_draft(
         {"name": "g", "policies": [{"orderIndex": 0, "policy": {"policyId": "p1", "version": "1"}}]}
     )
-    book = PolicyBook(
+    book = PolicySet(
         policies=[tenth, first, second],
         groups=[replace(group("g"), policies=pinned.policies)],
         bindings=[binding("b", "g")],
@@ -131,7 +136,7 @@ def test_windows_open_and_close_and_the_answer_says_how_long_it_holds():
 )
 def test_a_name_that_leads_nowhere_is_refused_because_it_would_protect_nothing(parts: Any, path: str):
     with pytest.raises(ValidationFailed) as refused:
-        PolicyBook(**parts)
+        PolicySet(**parts)
     assert refused.value.details["path"] == path
 
 
@@ -161,34 +166,34 @@ PAIR = {"groupId": "g", "bindingLevel": "SUBSCRIPTION", "sourceAgentId": "a", "s
 )
 def test_a_binding_names_just_what_its_level_needs(raw: Any, path: str):
     with pytest.raises(ValidationFailed) as refused:
-        read_binding(raw)
+        parse_binding_draft(raw)
     assert refused.value.details["path"] == path
 
 
 @pytest.mark.parametrize("raw", [TENANT, AGENT, PAIR])
 def test_a_binding_of_each_level_is_taken(raw: Any):
-    assert read_binding(raw).group_id == "g"
+    assert parse_binding_draft(raw).group_id == "g"
 
 
 def test_a_group_that_names_a_policy_or_a_place_twice_is_refused():
     entry = {"orderIndex": 0, "policy": {"policyId": "p"}}
     for second in ({**entry, "orderIndex": 1}, {**entry, "policy": {"policyId": "q"}}):
         with pytest.raises(ValidationFailed, match="twice"):
-            read_group({"name": "g", "policies": [entry, second]})
+            parse_group_draft({"name": "g", "policies": [entry, second]})
 
 
 def test_a_group_takes_whole_policies_where_only_their_ids_are_needed():
     whole = {"policyId": "p", "version": "3", "name": "n", "config": {}}
-    (entry,) = read_group({"name": "g", "policies": [{"orderIndex": 0, "policy": whole}]}).policies
+    (entry,) = parse_group_draft({"name": "g", "policies": [{"orderIndex": 0, "policy": whole}]}).policies
     assert (entry.policy.policy_id, entry.policy.version) == ("p", "3")
 
 
 def test_bindings_of_one_scope_are_put_in_a_new_order():
     bindings = [binding("a", "g"), binding("b", "g"), binding("c", "g", "AGENT", agentId="x")]
-    asked = read_reorder({"bindingLevel": "TENANT", "bindingIds": ["b", "a"]})
-    assert [(one.id, one.priority) for one in reordered(bindings, asked)] == [("b", 0), ("a", 1)]
+    asked = parse_reorder({"bindingLevel": "TENANT", "bindingIds": ["b", "a"]})
+    assert [(one.id, one.priority) for one in reorder_bindings(bindings, asked)] == [("b", 0), ("a", 1)]
     for ids in (["a"], ["a", "b", "c"], ["a", "b", "nobody"]):
         with pytest.raises(ValidationFailed):
-            reordered(bindings, read_reorder({"bindingLevel": "TENANT", "bindingIds": ids}))
+            reorder_bindings(bindings, parse_reorder({"bindingLevel": "TENANT", "bindingIds": ids}))
     with pytest.raises(ValidationFailed, match="twice"):
-        read_reorder({"bindingLevel": "TENANT", "bindingIds": ["a", "a"]})
+        parse_reorder({"bindingLevel": "TENANT", "bindingIds": ["a", "a"]})

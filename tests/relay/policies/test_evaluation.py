@@ -7,19 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.ports.detector import Match, Scan, Scannable
-from placet.relay.policies.book import Applied, PolicyBook
-from placet.relay.policies.evaluation import MAX_FINDINGS, Outcome, Stage, is_final, judge, untouched
-from placet.relay.policies.finding import without_texts
+from placet.relay.policies.evaluation import (
+    MAX_FINDINGS,
+    DetectorResult,
+    Outcome,
+    evaluate_scans,
+    is_final,
+    untouched,
+)
+from placet.relay.policies.finding import redact_findings
 from placet.relay.policies.policy import Leg
+from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
 from tests.relay.policies.samples import NOW, entity_draft, policy, regex_policy
 
 TEXT = "my SSN is 536-22-8764"
 PIECES = [Scannable("message.parts[0].text", TEXT)]
 
 
-def applied(*actions: str) -> tuple[Applied, ...]:
+def applied(*actions: str) -> tuple[AppliedPolicy, ...]:
     policies = [regex_policy("x", action, f"p{n}", name=f"P{n}") for n, action in enumerate(actions)]
-    book = PolicyBook.for_everyone(policies, now=NOW)
+    book = PolicySet.for_everyone(policies, now=NOW)
     return book.applying(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
 
 
@@ -27,10 +34,12 @@ def match(rule: int, start: int = 10, end: int = 21, **over: Any) -> Match:
     return Match(**{"rule": rule, "piece": 0, "start": start, "end": end, "entity": "US_SSN", **over})
 
 
-def stage(rules: int, *matches: Match, first: int = 0, **unchecked: str) -> Stage:
+def stage(rules: int, *matches: Match, first: int = 0, **unchecked: str) -> DetectorResult:
     doubts = {int(name.removeprefix("rule")): reason for name, reason in unchecked.items()}
     places = {number: first + number for number in range(rules)}
-    return Stage(detector="REGEX_DETECTION", rules=places, scan=Scan(matches=matches, unchecked=doubts))
+    return DetectorResult(
+        detector="REGEX_DETECTION", rules=places, scan=Scan(matches=matches, unchecked=doubts)
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,12 +53,12 @@ def stage(rules: int, *matches: Match, first: int = 0, **unchecked: str) -> Stag
     ],
 )
 def test_each_action_has_its_outcome(action: str, outcome: Outcome):
-    assert judge(applied(action), [stage(1, match(0))], PIECES).outcome is outcome
+    assert evaluate_scans(applied(action), [stage(1, match(0))], PIECES).outcome is outcome
 
 
 def test_the_strictest_outcome_wins_and_the_first_of_equals_is_named():
     policies = applied("LOG", "BLOCK", "HUMAN_REVIEW_REQUIRED", "BLOCK")
-    found = judge(policies, [stage(4, *(match(rule) for rule in range(4)))], PIECES)
+    found = evaluate_scans(policies, [stage(4, *(match(rule) for rule in range(4)))], PIECES)
     assert found.outcome is Outcome.BLOCK
     assert found.decided_by is policies[1]
     assert found.matched == policies
@@ -57,7 +66,7 @@ def test_the_strictest_outcome_wins_and_the_first_of_equals_is_named():
 
 def test_a_finding_says_which_policy_found_what_and_where():
     policies = applied("MASK")
-    (finding,) = judge(policies, [stage(1, match(0, score=0.85))], PIECES).findings
+    (finding,) = evaluate_scans(policies, [stage(1, match(0, score=0.85))], PIECES).findings
     assert finding.text == TEXT[finding.start : finding.end] == "536-22-8764"
     assert (finding.policy_id, finding.policy_name, finding.policy_version) == ("p0", "P0", "1")
     assert (finding.policy_level, finding.score, finding.path) == ("TENANT", 0.85, PIECES[0].path)
@@ -69,13 +78,13 @@ def test_what_was_found_in_a_name_is_not_told_by_the_paths_below_it():
     places = [f"message.metadata.{piece.text[10:]}", f"message.metadata.{piece.text[10:]}.note"]
     pieces = [Scannable(places[0], piece.text[10:]), Scannable(places[1], "a secret note")]
     matches = [match(0, 0, 11), match(0, 2, 8, piece=1)]
-    found = judge(applied("LOG"), [stage(1, *matches)], pieces)
-    assert [one.path for one in without_texts(found.findings)] == ["message.metadata.[MASKED]"] * 2
+    found = evaluate_scans(applied("LOG"), [stage(1, *matches)], pieces)
+    assert [one.path for one in redact_findings(found.findings)] == ["message.metadata.[MASKED]"] * 2
 
 
 def test_the_audit_learns_of_every_policy_what_became_of_it():
     policies = applied("LOG", "BLOCK", "LOG", "WARN")
-    found = judge(policies, [stage(3, match(1), rule2="it broke")], PIECES)
+    found = evaluate_scans(policies, [stage(3, match(1), rule2="it broke")], PIECES)
     assert found.matched == (policies[1],)
     assert found.clean == (policies[0],)
     assert [(one.applied, one.reason) for one in found.unchecked] == [(policies[2], "it broke")]
@@ -84,19 +93,19 @@ def test_the_audit_learns_of_every_policy_what_became_of_it():
 
 @pytest.mark.parametrize("action", ["LOG", "WARN", "MASK", "HUMAN_REVIEW_REQUIRED", "BLOCK"])
 def test_a_policy_that_could_not_be_checked_holds_the_message(action: str):
-    found = judge(applied(action), [stage(1, rule0="it took too long")], PIECES)
+    found = evaluate_scans(applied(action), [stage(1, rule0="it took too long")], PIECES)
     assert found.outcome is Outcome.HOLD
     assert found.reason == "P0 could not be checked: it took too long."
 
 
 def test_a_block_outranks_a_doubt():
-    found = judge(applied("LOG", "BLOCK"), [stage(2, match(1), rule0="it broke")], PIECES)
+    found = evaluate_scans(applied("LOG", "BLOCK"), [stage(2, match(1), rule0="it broke")], PIECES)
     assert found.outcome is Outcome.BLOCK
     assert found.reason == "P1 found something, and its action is BLOCK."
 
 
 def test_a_policy_that_fails_after_it_found_something_is_told_as_both():
-    found = judge(applied("LOG"), [stage(1, match(0), rule0="it broke")], PIECES)
+    found = evaluate_scans(applied("LOG"), [stage(1, match(0), rule0="it broke")], PIECES)
     assert found.outcome is Outcome.HOLD
     assert found.matched == tuple(one.applied for one in found.unchecked)
 
@@ -113,15 +122,15 @@ def test_a_policy_that_fails_after_it_found_something_is_told_as_both():
     ],
 )
 def test_a_place_that_the_message_does_not_have_is_a_doubt_not_a_finding(lie: dict[str, Any]):
-    found = judge(applied("LOG"), [stage(1, match(0, **lie))], PIECES)
+    found = evaluate_scans(applied("LOG"), [stage(1, match(0, **lie))], PIECES)
     assert (found.outcome, found.findings) == (Outcome.HOLD, ())
 
 
 def test_what_scores_below_the_threshold_is_no_match():
-    book = PolicyBook.for_everyone([policy(entity_draft("US_SSN", 0.7))], now=NOW)
+    book = PolicySet.for_everyone([policy(entity_draft("US_SSN", 0.7))], now=NOW)
     policies = book.applying(source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=NOW).policies
     for score, outcome in ((0.69, Outcome.PASS), (0.7, Outcome.HOLD)):
-        assert judge(policies, [stage(1, match(0, score=score))], PIECES).outcome is outcome
+        assert evaluate_scans(policies, [stage(1, match(0, score=score))], PIECES).outcome is outcome
 
 
 def test_only_a_block_that_counts_ends_the_looking():
@@ -133,7 +142,7 @@ def test_only_a_block_that_counts_ends_the_looking():
 
 def test_a_message_without_findings_passes():
     policies = applied("BLOCK")
-    assert judge(policies, [stage(1)], PIECES) == untouched(policies)
+    assert evaluate_scans(policies, [stage(1)], PIECES) == untouched(policies)
     assert untouched(policies).reason == "No policy found anything."
     assert untouched(()).reason == "No policy applies."
 
@@ -142,7 +151,7 @@ def test_findings_beyond_the_limit_are_covered_by_the_last_one():
     text = "a" * 3 * MAX_FINDINGS
     pieces = [Scannable("p", text)]
     matches = [match(0, place, place + 1) for place in reversed(range(len(text)))]
-    found = judge(applied("MASK"), [stage(1, *matches)], pieces)
+    found = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces)
     assert len(found.findings) == MAX_FINDINGS
     assert found.findings[-1].end == len(text)
     assert "a" not in found.masked(pieces)[0].text
@@ -151,7 +160,7 @@ def test_findings_beyond_the_limit_are_covered_by_the_last_one():
 def masked(text: str, *spans: tuple[int, int, str]) -> str:
     pieces = [Scannable("other", "untouched"), Scannable("p", text)]
     matches = [match(0, start, end, entity=entity, piece=1) for start, end, entity in spans]
-    first, second = judge(applied("MASK"), [stage(1, *matches)], pieces).masked(pieces)
+    first, second = evaluate_scans(applied("MASK"), [stage(1, *matches)], pieces).masked(pieces)
     assert first == pieces[0]
     return second.text
 
@@ -177,7 +186,7 @@ def test_a_mask_never_carries_a_name_that_could_do_harm(entity: str):
 
 def test_only_what_mask_policies_found_is_masked_also_when_the_message_is_held():
     policies = applied("MASK", "HUMAN_REVIEW_REQUIRED")
-    found = judge(policies, [stage(2, match(0, 3, 6), match(1))], PIECES)
+    found = evaluate_scans(policies, [stage(2, match(0, 3, 6), match(1))], PIECES)
     assert found.outcome is Outcome.HOLD
     assert found.masked(PIECES)[0].text == "my [MASKED:US_SSN] is 536-22-8764"
 

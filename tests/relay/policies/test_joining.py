@@ -7,9 +7,9 @@ import pytest
 
 from placet.ports.detector import Scannable
 from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.policies.evaluation import Evaluation, Outcome, sparing
-from placet.relay.policies.joining import Member, join, part_of, told_of_each
+from placet.relay.policies.evaluation import Evaluation, Outcome, exempt_approved
 from placet.relay.policies.policy import Policy
+from placet.relay.policies.text_joining import TextGroupMember, get_text_group, join_texts, split_findings
 from tests.relay.detectors.looking import WAY, inspector
 from tests.relay.policies.samples import regex_policy
 
@@ -18,9 +18,9 @@ SSN = regex_policy(r"\d{3}-\d{2}-\d{4}", "MASK", "ssn")
 
 def judged(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> Evaluation:
     pieces = [Scannable(f"message.parts[{place}].text", text) for place, text in enumerate(texts)]
-    joined = join(pieces, [Member("m", only_joined) for _ in pieces])
+    joined = join_texts(pieces, [TextGroupMember("m", only_joined) for _ in pieces])
     found = asyncio.run(inspector(policies, RegexDetector()).inspect(joined.scannables, **WAY))
-    return told_of_each(found, joined, pieces)
+    return split_findings(found, joined, pieces)
 
 
 def masked(texts: list[str], policies: list[Policy], *, only_joined: bool = False) -> list[str]:
@@ -64,8 +64,8 @@ def test_a_match_without_width_masks_all_that_is_read_together() -> None:
 
 def test_texts_that_do_not_belong_together_are_not_joined() -> None:
     pieces = [Scannable("a", "536-22"), Scannable("b", "-8764")]
-    assert join(pieces, [None, None]).scannables == pieces
-    assert join(pieces, [Member(1), Member(2)]).scannables == pieces
+    assert join_texts(pieces, [None, None]).scannables == pieces
+    assert join_texts(pieces, [TextGroupMember(1), TextGroupMember(2)]).scannables == pieces
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_texts_that_do_not_belong_together_are_not_joined() -> None:
     ],
 )
 def test_text_parts_are_known_by_their_path(path: str, of: str | None) -> None:
-    found = part_of(path)
+    found = get_text_group(path)
     assert (found.of if found else None) == of
 
 
@@ -88,19 +88,19 @@ def test_what_a_person_let_pass_is_not_held_again_but_still_masked() -> None:
     hold = regex_policy(r"536", "HUMAN_REVIEW_REQUIRED", "hold")
     found = judged(["a 536-22-8764"], [SSN, hold])
     assert found.outcome is Outcome.HOLD
-    spared = sparing(found, {0}, all_approved=True)
+    spared = exempt_approved(found, {0}, all_approved=True)
     assert (spared.outcome, [one.action.value for one in spared.findings]) == (Outcome.MASK, ["MASK"])
     assert [one.policy.policy_id for one in spared.clean] == ["hold"]
-    assert sparing(found, set(), all_approved=False).outcome is Outcome.HOLD
+    assert exempt_approved(found, set(), all_approved=False).outcome is Outcome.HOLD
 
 
 def test_many_matches_without_width_cost_no_more_than_one() -> None:
     pieces = [Scannable(f"message.parts[{place}].text", "rose ") for place in range(5_000)]
-    joined = join(pieces, [Member("m", True) for _ in pieces])
+    joined = join_texts(pieces, [TextGroupMember("m", True) for _ in pieces])
     looking = inspector([regex_policy(r"(?=rose)", "LOG")], RegexDetector()).inspect(joined.scannables, **WAY)
     found = asyncio.run(looking)
     assert len(found.findings) == 1_000
     started = time.thread_time()
-    told = told_of_each(found, joined, pieces)
+    told = split_findings(found, joined, pieces)
     assert time.thread_time() - started < 1
     assert {one.piece for one in told.findings} == set(range(5_000))

@@ -8,13 +8,13 @@ import pytest
 
 from placet.errors import ValidationFailed
 from placet.relay.policies.policy import (
-    Action,
     Leg,
     PluginDetection,
-    first_version,
-    next_version,
-    read_draft,
-    read_policy,
+    PolicyAction,
+    create_next_version,
+    create_policy,
+    parse_policy,
+    parse_policy_draft,
 )
 from tests.relay.policies.samples import ALL_LEGS, NOW, entity_draft, plugin_draft, policy, regex_draft
 
@@ -30,7 +30,7 @@ SEED = {
 
 
 def test_a_created_policy_travels_with_every_field_of_the_wire():
-    made = first_version(read_draft(SEED), policy_id="p1", now=NOW)
+    made = create_policy(parse_policy_draft(SEED), policy_id="p1", now=NOW)
     assert msgspec.to_builtins(made) == {
         "policyId": "p1",
         "version": "1",
@@ -56,12 +56,14 @@ def test_a_created_policy_travels_with_every_field_of_the_wire():
 )
 def test_a_policy_is_read_back_as_it_was_kept(draft: dict[str, Any]):
     made = policy(draft)
-    assert read_policy(msgspec.json.decode(msgspec.json.encode(made))) == made
+    assert parse_policy(msgspec.json.decode(msgspec.json.encode(made))) == made
 
 
 def test_a_new_version_leaves_the_old_one_as_it_is():
     old = policy(SEED)
-    new = next_version(old, read_draft({**SEED, "name": "Stricter"}), now=NOW + timedelta(days=1))
+    new = create_next_version(
+        old, parse_policy_draft({**SEED, "name": "Stricter"}), now=NOW + timedelta(days=1)
+    )
     assert (old.version, old.name) == ("1", SEED["name"])
     assert (new.version, new.name, new.policy_id) == ("2", "Stricter", old.policy_id)
 
@@ -80,12 +82,12 @@ def test_a_plug_in_keeps_its_options():
 
 
 def test_block_is_stricter_than_a_hold_and_a_hold_than_a_mask():
-    assert sorted(Action, key=lambda action: action.strictness) == [
-        Action.LOG,
-        Action.WARN,
-        Action.MASK,
-        Action.HUMAN_REVIEW_REQUIRED,
-        Action.BLOCK,
+    assert sorted(PolicyAction, key=lambda action: action.strictness) == [
+        PolicyAction.LOG,
+        PolicyAction.WARN,
+        PolicyAction.MASK,
+        PolicyAction.HUMAN_REVIEW_REQUIRED,
+        PolicyAction.BLOCK,
     ]
 
 
@@ -166,7 +168,7 @@ WRONG: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("draft", "path"), WRONG)
 def test_what_does_not_fit_is_refused_with_its_path(draft: Any, path: str):
     with pytest.raises(ValidationFailed) as refused:
-        read_draft(draft)
+        parse_policy_draft(draft)
     body = refused.value.body()
     assert (refused.value.status, body["error"], body["path"]) == (400, "VALIDATION_ERROR", path)
     assert body["message"].isprintable()

@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import DIALECTS, REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
-from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.push.configs import HOLDERS, address_in, as_callers_know, urls_in, with_address
-from placet.relay.push.shapes import payload
+from placet.relay.push.configs import (
+    CONFIG_PARENT_FIELDS,
+    find_push_target,
+    list_config_urls,
+    replace_push_target,
+    restore_push_targets,
+)
+from placet.relay.push.payloads import build_push_payload
 
 THEIRS = "https://caller.example/secret-hook"
 OURS = "https://relay.example/relay/v1/webhooks/x/notifications"
@@ -28,7 +34,7 @@ config = st.fixed_dictionaries(
 places: st.SearchStrategy[Any] = st.recursive(
     config | st.just({}) | st.just([]),
     lambda inner: (
-        st.dictionaries(st.sampled_from(sorted(HOLDERS)) | st.just("else"), inner, max_size=2)
+        st.dictionaries(st.sampled_from(sorted(CONFIG_PARENT_FIELDS)) | st.just("else"), inner, max_size=2)
         | st.lists(inner, max_size=2)
     ),
     max_leaves=4,
@@ -39,17 +45,17 @@ places: st.SearchStrategy[Any] = st.recursive(
     inner=places,
     dialect=st.sampled_from(DIALECTS),
     operation=st.sampled_from(["send", "stream", "push_create"]),
-    name=st.sampled_from(sorted(HOLDERS)),
+    name=st.sampled_from(sorted(CONFIG_PARENT_FIELDS)),
 )
 def test_no_callers_address_slips_by(inner: Any, dialect: Dialect, operation: Any, name: str) -> None:
     params = {"message": {"parts": [{"text": THEIRS}]}, name: inner}
     document = {"jsonrpc": "2.0", "id": 1, "params": params} if dialect.rpc else params
     call = A2ACall(dialect=dialect, operation=operation, document=document)
     try:
-        address = address_in(call)
-    except A2AProblem:
+        address = find_push_target(call)
+    except A2AError:
         return
-    changed = call if address is None else with_address(call, OURS, "relay-token")
+    changed = call if address is None else replace_push_target(call, OURS, "relay-token")
     assert changed.params["message"] == params["message"]
     reachable = json.dumps([one for key, one in changed.params.items() if key != "message"])
     if address is None:
@@ -69,7 +75,7 @@ def _configs(value: Any) -> Any:
     elif isinstance(value, dict):
         if "url" in value:
             yield value
-        for key in HOLDERS & value.keys():
+        for key in CONFIG_PARENT_FIELDS & value.keys():
             yield from _configs(value[key])
 
 
@@ -89,11 +95,11 @@ def _configs(value: Any) -> Any:
 def test_a_config_made_in_one_version_reads_well_in_the_other(made: Any, read: Dialect, shown: Any) -> None:
     params = {"url": THEIRS, "authentication": made}
     call = A2ACall(dialect=REST_1_0, operation="push_create", document=params)
-    address = address_in(call)
+    address = find_push_target(call)
     assert address is not None
     answer = {"configs": [{"id": "one", "url": OURS, "token": "relay-token"}]}
-    assert urls_in(answer) == [OURS]
-    assert as_callers_know(answer, {OURS: address}, read) == {
+    assert list_config_urls(answer) == [OURS]
+    assert restore_push_targets(answer, {OURS: address}, read) == {
         "configs": [{"id": "one", "url": THEIRS, "authentication": shown}]
     }
 
@@ -102,8 +108,8 @@ def test_an_answer_without_a_bottom_is_refused() -> None:
     deep: Any = {"url": OURS}
     for _ in range(400):
         deep = {"configs": [deep]}
-    with pytest.raises(A2AProblem):
-        as_callers_know(deep, {}, RPC_1_0)
+    with pytest.raises(A2AError):
+        restore_push_targets(deep, {}, RPC_1_0)
 
 
 LEGACY = {
@@ -204,6 +210,6 @@ PIECE = {
 def test_receivers_get_the_shape_of_their_version(pushed: Any, modern: Any, legacy: Any) -> None:
     reply = A2AReply(dialect=REST_1_0, operation="subscribe", document=pushed)
     for dialect in (RPC_1_0, REST_1_0):
-        assert payload(reply, dialect) == modern
+        assert build_push_payload(reply, dialect) == modern
     for dialect in (RPC_0_3, REST_0_3):
-        assert payload(reply, dialect) == legacy
+        assert build_push_payload(reply, dialect) == legacy

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from placet.errors import RateLimited
-from placet.relay.push.reception import MOST_AT_ONCE, PER_MINUTE, Pace
+from placet.relay.push.webhook_endpoint import MAX_CONCURRENT, MAX_PER_MINUTE, NotificationRateLimit
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answering, raw_agent
 from tests.relay.push.pushing import V1, Pusher, given, settle, task, update
@@ -339,7 +339,7 @@ def test_an_agent_that_pushes_slowly_is_only_in_its_own_way(server: RunningServe
         f"X-A2A-Notification-Token: {asked.pusher.token}\r\nContent-Type: application/json\r\n"
         "Content-Length: 100\r\n\r\n{"
     )
-    slow = [socket.create_connection((host, int(port)), 10) for _ in range(MOST_AT_ONCE)]
+    slow = [socket.create_connection((host, int(port)), 10) for _ in range(MAX_CONCURRENT)]
     try:
         for one in slow:
             one.sendall(head.encode())
@@ -353,8 +353,8 @@ def test_an_agent_that_pushes_slowly_is_only_in_its_own_way(server: RunningServe
 
 def test_a_webhook_takes_so_many_and_no_more() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
-    for _ in range(PER_MINUTE):
+    pace = NotificationRateLimit(lambda: now[0])
+    for _ in range(MAX_PER_MINUTE):
         pace.count("one")
     pace.count("two")
     with pytest.raises(RateLimited):

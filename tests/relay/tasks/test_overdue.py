@@ -9,27 +9,29 @@ import msgspec
 import pytest
 
 from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.call_parsing import parse_call
 from placet.relay.a2a.dialects import RPC_1_0
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.recognition import recognise
+from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.membership.registry import Agent, Caller, Subscription
-from placet.relay.tasks.faces import GIVEN_UP
-from placet.relay.tasks.overdue import KEEP, OverdueCalls
-from placet.relay.tasks.own import Handle, OwnTasks
-from placet.relay.tasks.taskbook import Entry, Mask, StoredTaskBook
+from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.tasks.background_calls import LEASE, BackgroundCalls
+from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle
+from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskHold
+from placet.relay.tasks.task_view import ABANDONED
 from placet.stores.memory import MemoryStore
 from placet.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
-ANN = Subscription(source=Caller(name="ann"), sink=Agent(id="errands", url="https://errands.example"))
+ANN = Subscription(
+    source=RegisteredCaller(name="ann"), sink=RegisteredAgent(id="errands", url="https://errands.example")
+)
 
 
 def call_of(method: str, **params: Any) -> A2ACall:
     document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     body = msgspec.json.encode(document)
-    return recognise(
+    return parse_call(
         method="POST", path="", query="", version="1.0", content_type="application/json", body=body
     )
 
@@ -39,15 +41,15 @@ class Kit:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.book = StoredTaskBook(MemoryStore(), now=self.clock)
-        self.own = OwnTasks(self.book, self.clock)
-        self.calls = OverdueCalls(self.book, self.clock, renew_s=0.01)
+        self.book = StoredTaskRepository(MemoryStore(), now=self.clock)
+        self.own = RelayTasks(self.book, self.clock)
+        self.calls = BackgroundCalls(self.book, self.clock, renew_s=0.01)
         self.job: asyncio.Future[A2AReply | None] = asyncio.get_running_loop().create_future()
 
     async def keep(self) -> str:
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
         call = call_of("SendMessage", message=message)
-        return (await self.calls.keep(ANN, call, self.job, None, Handle())).id
+        return (await self.calls.keep(ANN, call, self.job, None, TaskHandle())).id
 
     async def get(self, task_id: str) -> dict[str, Any]:
         entry = await self.own.now(ANN, task_id)
@@ -70,14 +72,14 @@ async def test_a_task_whose_server_has_stopped_is_told_as_failed(kit: Kit) -> No
     before = await kit.get(task_id)
     assert before["status"]["state"] == "TASK_STATE_WORKING"
     assert before["metadata"] == {"relay_reason": "TIMEOUT"}
-    kit.clock.advance(KEEP)
+    kit.clock.advance(LEASE)
     after = await kit.get(task_id)
     assert after["status"]["state"] == "TASK_STATE_FAILED"
-    assert after["status"]["message"]["parts"] == [{"text": GIVEN_UP}]
+    assert after["status"]["message"]["parts"] == [{"text": ABANDONED}]
     assert "metadata" not in after
     entry = await kit.own.now(ANN, task_id)
     assert entry is not None
-    with pytest.raises(A2AProblem, match="has ended"):
+    with pytest.raises(A2AError, match="has ended"):
         await kit.own.answer(ANN, call_of("CancelTask", id=task_id), entry)
 
 
@@ -91,7 +93,7 @@ async def test_a_server_that_stops_gives_up_the_call_itself(kit: Kit) -> None:
 async def test_a_task_is_told_as_working_for_as_long_as_somebody_waits(kit: Kit) -> None:
     task_id = await kit.keep()
     for _ in range(3):
-        kit.clock.advance(KEEP - timedelta(seconds=1))
+        kit.clock.advance(LEASE - timedelta(seconds=1))
         entry = await kit.own.now(ANN, task_id)
         assert entry is not None
         assert not entry.given_up(kit.clock())
@@ -105,7 +107,7 @@ async def test_a_task_is_told_as_working_for_as_long_as_somebody_waits(kit: Kit)
 async def renewed(kit: Kit, task_id: str) -> None:
     for _ in range(3000):
         entry = await kit.own.now(ANN, task_id)
-        if entry is not None and entry.until == kit.clock() + KEEP:
+        if entry is not None and entry.until == kit.clock() + LEASE:
             return
         await asyncio.sleep(0.005)
     pytest.fail("nobody says any more that the call goes on")
@@ -113,7 +115,7 @@ async def renewed(kit: Kit, task_id: str) -> None:
 
 async def test_a_status_keeps_the_time_at_which_it_began(kit: Kit) -> None:
     task_id = await kit.keep()
-    kit.job.set_exception(A2AProblem("unreachable", "The agent cannot be reached."))
+    kit.job.set_exception(A2AError("unreachable", "The agent cannot be reached."))
     await kit.calls.wait(ANN, task_id)
     ended = (await kit.get(task_id))["status"]["timestamp"]
     kit.clock.advance(timedelta(hours=1))
@@ -121,11 +123,11 @@ async def test_a_status_keeps_the_time_at_which_it_began(kit: Kit) -> None:
 
 
 async def test_a_late_answer_about_a_task_that_waits_for_a_person_leaves_it_waiting(kit: Kit) -> None:
-    held = Entry(
+    held = Task(
         id="held",
         owner="ann",
         upstream_id="held",
-        mask=Mask(hold_id="h", metadata={"relay_reason": "HITL_HELD"}),
+        mask=TaskHold(hold_id="h", metadata={"relay_reason": "HITL_HELD"}),
         approved=("a text",),
     )
     await kit.book.write("default", "errands", "task", held)

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from placet.desk import clock
 from placet.ports.storable import LONGEST_TEXT
 from placet.relay.a2a.dialects import Dialect
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.tasks.taskbook import Ending, Entry, StoredTaskBook, row_of
+from placet.relay.a2a.errors import A2AError
+from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskEnding, row_from_task
 from placet.stores.sqlite.connection import connect_writer
 from placet.stores.sqlite.migrate import prepare
 from placet.stores.sqlite.pages import PageReader
@@ -25,7 +25,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 20.0
-ENDED = Ending(dialect=Dialect("JSONRPC", "1.0"), message={"parts": [{"text": "done"}]})
+ENDED = TaskEnding(dialect=Dialect("JSONRPC", "1.0"), message={"parts": [{"text": "done"}]})
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-async def book(store: SqliteStore) -> AsyncIterator[StoredTaskBook]:
-    found = StoredTaskBook(store, now=clock.now)
+async def book(store: SqliteStore) -> AsyncIterator[StoredTaskRepository]:
+    found = StoredTaskRepository(store, now=clock.now)
     yield found
     await found.aclose()
 
 
-def entry(id: str, owner: str = "ann", upstream_id: str | None = "theirs") -> Entry:
-    return Entry(id=id, owner=owner, upstream_id=upstream_id)
+def entry(id: str, owner: str = "ann", upstream_id: str | None = "theirs") -> Task:
+    return Task(id=id, owner=owner, upstream_id=upstream_id)
 
 
 def on_disk(path: Path) -> list[str]:
@@ -67,7 +67,7 @@ async def reach_the_disk(path: Path, count: int) -> list[str]:
     return on_disk(path)
 
 
-async def told(book: StoredTaskBook, id: str) -> Entry:
+async def told(book: StoredTaskRepository, id: str) -> Task:
     """An entry that the relay tells of itself, but for the time since when it does."""
     found = await book.find("acme", "clerk", "task", id)
     assert found is not None
@@ -75,23 +75,25 @@ async def told(book: StoredTaskBook, id: str) -> Entry:
     return replace(found, since=None)
 
 
-async def test_a_name_is_known_at_once_and_on_disk_a_moment_later(book: StoredTaskBook, path: Path) -> None:
+async def test_a_name_is_known_at_once_and_on_disk_a_moment_later(
+    book: StoredTaskRepository, path: Path
+) -> None:
     for number in range(300):
         await book.write("acme", "clerk", "task", entry(f"task {number}"))
     assert await book.find("acme", "clerk", "task", "task 299") == entry("task 299")
     assert await reach_the_disk(path, 300) == [f"task {number}" for number in range(300)]
 
 
-async def test_what_was_written_is_known_after_a_restart(book: StoredTaskBook, path: Path) -> None:
+async def test_what_was_written_is_known_after_a_restart(book: StoredTaskRepository, path: Path) -> None:
     full = replace(entry("one"), shown_as="other", context_id="talk", ending=ENDED, approved=("digest",))
     await book.write("acme", "clerk", "task", full)
     await book.aclose()
     again = await SqliteStore.open(path)
-    assert await told(StoredTaskBook(again, now=clock.now), "one") == full
+    assert await told(StoredTaskRepository(again, now=clock.now), "one") == full
     await again.aclose()
 
 
-async def test_names_of_different_tenants_agents_and_kinds_are_different(book: StoredTaskBook) -> None:
+async def test_names_of_different_tenants_agents_and_kinds_are_different(book: StoredTaskRepository) -> None:
     await book.write("acme", "clerk", "task", entry("one"))
     for flushed in (False, True):
         assert await book.find("acme", "clerk", "task", "one") == entry("one"), flushed
@@ -101,24 +103,26 @@ async def test_names_of_different_tenants_agents_and_kinds_are_different(book: S
         await book.flush()
 
 
-async def test_a_name_may_be_on_disk_before_anybody_goes_on(book: StoredTaskBook, path: Path) -> None:
+async def test_a_name_may_be_on_disk_before_anybody_goes_on(book: StoredTaskRepository, path: Path) -> None:
     await book.write("acme", "clerk", "task", entry("task"))
     await book.write("acme", "clerk", "context", entry("talk"), at_once=True)
     assert on_disk(path) == ["task", "talk"]
 
 
-async def test_the_last_entry_of_a_name_stands(book: StoredTaskBook, store: SqliteStore, path: Path) -> None:
+async def test_the_last_entry_of_a_name_stands(
+    book: StoredTaskRepository, store: SqliteStore, path: Path
+) -> None:
     for upstream in (None, "theirs"):
         await book.write("acme", "clerk", "task", entry("one", upstream_id=upstream))
     await book.flush()
     assert on_disk(path) == ["one"]
-    fresh = StoredTaskBook(store, now=clock.now)
+    fresh = StoredTaskRepository(store, now=clock.now)
     for known in (book, fresh):
         assert await known.find("acme", "clerk", "task", "one") == entry("one")
 
 
 async def test_only_so_much_is_at_hand_and_the_rest_is_read_again(store: SqliteStore) -> None:
-    small = StoredTaskBook(store, now=clock.now, room=2_000)
+    small = StoredTaskRepository(store, now=clock.now, room=2_000)
     for number in range(50):
         await small.write("acme", "clerk", "task", entry(f"task {number}"))
     await small.flush()
@@ -128,14 +132,14 @@ async def test_only_so_much_is_at_hand_and_the_rest_is_read_again(store: SqliteS
 
 
 async def test_what_another_process_wrote_is_read_anew(
-    book: StoredTaskBook, store: SqliteStore, path: Path
+    book: StoredTaskRepository, store: SqliteStore, path: Path
 ) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     store.add_change_listener(heard.put_nowait)
     await book.write("acme", "clerk", "task", entry("one"))
     await book.flush()
     other = await SqliteStore.open(path)
-    elsewhere = StoredTaskBook(other, now=clock.now)
+    elsewhere = StoredTaskRepository(other, now=clock.now)
     changed = replace(entry("one"), ending=ENDED)
     await elsewhere.write("acme", "clerk", "task", changed, at_once=True)
     async with asyncio.timeout(PATIENCE_S):
@@ -146,26 +150,26 @@ async def test_what_another_process_wrote_is_read_anew(
 
 
 async def test_what_is_written_with_a_hold_stands_from_then_on(
-    book: StoredTaskBook, store: SqliteStore
+    book: StoredTaskRepository, store: SqliteStore
 ) -> None:
     await book.write("acme", "clerk", "task", entry("one"))
     masked = replace(entry("one"), approved=("digest",))
-    rows = [row_of("acme", "clerk", "task", masked, clock.now())]
+    rows = [row_from_task("acme", "clerk", "task", masked, clock.now())]
     await store.add_hold(sample_hold(), tasks=rows)
     book.adopt(rows)
     assert await book.find("acme", "clerk", "task", "one") == masked
     await book.flush()
-    fresh = StoredTaskBook(store, now=clock.now)
+    fresh = StoredTaskRepository(store, now=clock.now)
     assert await fresh.find("acme", "clerk", "task", "one") == masked
 
 
 async def test_while_the_disk_takes_nothing_no_conversation_begins_and_no_name_is_lost(
-    book: StoredTaskBook, path: Path
+    book: StoredTaskRepository, path: Path
 ) -> None:
     rival = apsw.Connection(str(path))
     rival.execute("BEGIN IMMEDIATE")
     await book.write("acme", "clerk", "task", entry("task"))
-    with pytest.raises(A2AProblem, match="try again") as refusal:
+    with pytest.raises(A2AError, match="try again") as refusal:
         await book.write("acme", "clerk", "context", entry("talk"), at_once=True)
     assert refusal.value.kind == "busy"
     assert await book.find("acme", "clerk", "task", "task") == entry("task")
@@ -175,9 +179,9 @@ async def test_while_the_disk_takes_nothing_no_conversation_begins_and_no_name_i
 
 
 @pytest.mark.parametrize("id", ["a\ud800b", "n" * (LONGEST_TEXT + 1)])
-async def test_a_name_that_no_store_keeps_is_refused(book: StoredTaskBook, path: Path, id: str) -> None:
+async def test_a_name_that_no_store_keeps_is_refused(book: StoredTaskRepository, path: Path, id: str) -> None:
     assert await book.find("acme", "clerk", "task", id) is None
-    with pytest.raises(A2AProblem) as refusal:
+    with pytest.raises(A2AError) as refusal:
         await book.write("acme", "clerk", "task", entry(id))
     assert refusal.value.kind == "params"
     await book.write("acme", "clerk", "task", entry("fine"))

@@ -12,17 +12,17 @@ from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
 from placet.desk import clock
 from placet.http.asgi import BufferedBody, read_body
 from placet.ports.identity import Principal
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.audit.trail import Trail
-from placet.relay.push.pushes import Pushes
-from placet.relay.push.sealing import Seal
-from placet.relay.push.webhooks import Webhooks
+from placet.relay.a2a.errors import A2AError
+from placet.relay.audit.audit_log import AuditLog
+from placet.relay.bootstrap import build_relay_app
+from placet.relay.push.encryption import SecretBox
+from placet.relay.push.push_proxy import PushProxy
+from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.relay.tasks.taskbook import Entry, Kind, MemoryTaskBook, TaskBook
+from placet.relay.tasks.task_repository import MemoryTaskRepository, NameKind, Task, TaskRepository
 from placet.relay.traffic.proxy import RelayApp
-from placet.relay.wiring import relay_app
 from placet.stores.memory import MemoryStore
-from tests.relay.judging.judged import MemoryTrail
+from tests.relay.inspection.judged import MemoryTrail
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -90,12 +90,14 @@ async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
 
 @asynccontextmanager
 async def relayed(
-    agent: SlowAgent, book: TaskBook | None = None, trail: Trail | None = None, **settings: Any
+    agent: SlowAgent, book: TaskRepository | None = None, trail: AuditLog | None = None, **settings: Any
 ) -> AsyncIterator[RelayApp]:
     server = await asyncio.start_server(agent, "127.0.0.1", 0)
     agent.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    webhooks = Webhooks(MemoryStore(), Seal("s"), public_url="http://relay.example", now=clock.now)
-    app = relay_app(
+    webhooks = WebhookRepository(
+        MemoryStore(), SecretBox("s"), public_url="http://relay.example", now=clock.now
+    )
+    app = build_relay_app(
         RelaySettings(
             agents={"slow": AgentSettings(url=agent.url)},
             callers={"acme": CallerSettings(agents=("slow",))},
@@ -107,7 +109,7 @@ async def relayed(
         resolver=GuardedResolver(SystemLookup(), allow_loopback=True),
         authenticate=anyone,
         read_body=read_at_most,
-        pushes=Pushes(webhooks, check=anywhere),
+        pushes=PushProxy(webhooks, check=anywhere),
         now=clock.now,
         monotonic=clock.monotonic,
         book=book,
@@ -221,14 +223,14 @@ async def test_a_caller_that_leaves_takes_its_call_along(what: str) -> None:
         await admitted(app)
 
 
-class FullBook(MemoryTaskBook):
+class FullBook(MemoryTaskRepository):
     """A book with no room for tasks that the relay would have to name itself."""
 
     async def write(
-        self, tenant: str, agent: str, kind: Kind, entry: Entry, *, at_once: bool = False
+        self, tenant: str, agent: str, kind: NameKind, entry: Task, *, at_once: bool = False
     ) -> None:
         if entry.upstream_id is None:
-            raise A2AProblem("busy", "There is no room.")
+            raise A2AError("busy", "There is no room.")
         await super().write(tenant, agent, kind, entry, at_once=at_once)
 
 

@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.detectors.registry import Detectors
+from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
-from tests.relay.judging.judged import Judged, judged_relay, put_in_force
+from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import plugin_draft, regex_draft
 
 SAID = "tulip-1234"
@@ -66,7 +66,7 @@ def line() -> Iterator[Line]:
             agents={"raw": AgentSettings(url=agent.url)},
             callers={name: CallerSettings(agents=("raw",)) for name in DRAFTS},
         )
-        with judged_relay(settings, store, Detectors([RegexDetector()])) as relay:
+        with judged_relay(settings, store, DetectorRegistry([RegexDetector()])) as relay:
             url = f"{relay.url}/relay/v1/agents/raw"
             with httpx.Client(base_url=url, timeout=10) as client:
                 found = Line(agent, relay, client)

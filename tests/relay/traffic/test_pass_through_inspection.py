@@ -13,25 +13,25 @@ from placet.desk import clock
 from placet.http.asgi import read_body
 from placet.ports.identity import Principal
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.problems import A2AProblem
+from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.judging.inspection import (
-    PASSED,
-    Answered,
-    Changed,
-    Exchange,
-    Glance,
-    Refused,
+from placet.relay.bootstrap import build_relay_app
+from placet.relay.inspection.message_inspector import (
+    PASS,
+    AnswerVerdict,
+    ChangeVerdict,
+    InspectionRequest,
+    QuickCheck,
+    RefuseVerdict,
     StreamVerdict,
     Verdict,
 )
-from placet.relay.membership.registry import Subscription
 from placet.relay.policies.policy import Leg
-from placet.relay.push.pushes import Pushes
-from placet.relay.push.sealing import Seal
-from placet.relay.push.webhooks import Webhooks
+from placet.relay.push.encryption import SecretBox
+from placet.relay.push.push_proxy import PushProxy
+from placet.relay.push.webhooks import WebhookRepository
+from placet.relay.registry.subscriptions import Subscription
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.relay.wiring import relay_app
 from placet.server.serving import bind
 from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import RawAgent, answering, head, raw_agent, writing
@@ -49,24 +49,24 @@ CALL = {
     "method": "SendMessage",
     "params": {"message": {"parts": [{"text": "hi"}]}},
 }
-Say = Callable[[Leg, Exchange], Verdict]
+Say = Callable[[Leg, InspectionRequest], Verdict]
 
 
 class Watcher:
     """An inspector that notes what it is asked and says what a test wants."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Leg, Exchange]] = []
-        self.say: Say = lambda leg, exchange: PASSED
+        self.asked: list[tuple[Leg, InspectionRequest]] = []
+        self.say: Say = lambda leg, exchange: PASS
         self.lock = threading.Lock()
 
     def watches(self, leg: Leg, subscription: Subscription) -> bool:
         return True
 
-    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> Glance:
-        return Glance.UNSURE
+    def glance(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
+        return QuickCheck.UNSURE
 
-    async def inspect(self, leg: Leg, exchange: Exchange) -> Verdict:
+    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> Verdict:
         with self.lock:
             self.asked.append((leg, exchange))
         return self.say(leg, exchange)
@@ -75,7 +75,7 @@ class Watcher:
         return False
 
     async def inspect_stream(
-        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
+        self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:
         raise AssertionError("no stream is withheld")
 
@@ -99,7 +99,7 @@ def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     watcher = Watcher()
     with raw_agent() as agent:
-        relay = relay_app(
+        relay = build_relay_app(
             RelaySettings(
                 agents={"raw": AgentSettings(url=agent.url)},
                 callers={"acme": CallerSettings(agents=("raw",))},
@@ -110,7 +110,10 @@ def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
             resolver=GuardedResolver(SystemLookup(), allow_loopback=True),
             authenticate=anyone,
             read_body=read_at_most,
-            pushes=Pushes(Webhooks(MemoryStore(), Seal("s"), public_url=url, now=clock.now), check=anywhere),
+            pushes=PushProxy(
+                WebhookRepository(MemoryStore(), SecretBox("s"), public_url=url, now=clock.now),
+                check=anywhere,
+            ),
             now=clock.now,
             monotonic=clock.monotonic,
             inspector=watcher,
@@ -123,7 +126,7 @@ def parts() -> Iterator[tuple[str, RawAgent, Watcher]]:
 def watcher(parts: Any) -> Watcher:
     found: Watcher = parts[2]
     found.asked.clear()
-    found.say = lambda leg, exchange: PASSED
+    found.say = lambda leg, exchange: PASS
     parts[1].behave = answering(200, json.dumps(REPLY).encode())
     parts[1].requests.clear()
     return found
@@ -158,8 +161,8 @@ def test_each_event_of_a_stream_is_looked_at_on_the_way_back(
 def test_what_is_refused_goes_no_further(
     parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
 ) -> None:
-    refusal = Refused(A2AProblem("refused", "Not this."))
-    watcher.say = lambda asked, exchange: refusal if asked is leg else PASSED
+    refusal = RefuseVerdict(A2AError("refused", "Not this."))
+    watcher.say = lambda asked, exchange: refusal if asked is leg else PASS
     error = client.post("", json=CALL).json()["error"]
     assert (error["code"], error["message"]) == (-32080, "Not this.")
     assert bool(parts[1].requests) is (leg in list(Leg)[2:])
@@ -169,10 +172,10 @@ def test_what_is_refused_goes_no_further(
 def test_an_error_while_looking_never_becomes_a_pass(
     parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
 ) -> None:
-    def fail(asked: Leg, exchange: Exchange) -> Verdict:
+    def fail(asked: Leg, exchange: InspectionRequest) -> Verdict:
         if asked is leg:
             raise RuntimeError("the detector is broken: secret")
-        return PASSED
+        return PASS
 
     watcher.say = fail
     response = client.post("", json=CALL)
@@ -185,11 +188,11 @@ def test_an_error_while_looking_never_becomes_a_pass(
 def test_what_is_changed_travels_changed(
     parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg
 ) -> None:
-    def mask(asked: Leg, exchange: Exchange) -> Verdict:
+    def mask(asked: Leg, exchange: InspectionRequest) -> Verdict:
         if asked is not leg:
-            return PASSED
+            return PASS
         looked_at = exchange.reply or exchange.call
-        return Changed({**(looked_at.document or {}), "masked": True})
+        return ChangeVerdict({**(looked_at.document or {}), "masked": True})
 
     watcher.say = mask
     answer = client.post("", json=CALL).json()
@@ -205,7 +208,7 @@ def test_the_relay_can_answer_itself(
     parts: Any, watcher: Watcher, client: httpx.Client, leg: Leg, streamed: bool
 ) -> None:
     held = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK | {"id": f"held-{leg}-{streamed}"}}}
-    watcher.say = lambda asked, exchange: Answered(held) if asked is leg else PASSED
+    watcher.say = lambda asked, exchange: AnswerVerdict(held) if asked is leg else PASS
     if streamed:
         parts[1].behave = writing(STREAM)
         response = client.post("", json=CALL | {"method": "SendStreamingMessage"})

@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.detectors.registry import Detectors
+from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.stores.memory import MemoryStore
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answering, head, raw_agent, writing
-from tests.relay.judging.judged import Judged, judged_relay, put_in_force
+from tests.relay.inspection.judged import Judged, judged_relay, put_in_force
 from tests.relay.policies.samples import regex_draft
 from tests.waiting import PATIENCE_S, eventually
 
@@ -105,7 +105,7 @@ def relaying(agent: RawAgent, store: MemoryStore, early_return_s: float) -> Iter
         "heartbeat_for": timedelta(seconds=0.1),
         "max_message_bytes": 20_000,
     }
-    with judged_relay(settings, store, Detectors([RegexDetector()]), **limits) as relay:
+    with judged_relay(settings, store, DetectorRegistry([RegexDetector()]), **limits) as relay:
         yield relay
 
 

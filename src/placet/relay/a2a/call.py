@@ -15,29 +15,37 @@ from placet.relay.a2a.dialects import (
     Dialect,
     Operation,
 )
-from placet.relay.a2a.lazy import lazy
-from placet.relay.a2a.problems import A2AProblem, RpcId
-from placet.relay.a2a.reading import (
+from placet.relay.a2a.errors import A2AError, RpcId
+from placet.relay.a2a.json_fields import (
     CONTEXT_ID,
     MESSAGE,
     MESSAGE_ID,
     REFERENCES,
     TASK_ID,
     Json,
-    object_of,
-    only,
-    text_of,
+    get_object,
+    get_single,
+    get_text,
 )
-from placet.relay.a2a.texts import NAMES, Piece, Texts, Unread, is_plain, says_nothing, with_texts
+from placet.relay.a2a.lazy_property import lazy_property
+from placet.relay.a2a.text_extraction import (
+    FIELD_NAMES,
+    TextCollector,
+    TextPiece,
+    UnreadableContent,
+    is_plain_json,
+    is_routine_value,
+    replace_texts,
+)
 
-BY_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
-PUSH_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
-SENDS: frozenset[Operation] = frozenset({"send", "stream"})
-NAMING_TASKS = frozenset({*TASK_ID, *REFERENCES, "name", "parent", "config"})
+OPERATIONS_BY_TASK_ID: frozenset[Operation] = frozenset({"get", "cancel", "subscribe"})
+PUSH_OPERATIONS_BY_ID: frozenset[Operation] = frozenset({"push_get", "push_list", "push_delete"})
+SEND_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream"})
+TASK_ID_FIELDS = frozenset({*TASK_ID, *REFERENCES, "name", "parent", "config"})
 """Where a message may name tasks; most name none."""
-RARE_IN_PARAMS = NAMING_TASKS | {*CONTEXT_ID, *MESSAGE[1:]}
-RARE_IN_MESSAGE = NAMING_TASKS | {*CONTEXT_ID, *MESSAGE_ID[1:]}
-PUSH_IN_SEND = (
+RARE_IN_PARAMS = TASK_ID_FIELDS | {*CONTEXT_ID, *MESSAGE[1:]}
+RARE_IN_MESSAGE = TASK_ID_FIELDS | {*CONTEXT_ID, *MESSAGE_ID[1:]}
+PUSH_CONFIG_FIELDS = (
     "pushNotificationConfig",
     "push_notification_config",
     "taskPushNotificationConfig",
@@ -46,18 +54,24 @@ PUSH_IN_SEND = (
     "push_notification",
 )
 
-PUSHING = frozenset(PUSH_IN_SEND)
-ENVELOPE = frozenset({"jsonrpc", "id", "method", "params"})
+PUSHING = frozenset(PUSH_CONFIG_FIELDS)
+RPC_REQUEST_FIELDS = frozenset({"jsonrpc", "id", "method", "params"})
 """All that JSON-RPC has around what it carries."""
-ADDRESS = ("url", "token", "authentication")
+PUSH_TARGET_FIELDS = ("url", "token", "authentication")
 """Of a push config the relay puts its own in place of these."""
-NAMING = frozenset({"id", "name", "parent", "tenant", "pageToken", "page_token"})
-_COUNTS = re.compile(r"(?:(?:historyLength|history_length|pageSize|page_size)=\d{0,4}(?:&|\Z))*", re.ASCII)
-_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-USUAL = frozenset({"application/json", "application/a2a+json", "text/event-stream", "*/*", "*", "en"})
-USUAL |= {"application/json, text/event-stream", "1.0", "0.3", "1.0.0", "0.3.0"}
-SPOKEN = frozenset({"accept", "accept-language", "content-type", "last-event-id", "x-correlation-id"})
-SPOKEN |= {"a2a-extensions", "x-a2a-extensions", "traceparent", "tracestate"}
+IDENTIFIER_PARAMS = frozenset({"id", "name", "parent", "tenant", "pageToken", "page_token"})
+_PAGING_QUERY = re.compile(
+    r"(?:(?:historyLength|history_length|pageSize|page_size)=\d{0,4}(?:&|\Z))*", re.ASCII
+)
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+ROUTINE_HEADER_VALUES = frozenset(
+    {"application/json", "application/a2a+json", "text/event-stream", "*/*", "*", "en"}
+)
+ROUTINE_HEADER_VALUES |= {"application/json, text/event-stream", "1.0", "0.3", "1.0.0", "0.3.0"}
+INSPECTED_HEADERS = frozenset(
+    {"accept", "accept-language", "content-type", "last-event-id", "x-correlation-id"}
+)
+INSPECTED_HEADERS |= {"a2a-extensions", "x-a2a-extensions", "traceparent", "tracestate"}
 
 _encode = msgspec.json.Encoder().encode
 
@@ -79,7 +93,7 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
     headers: Mapping[str, str] = {}
     """What its caller says in headers that the agent gets."""
 
-    @lazy
+    @lazy_property
     def params(self) -> Json:
         """What the operation is told: the params of JSON-RPC, the body of HTTP+JSON."""
         document = self.document or {}
@@ -91,42 +105,46 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         """Whether the answer is a stream of events."""
         return self.operation in STREAMED
 
-    @lazy
+    @lazy_property
     def message(self) -> Json | None:
         """The message that is sent, if one is."""
-        return object_of(self.params, MESSAGE) if self.operation in SENDS else None
+        return get_object(self.params, MESSAGE) if self.operation in SEND_OPERATIONS else None
 
-    @lazy
+    @lazy_property
     def message_id(self) -> str | None:
         """The id its sender gave the message."""
-        return text_of(self.message, MESSAGE_ID)
+        return get_text(self.message, MESSAGE_ID)
 
-    @lazy
+    @lazy_property
     def context_id(self) -> str | None:
         """The conversation that is meant."""
-        return text_of(self.message, CONTEXT_ID) or text_of(self.params, CONTEXT_ID)
+        return get_text(self.message, CONTEXT_ID) or get_text(self.params, CONTEXT_ID)
 
     @property
     def task_id(self) -> str | None:
         """The task that is meant."""
         return next(iter(self.task_ids), None)
 
-    @lazy
+    @lazy_property
     def task_ids(self) -> list[str]:
         """Every task that is named in any place an agent may look at, each once."""
         params, message = self.params, self.message
-        nowhere = NAMING_TASKS.isdisjoint(params) and (message is None or NAMING_TASKS.isdisjoint(message))
-        if nowhere and self.path_task is None and self.operation in SENDS and not self.query:
+        nowhere = TASK_ID_FIELDS.isdisjoint(params) and (
+            message is None or TASK_ID_FIELDS.isdisjoint(message)
+        )
+        if nowhere and self.path_task is None and self.operation in SEND_OPERATIONS and not self.query:
             return []
-        named = [self.path_task, text_of(params, TASK_ID), text_of(message, TASK_ID), *self._in_query()]
-        if self.operation in BY_ID or (self.dialect.legacy and self.operation in PUSH_BY_ID):
-            named.append(text_of(params, ("id",)))
-        named += [_resource_task(params, name) for name in ("name", "parent")]
-        named.append(_resource_task(object_of(params, ("config",)), "name"))
-        references = only(message, REFERENCES)
+        named = [self.path_task, get_text(params, TASK_ID), get_text(message, TASK_ID), *self._in_query()]
+        if self.operation in OPERATIONS_BY_TASK_ID or (
+            self.dialect.legacy and self.operation in PUSH_OPERATIONS_BY_ID
+        ):
+            named.append(get_text(params, ("id",)))
+        named += [_parse_resource_task(params, name) for name in ("name", "parent")]
+        named.append(_parse_resource_task(get_object(params, ("config",)), "name"))
+        references = get_single(message, REFERENCES)
         if references is not None:
             if not isinstance(references, list) or not all(isinstance(one, str) for one in references):
-                raise A2AProblem("params", "referenceTaskIds must be a list of texts.")
+                raise A2AError("params", "referenceTaskIds must be a list of texts.")
             named += references
         return list(dict.fromkeys(one for one in named if one))
 
@@ -134,19 +152,19 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         """The tasks that the query names, where an agent might look for them too."""
         if not self.query:
             return []
-        names = {*TASK_ID, "id"} if self.operation in BY_ID | SENDS else {*TASK_ID}
+        names = {*TASK_ID, "id"} if self.operation in OPERATIONS_BY_TASK_ID | SEND_OPERATIONS else {*TASK_ID}
         folded = {name.casefold() for name in names}  # some agents read names in any letters
         asked = [(name.casefold(), value) for name, value in parse_qsl(self.query)]
         resources = [
-            _resource_task({name: value}, name) for name, value in asked if name in ("name", "parent")
+            _parse_resource_task({name: value}, name) for name, value in asked if name in ("name", "parent")
         ]
         return [value for name, value in asked if name in folded] + [one for one in resources if one]
 
-    @lazy
-    def _texts(self) -> Texts:
-        found, params = Texts(), self.params
+    @lazy_property
+    def _texts(self) -> TextCollector:
+        found, params = TextCollector(), self.params
         holder = None
-        if self.operation in SENDS:
+        if self.operation in SEND_OPERATIONS:
             holder = next((name for name in MESSAGE if name in params), None)
             if holder is not None:
                 found.look(params, holder, "message")
@@ -155,34 +173,38 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         self._look_at_params(found, {holder, "metadata", "configuration"} if holder else set())
         if self.dialect.rpc and self.document is not None:
             found.look_at_fixed(self.document, "id", "id")
-            if not ENVELOPE.issuperset(self.document):
-                found.look_at_others(self.document, "call", leaving=ENVELOPE)
+            if not RPC_REQUEST_FIELDS.issuperset(self.document):
+                found.look_at_others(self.document, "call", leaving=RPC_REQUEST_FIELDS)
         for told in (self.tenant, self.path_task, self.path_push):
             if told is not None:
                 found.look_beside(told, "path")
-        if self.query and not _COUNTS.fullmatch(self.query):
+        if self.query and not _PAGING_QUERY.fullmatch(self.query):
             found.look_beside(unquote_plus(self.query), "query")
         for name, value in self.headers.items():
-            if name in SPOKEN and value not in USUAL and not _TRACE.fullmatch(value):
+            if (
+                name in INSPECTED_HEADERS
+                and value not in ROUTINE_HEADER_VALUES
+                and not _TRACEPARENT.fullmatch(value)
+            ):
                 found.look_beside(value, f"headers.{name}")
         return found
 
-    def _look_at_params(self, found: Texts, seen: set[str]) -> None:
+    def _look_at_params(self, found: TextCollector, seen: set[str]) -> None:
         params = self.params
         if seen.issuperset(params):
             return
-        configs = {name for name in (*PUSH_IN_SEND, "config") if isinstance(params.get(name), dict)}
+        configs = {name for name in (*PUSH_CONFIG_FIELDS, "config") if isinstance(params.get(name), dict)}
         for name in configs - seen:
-            _look_at_config(found, params, name, f"params.{name}")
+            _collect_push_config(found, params, name, f"params.{name}")
         others = set()
         for name in params:
-            if name in NAMING or (name in KNOWN and says_nothing(params[name])):
+            if name in IDENTIFIER_PARAMS or (name in KNOWN_FIELDS and is_routine_value(params[name])):
                 others.add(name)
                 found.look_at_fixed(params, name, f"params.{name}")
-        addressed = ADDRESS if self.operation == "push_create" and params.get("url") else ()
+        addressed = PUSH_TARGET_FIELDS if self.operation == "push_create" and params.get("url") else ()
         found.look_at_others(params, "params", leaving={*seen, *configs, *others, *addressed})
 
-    def _look_at_configuration(self, found: Texts) -> None:
+    def _look_at_configuration(self, found: TextCollector) -> None:
         configuration = self.params.get("configuration")
         if not isinstance(configuration, dict):
             found.look(self.params, "configuration", "params.configuration")
@@ -192,17 +214,19 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             name for name in configuration if name in PUSHING and isinstance(configuration[name], dict)
         }
         for name in configs:
-            _look_at_config(found, configuration, name, f"{path}.{name}")
-        plain = {name for name in configuration if name in KNOWN and says_nothing(configuration[name])}
+            _collect_push_config(found, configuration, name, f"{path}.{name}")
+        plain = {
+            name for name in configuration if name in KNOWN_FIELDS and is_routine_value(configuration[name])
+        }
         found.look_at_others(configuration, path, leaving=configs | plain)
 
     @property
     def plain(self) -> bytes | None:
-        """All of it in one piece of JSON, if every text that counts stands there as it is; see `is_plain`."""
+        """The whole document as JSON if it can be scanned in one piece (see `is_plain_json`), else None."""
         beside = self.headers or self.query or self.tenant or self.path_task or self.path_push
-        return self.encoded if not beside and is_plain(self.encoded) else None
+        return self.encoded if not beside and is_plain_json(self.encoded) else None
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[TextPiece]:
         """Every text of the message and of what is said beside it, with its path."""
         return [place.piece for place in self._texts.places]
 
@@ -210,13 +234,13 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         """Where the message carries content that is no text."""
         return [one.path for one in self._texts.unread]
 
-    def unread(self) -> list[Unread]:
+    def unread(self) -> list[UnreadableContent]:
         """The same with the content itself."""
         return self._texts.unread
 
     def with_texts(self, texts: Sequence[str]) -> Json:
         """The whole document with other texts, one for each piece and in their order."""
-        return with_texts(self.document or {}, self._texts.places, texts)
+        return replace_texts(self.document or {}, self._texts.places, texts)
 
     @property
     def path(self) -> str:
@@ -227,13 +251,13 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
             below = EXTENDED_CARD_PATHS[self.dialect.version]
         else:
             below = REST_ROUTES[self.operation][1].format(
-                task=_quoted(self.path_task), push=_quoted(self.path_push)
+                task=_quote(self.path_task), push=_quote(self.path_push)
             )
         if self.dialect.legacy:
             return f"/v1{below}"
-        return f"/{_quoted(self.tenant)}{below}" if self.tenant else below
+        return f"/{_quote(self.tenant)}{below}" if self.tenant else below
 
-    @lazy
+    @lazy_property
     def encoded(self) -> bytes:
         """The document as bytes; none if there is none."""
         return b"" if self.document is None else _encode(self.document)
@@ -243,10 +267,14 @@ class A2ACall(Struct, frozen=True, kw_only=True, dict=True):
         return self.encoded
 
 
-def read_ahead(call: A2ACall) -> None:
+def precompute_fields(call: A2ACall) -> None:
     """Work out at once what will be asked of a usual call, a message that names nothing but itself."""
     params = call.document.get("params") if call.document is not None and call.dialect.rpc else None
-    if call.operation not in SENDS or type(params) is not dict or not RARE_IN_PARAMS.isdisjoint(params):
+    if (
+        call.operation not in SEND_OPERATIONS
+        or type(params) is not dict
+        or not RARE_IN_PARAMS.isdisjoint(params)
+    ):
         return
     message = params.get("message")
     if type(message) is not dict or not RARE_IN_MESSAGE.isdisjoint(message):
@@ -258,23 +286,29 @@ def read_ahead(call: A2ACall) -> None:
         )
 
 
-KNOWN = NAMES | {"blocking", "returnImmediately", "return_immediately", "historyLength", "history_length"}
-KNOWN |= {"acceptedOutputModes", "accepted_output_modes"}
+KNOWN_FIELDS = FIELD_NAMES | {
+    "blocking",
+    "returnImmediately",
+    "return_immediately",
+    "historyLength",
+    "history_length",
+}
+KNOWN_FIELDS |= {"acceptedOutputModes", "accepted_output_modes"}
 
 
-def _look_at_config(found: Texts, holder: Json, name: str, path: str) -> None:
+def _collect_push_config(found: TextCollector, holder: Json, name: str, path: str) -> None:
     """All of a push config but the address, which is the relay's by then."""
     config = holder[name]
-    addressed = ADDRESS if config.get("url") else ()
+    addressed = PUSH_TARGET_FIELDS if config.get("url") else ()
     found.look_at_fixed(config, "id", f"{path}.id")
     found.look_at_others(config, path, leaving=("id", *addressed))
 
 
-def _quoted(text: str | None) -> str:
+def _quote(text: str | None) -> str:
     return quote(text or "", safe="")
 
 
-def _resource_task(holder: Json | None, name: str) -> str | None:
+def _parse_resource_task(holder: Json | None, name: str) -> str | None:
     """The task in a resource name like `tasks/ID/pushNotificationConfigs/…`."""
     value = holder.get(name) if holder is not None else None
     if not isinstance(value, str) or not value.startswith("tasks/"):
@@ -282,8 +316,8 @@ def _resource_task(holder: Json | None, name: str) -> str | None:
     return value.split("/")[1]
 
 
-def typed_id(value: Any) -> RpcId:
+def check_rpc_id(value: Any) -> RpcId:
     """A JSON-RPC id that can be given back; raises for any other kind of value."""
     if value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise A2AProblem("request", "The id must be text, a whole number or null.")
+    raise A2AError("request", "The id must be text, a whole number or null.")

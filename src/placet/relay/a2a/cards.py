@@ -8,18 +8,18 @@ import msgspec
 from msgspec import Struct
 
 from placet.relay.a2a.dialects import Binding, Dialect, Version
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.reading import Json
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.json_fields import Json
 
-WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 """The card's place below an agent's address: today's, and the one of earlier versions."""
-MOST_INTERFACES = 32
+MAX_INTERFACES = 32
 SCHEME = "placet"
 _BINDINGS: dict[str, Binding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON"}
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Interface(Struct, frozen=True, kw_only=True):
+class AgentInterface(Struct, frozen=True, kw_only=True):
     """One address at which an agent speaks one dialect."""
 
     dialect: Dialect
@@ -27,56 +27,62 @@ class Interface(Struct, frozen=True, kw_only=True):
     tenant: str | None = None
 
 
-Serves = Callable[[Interface], bool]
+Serves = Callable[[AgentInterface], bool]
 
 
-def read_card(body: bytes) -> Json:
-    """The card in a body; raises A2AProblem for what is none."""
+def parse_card(body: bytes) -> Json:
+    """The card in a body; raises A2AError for what is none."""
     try:
         card = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise A2AProblem("agent_response", "The agent's card is not valid JSON.") from None
+        raise A2AError("agent_response", "The agent's card is not valid JSON.") from None
     if not isinstance(card, dict) or not isinstance(card.get("name"), str):
-        raise A2AProblem("agent_response", "The agent's card is no agent card.")
+        raise A2AError("agent_response", "The agent's card is no agent card.")
     return card
 
 
-def interfaces_of(card: Json) -> list[Interface]:
+def list_interfaces(card: Json) -> list[AgentInterface]:
     """The interfaces in a dialect the relay speaks, in the card's order, as 1.0 and as 0.3 name them."""
-    found = [_modern(one) for one in _objects(card.get("supportedInterfaces"))]
-    version = _version(card.get("protocolVersion"), default="0.3")
-    found.append(_interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url")))
+    found = [_parse_interface(one) for one in _list_objects(card.get("supportedInterfaces"))]
+    version = _parse_version(card.get("protocolVersion"), default="0.3")
+    found.append(_build_interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url")))
     found += [
-        _interface(one.get("transport"), version, one.get("url"))
-        for one in _objects(card.get("additionalInterfaces"))
+        _build_interface(one.get("transport"), version, one.get("url"))
+        for one in _list_objects(card.get("additionalInterfaces"))
     ]
-    return list(dict.fromkeys(one for one in found if one is not None))[:MOST_INTERFACES]
+    return list(dict.fromkeys(one for one in found if one is not None))[:MAX_INTERFACES]
 
 
-def rewritten(card: Json, url: str, *, serves: Serves) -> Json:
+def rewrite_card(card: Json, url: str, *, serves: Serves) -> Json:
     """The card for callers of the relay, whose address for this agent is `url`.
 
     Addresses become the relay's, interfaces it does not serve disappear, signatures no longer hold and go,
     and the credential that is asked for is the relay's own. Everything else stays, known or not.
     """
     kept = {name: value for name, value in card.items() if name not in ("signatures", "security")}
-    modern = [one for one in _objects(card.get("supportedInterfaces")) if _served(_modern(one), serves)]
+    modern = [
+        one
+        for one in _list_objects(card.get("supportedInterfaces"))
+        if _is_served(_parse_interface(one), serves)
+    ]
     if "supportedInterfaces" in card:
         kept["supportedInterfaces"] = [one | {"url": url} for one in modern]
     _rewrite_legacy(kept, card, url, serves)
     if not modern and "url" not in kept:
-        raise A2AProblem("agent_response", "The agent's card offers no interface that the relay serves.")
-    _ask_for_own_credential(kept)
+        raise A2AError("agent_response", "The agent's card offers no interface that the relay serves.")
+    _require_relay_credential(kept)
     return kept
 
 
-def with_grpc(card: Json, address: str, agent_id: str) -> Json:
+def add_grpc_interface(card: Json, address: str, agent_id: str) -> Json:
     """The card with the relay's gRPC besides, if there is anything of 1.0 to translate to.
 
     All agents share one address there: which of them is meant, callers say as the `tenant`.
     """
-    offered = _objects(card.get("supportedInterfaces"))
-    modern = [one for one in offered if (found := _modern(one)) is not None and not found.dialect.legacy]
+    offered = _list_objects(card.get("supportedInterfaces"))
+    modern = [
+        one for one in offered if (found := _parse_interface(one)) is not None and not found.dialect.legacy
+    ]
     if not modern:
         return card
     tenant = next((one["tenant"] for one in modern if one.get("tenant")), None)
@@ -89,23 +95,25 @@ def with_grpc(card: Json, address: str, agent_id: str) -> Json:
     return card | {"supportedInterfaces": [*offered, own]}
 
 
-def etag_of(card: Json) -> str:
+def compute_etag(card: Json) -> str:
     """A strong tag of a card's content."""
     return f'"{hashlib.sha256(_encode(card)).hexdigest()[:32]}"'
 
 
 def _rewrite_legacy(kept: Json, card: Json, url: str, serves: Serves) -> None:
-    version = _version(card.get("protocolVersion"), default="0.3")
-    listed = _objects(card.get("additionalInterfaces"))
+    version = _parse_version(card.get("protocolVersion"), default="0.3")
+    listed = _list_objects(card.get("additionalInterfaces"))
     others = [
-        one for one in listed if _served(_interface(one.get("transport"), version, one.get("url")), serves)
+        one
+        for one in listed
+        if _is_served(_build_interface(one.get("transport"), version, one.get("url")), serves)
     ]
     if "additionalInterfaces" in card:
         kept["additionalInterfaces"] = [one | {"url": url} for one in others]
     if "url" not in card:
         return
-    preferred = _interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url"))
-    if _served(preferred, serves):
+    preferred = _build_interface(card.get("preferredTransport", "JSONRPC"), version, card.get("url"))
+    if _is_served(preferred, serves):
         kept["url"] = url
     elif others:
         kept["url"], kept["preferredTransport"] = url, others[0]["transport"]
@@ -114,7 +122,7 @@ def _rewrite_legacy(kept: Json, card: Json, url: str, serves: Serves) -> None:
         kept.pop("preferredTransport", None)
 
 
-def _ask_for_own_credential(card: Json) -> None:
+def _require_relay_credential(card: Json) -> None:
     words = "A key of the relay. What the agent itself asks for is the relay's business."
     if "supportedInterfaces" in card:
         scheme: Json = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": words}}
@@ -133,28 +141,28 @@ def _ask_for_own_credential(card: Json) -> None:
         ]
 
 
-def _served(interface: Interface | None, serves: Serves) -> bool:
+def _is_served(interface: AgentInterface | None, serves: Serves) -> bool:
     return interface is not None and serves(interface)
 
 
-def _modern(one: Json) -> Interface | None:
-    version = _version(one.get("protocolVersion"), default="1.0")
+def _parse_interface(one: Json) -> AgentInterface | None:
+    version = _parse_version(one.get("protocolVersion"), default="1.0")
     tenant = one.get("tenant")
-    return _interface(
+    return _build_interface(
         one.get("protocolBinding"), version, one.get("url"), tenant if isinstance(tenant, str) else None
     )
 
 
-def _interface(
+def _build_interface(
     binding: Any, version: Version | None, url: Any, tenant: str | None = None
-) -> Interface | None:
+) -> AgentInterface | None:
     known = _BINDINGS.get(binding) if isinstance(binding, str) else None
     if known is None or version is None or not isinstance(url, str) or not url:
         return None
-    return Interface(dialect=Dialect(known, version), url=url, tenant=tenant or None)
+    return AgentInterface(dialect=Dialect(known, version), url=url, tenant=tenant or None)
 
 
-def _version(value: Any, *, default: Version) -> Version | None:
+def _parse_version(value: Any, *, default: Version) -> Version | None:
     if value is None or value == "":
         return default
     if not isinstance(value, str):
@@ -164,5 +172,5 @@ def _version(value: Any, *, default: Version) -> Version | None:
     return "0.3" if value == "0.3" or value.startswith("0.3.") else None
 
 
-def _objects(value: Any) -> list[Json]:
+def _list_objects(value: Any) -> list[Json]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

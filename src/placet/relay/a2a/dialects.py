@@ -110,7 +110,7 @@ REST_ROUTES: dict[Operation, tuple[tuple[str, ...], str]] = {
 EXTENDED_CARD_PATHS: dict[Version, str] = {"1.0": "/extendedAgentCard", "0.3": "/card"}
 
 
-def state_word(state: State, dialect: Dialect) -> str:
+def format_state(state: State, dialect: Dialect) -> str:
     """A state as this dialect spells it."""
     if not dialect.proto:
         return state
@@ -122,21 +122,23 @@ def state_word(state: State, dialect: Dialect) -> str:
 
 
 STATES: dict[str, State] = {
-    state_word(state, dialect): state
+    format_state(state, dialect): state
     for dialect in DIALECTS
     for state in (*TERMINAL, "submitted", "working", "input-required", "auth-required", "unknown")
 }
 
 
-NUMBERED: tuple[State, ...] = (
+STATES_BY_NUMBER: tuple[State, ...] = (
     *("unknown", "submitted", "working", "completed", "failed", "canceled"),
     *("input-required", "rejected", "auth-required"),
 )
 """The states in the order of their numbers in protocol buffers, which may stand for them in JSON too."""
-_LETTERS: dict[str, State] = {state.replace("-", ""): state for state in NUMBERED} | {"cancelled": "canceled"}
+_STATES_BY_LETTERS: dict[str, State] = {state.replace("-", ""): state for state in STATES_BY_NUMBER} | {
+    "cancelled": "canceled"
+}
 
 
-def state_named(word: Any) -> State | None:
+def parse_state(word: Any) -> State | None:
     """The state that a reader may take a value for; what no dialect knows is unknown, None says nothing.
 
     Some readers take numbers, and some do not mind capital letters or what stands between the words.
@@ -146,21 +148,21 @@ def state_named(word: Any) -> State | None:
         if known is not None:
             return known
         letters = "".join(filter(str.isalpha, word.lower())).removeprefix("taskstate")
-        return _LETTERS.get(letters) or _numbered(word.strip())
-    return _numbered(word)
+        return _STATES_BY_LETTERS.get(letters) or _state_from_number(word.strip())
+    return _state_from_number(word)
 
 
-def _numbered(number: Any) -> State | None:
+def _state_from_number(number: Any) -> State | None:
     if number is None or isinstance(number, bool | dict | list):
         return None
     try:
         place = float(number)
-        return NUMBERED[int(place)] if 0 <= place == int(place) else "unknown"
+        return STATES_BY_NUMBER[int(place)] if 0 <= place == int(place) else "unknown"
     except (ValueError, OverflowError, IndexError):
         return "unknown"
 
 
-def role_word(role: Role, dialect: Dialect) -> str:
+def format_role(role: Role, dialect: Dialect) -> str:
     """A role as this dialect spells it."""
     return f"ROLE_{role.upper()}" if dialect.proto else role
 

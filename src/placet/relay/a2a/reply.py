@@ -6,22 +6,29 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, State, state_named
-from placet.relay.a2a.lazy import lazy
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.reading import (
+from placet.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, State, parse_state
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.json_fields import (
     ARTIFACT_UPDATE,
     CONTEXT_ID,
     MESSAGE_ID,
     STATUS_UPDATE,
     TASK_ID,
     Json,
-    object_of,
-    role_of,
-    state_of,
-    text_of,
+    get_object,
+    get_role,
+    get_state,
+    get_text,
 )
-from placet.relay.a2a.texts import Piece, Texts, Unread, is_plain, says_nothing, with_texts
+from placet.relay.a2a.lazy_property import lazy_property
+from placet.relay.a2a.text_extraction import (
+    TextCollector,
+    TextPiece,
+    UnreadableContent,
+    is_plain_json,
+    is_routine_value,
+    replace_texts,
+)
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -40,21 +47,21 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """What the agent says went wrong; None if nothing did."""
         return self.document.get("error")
 
-    @lazy
+    @lazy_property
     def result(self) -> Json:
         """What was asked for: the result of JSON-RPC, the body of HTTP+JSON."""
         found = self.document.get("result") if self.dialect.rpc else self.document
         return found if isinstance(found, dict) else {}
 
-    @lazy
+    @lazy_property
     def task(self) -> Json | None:
         """The task, where the answer is one."""
         result = self.result
-        inner = object_of(result, ("task",))
+        inner = get_object(result, ("task",))
         if inner is not None:
             return inner
         bare = result.get("kind") == "task" or ("id" in result and "status" in result)
-        return result if bare and self.operation not in PUSH else None
+        return result if bare and self.operation not in PUSH_OPERATIONS else None
 
     @property
     def tasks(self) -> list[Json]:
@@ -64,62 +71,62 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return [self.task] if self.task is not None else []
 
-    @lazy
+    @lazy_property
     def message(self) -> Json | None:
         """The message, where the answer is one."""
         result = self.result
         if result.get("kind") == "message":
             return result
-        return object_of(result, ("message", "msg")) if self.operation in ANSWERED else None
+        return get_object(result, ("message", "msg")) if self.operation in MESSAGE_OPERATIONS else None
 
-    @lazy
+    @lazy_property
     def status_update(self) -> Json | None:
         """The change of state, where the event is one."""
         result = self.result
-        return result if result.get("kind") == "status-update" else object_of(result, STATUS_UPDATE)
+        return result if result.get("kind") == "status-update" else get_object(result, STATUS_UPDATE)
 
-    @lazy
+    @lazy_property
     def artifact_update(self) -> Json | None:
         """The piece of work, where the event is one."""
         result = self.result
-        return result if result.get("kind") == "artifact-update" else object_of(result, ARTIFACT_UPDATE)
+        return result if result.get("kind") == "artifact-update" else get_object(result, ARTIFACT_UPDATE)
 
-    @lazy
+    @lazy_property
     def task_id(self) -> str | None:
         """The task this is about."""
         if self.task is not None:
-            return text_of(self.task, ("id",))
+            return get_text(self.task, ("id",))
         about = self.status_update or self.artifact_update or self.message
-        return text_of(about, TASK_ID)
+        return get_text(about, TASK_ID)
 
-    @lazy
+    @lazy_property
     def context_id(self) -> str | None:
         """The conversation this is about."""
-        return text_of(self.task or self.status_update or self.artifact_update or self.message, CONTEXT_ID)
+        return get_text(self.task or self.status_update or self.artifact_update or self.message, CONTEXT_ID)
 
     @property
     def message_id(self) -> str | None:
         """The id of the message, where the answer is one."""
-        return text_of(self.message, MESSAGE_ID)
+        return get_text(self.message, MESSAGE_ID)
 
-    @lazy
+    @lazy_property
     def state(self) -> State | None:
         """Where the task stands, as far as the answer says."""
         about = self.task or self.status_update
-        return None if about is None else state_of(about.get("status"))
+        return None if about is None else get_state(about.get("status"))
 
     @property
     def final(self) -> bool:
         """Whether the task has ended."""
         return self.state in TERMINAL
 
-    @lazy
-    def _texts(self) -> Texts:
-        found, document, result = Texts(), self.document, self.result
+    @lazy_property
+    def _texts(self) -> TextCollector:
+        found, document, result = TextCollector(), self.document, self.result
         if len(result) == 1 and self.operation != "list" and isinstance(result.get("task"), dict):
-            _look_at_task(found, result["task"], "")  # the short way: there is nothing else
+            _collect_task(found, result["task"], "")  # the short way: there is nothing else
             if self.dialect.rpc:
-                _look_at_envelope(found, document)
+                _collect_envelope(found, document)
             return found
         seen = {"error"}
         for about, names in (
@@ -133,23 +140,23 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
             found.look({"message": self.message}, "message", "message")
         for about, inner in ((self.status_update, "status"), (self.artifact_update, "artifact")):
             if about is not None:
-                found.look(about, inner, inner, leaving=STATUS)
+                found.look(about, inner, inner, leaving=STATUS_FIELDS)
                 found.look(about, "metadata", "metadata")
-                found.look_at_others(about, "update", leaving=UPDATE)
+                found.look_at_others(about, "update", leaving=UPDATE_FIELDS)
         for index, task in enumerate(self.tasks):
-            _look_at_task(found, task, f"tasks[{index}]." if self.operation == "list" else "")
+            _collect_task(found, task, f"tasks[{index}]." if self.operation == "list" else "")
         seen.update(self._seen_tasks(found))
         if not any(
             result is one for one in (*self.tasks, self.message, self.status_update, self.artifact_update)
         ):
             found.look_at_others(result, "result", leaving=seen)
         if self.dialect.rpc:
-            _look_at_envelope(found, document)
+            _collect_envelope(found, document)
         if self.error is not None:
             found.look(document, "error", "error")
         return found
 
-    def _seen_tasks(self, found: Texts) -> Sequence[str]:
+    def _seen_tasks(self, found: TextCollector) -> Sequence[str]:
         """Under which names the tasks stand; what stands among them and is none is looked at."""
         if self.operation != "list":
             return () if self.task is None or self.task is self.result else ("task",)
@@ -163,10 +170,10 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def plain(self) -> bytes | None:
-        """All of it in one piece of JSON, if every text that counts stands there as it is; see `is_plain`."""
-        return self.encoded if len(self.result) == 1 and is_plain(self.encoded) else None
+        """The whole document as JSON if it can be scanned in one piece (see `is_plain_json`), else None."""
+        return self.encoded if len(self.result) == 1 and is_plain_json(self.encoded) else None
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[TextPiece]:
         """Every text the agent wrote, with its path; what `history` has of the caller's is left out."""
         return [place.piece for place in self._texts.places]
 
@@ -174,13 +181,13 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         """Where the agent's answer carries content that is no text."""
         return [one.path for one in self._texts.unread]
 
-    def unread(self) -> list[Unread]:
+    def unread(self) -> list[UnreadableContent]:
         """The same with the content itself."""
         return self._texts.unread
 
     def with_texts(self, texts: Sequence[str]) -> Json:
         """The whole document with other texts, one for each piece and in their order."""
-        return with_texts(self.document, self._texts.places, texts)
+        return replace_texts(self.document, self._texts.places, texts)
 
     def again(self) -> "A2AReply":
         """The same answer as another object, with all that was found out about it."""
@@ -188,7 +195,7 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         twin.__dict__.update(self.__dict__)
         return twin
 
-    @lazy
+    @lazy_property
     def encoded(self) -> bytes:
         """The document as bytes."""
         return _encode(self.document)
@@ -198,69 +205,69 @@ class A2AReply(Struct, frozen=True, kw_only=True, dict=True):
         return self.encoded
 
 
-PUSH: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})
-ANSWERED: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
+PUSH_OPERATIONS: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})
+MESSAGE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
 
 
-STATUS = ("state", "timestamp")
-TASK = frozenset({"id", "status", "artifacts", "history", "metadata"})
-ENVELOPE = frozenset({"jsonrpc", "id", "result", "error"})
+STATUS_FIELDS = ("state", "timestamp")
+TASK_FIELDS = frozenset({"id", "status", "artifacts", "history", "metadata"})
+RPC_RESPONSE_FIELDS = frozenset({"jsonrpc", "id", "result", "error"})
 """All that JSON-RPC has around what it carries."""
-UPDATE = ("status", "artifact", "metadata")
+UPDATE_FIELDS = ("status", "artifact", "metadata")
 
 
-def _look_at_envelope(found: Texts, document: Json) -> None:
+def _collect_envelope(found: TextCollector, document: Json) -> None:
     """What stands around the result of JSON-RPC, which should be nothing but an id."""
     for name in ("jsonrpc", "id"):
-        if not says_nothing(document.get(name)):
+        if not is_routine_value(document.get(name)):
             found.look_at_fixed(document, name, name)
-    if not ENVELOPE.issuperset(document):
-        found.look_at_others(document, "answer", leaving=ENVELOPE)
+    if not RPC_RESPONSE_FIELDS.issuperset(document):
+        found.look_at_others(document, "answer", leaving=RPC_RESPONSE_FIELDS)
     if not isinstance(document.get("result", {}), dict):
         found.look(document, "result", "result")
 
 
-def _look_at_task(found: Texts, task: Json, path: str) -> None:
-    if not says_nothing(task.get("id")):
+def _collect_task(found: TextCollector, task: Json, path: str) -> None:
+    if not is_routine_value(task.get("id")):
         found.look_at_fixed(task, "id", f"{path}id")
-    found.look(task, "status", f"{path}status", leaving=STATUS)
+    found.look(task, "status", f"{path}status", leaving=STATUS_FIELDS)
     found.look(task, "artifacts", f"{path}artifacts")
     found.look(task, "metadata", f"{path}metadata")
-    if not TASK.issuperset(task):
-        found.look_at_others(task, f"{path}task", leaving=TASK)
+    if not TASK_FIELDS.issuperset(task):
+        found.look_at_others(task, f"{path}task", leaving=TASK_FIELDS)
     listed = task.get("history")
     history: list[Any] = listed if isinstance(listed, list) else []
     if listed is not history:
         found.look(task, "history", f"{path}history")
     for index, message in enumerate(history):
         # A message that does not say who wrote it may be anyone's.
-        if not isinstance(message, dict) or role_of(message) != "user":
+        if not isinstance(message, dict) or get_role(message) != "user":
             found.look_at(history, index, f"{path}history[{index}]")
 
 
-def read_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:
-    """The answer in a body or an event's data; raises A2AProblem for what is no JSON object."""
+def parse_reply(dialect: Dialect, operation: Operation, body: bytes) -> A2AReply:
+    """The answer in a body or an event's data; raises A2AError for what is no JSON object."""
     try:
         document = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise A2AProblem("agent_response", "The agent's answer is not valid JSON.") from None
-    return checked_reply(dialect, operation, document)
+        raise A2AError("agent_response", "The agent's answer is not valid JSON.") from None
+    return check_reply(dialect, operation, document)
 
 
-def checked_reply(dialect: Dialect, operation: Operation, document: Any) -> A2AReply:
-    """The answer in a document; raises A2AProblem for what is none."""
+def check_reply(dialect: Dialect, operation: Operation, document: Any) -> A2AReply:
+    """The answer in a document; raises A2AError for what is none."""
     if not isinstance(document, dict):
-        raise A2AProblem("agent_response", "The agent's answer is not a JSON object.")
+        raise A2AError("agent_response", "The agent's answer is not a JSON object.")
     # The result of a deletion is null, which some agents leave out.
     said = "result" in document or (operation == "push_delete" and "error" not in document)
     if dialect.rpc and said == ("error" in document):
-        raise A2AProblem("agent_response", "The agent's answer is neither a result nor an error.")
+        raise A2AError("agent_response", "The agent's answer is neither a result nor an error.")
     reply = A2AReply(dialect=dialect, operation=operation, document=document)
-    _read_ahead(reply, document.get("result") if dialect.rpc else document)
+    _precompute_fields(reply, document.get("result") if dialect.rpc else document)
     return reply
 
 
-def _read_ahead(reply: A2AReply, result: Any) -> None:
+def _precompute_fields(reply: A2AReply, result: Any) -> None:
     """Work out at once what will be asked of a usual answer, a task: bit by bit takes four times as long."""
     task = result.get("task") if type(result) is dict else None
     if type(task) is not dict or "context_id" in task:
@@ -273,5 +280,5 @@ def _read_ahead(reply: A2AReply, result: Any) -> None:
             task=task,
             task_id=task_id or None,
             context_id=context_id or None,
-            state=STATES.get(word) or state_named(word),
+            state=STATES.get(word) or parse_state(word),
         )

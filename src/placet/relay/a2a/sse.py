@@ -10,7 +10,7 @@ _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n")
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\n\r\n", b"\r\r")
 _decoder = msgspec.json.Decoder()
 _LINES = re.compile(rb"\r\n|\n|\r")
-_SAYS_NOTHING = re.compile(rb"id: ?[0-9]{1,6}|event: ?(?:message|error)|retry: ?[0-9]{1,6}")
+_SAFE_LINE = re.compile(rb"id: ?[0-9]{1,6}|event: ?(?:message|error)|retry: ?[0-9]{1,6}")
 
 
 class EventSplitter:
@@ -61,9 +61,9 @@ class EventSplitter:
         """The same events as one piece, for a stream whose events nobody looks at."""
         if self.overrun:
             return b""
-        if not self._rest and (end := _last_end(chunk, 0)) == len(chunk):
+        if not self._rest and (end := _find_last_end(chunk, 0)) == len(chunk):
             return chunk
-        end = _last_end(self._rest, self._keep(chunk))
+        end = _find_last_end(self._rest, self._keep(chunk))
         whole = bytes(self._rest[:end])
         del self._rest[:end]
         self.overrun = len(self._rest) > self._limit
@@ -82,7 +82,7 @@ class EventSplitter:
         return bytes(self._rest)
 
 
-def _last_end(data: bytes | bytearray, start: int) -> int:
+def _find_last_end(data: bytes | bytearray, start: int) -> int:
     """Where the last whole event ends; 0 if none does."""
     found = 0
     for end in _ENDS:
@@ -92,15 +92,17 @@ def _last_end(data: bytes | bytearray, start: int) -> int:
     return found
 
 
-def event_data(event: bytes) -> bytes | None:
+def get_event_data(event: bytes) -> bytes | None:
     """The data of an event; None for a comment or a heartbeat without any."""
     if event.startswith(b"data: ") and event.endswith(b"\n\n") and len(event.splitlines()) == 2:
         return event[6:-2] or None
-    found = [_value(line) for line in _LINES.split(event) if line == b"data" or line.startswith(b"data:")]
+    found = [
+        _get_field_value(line) for line in _LINES.split(event) if line == b"data" or line.startswith(b"data:")
+    ]
     return b"\n".join(found) or None
 
 
-def documents(stream: bytes) -> list[Any]:
+def decode_events(stream: bytes) -> list[Any]:
     """The data of all events of a stream, read; raises msgspec.DecodeError."""
     joints = stream.count(b"}\n\ndata: {")
     plain = stream.startswith(b"data: {") and stream.endswith(b"}\n\n") and b"\r" not in stream
@@ -110,20 +112,20 @@ def documents(stream: bytes) -> list[Any]:
         if len(found) == 1 + joints:
             return found
     events = EventSplitter(limit=len(stream)).feed(stream)
-    return [_decoder.decode(data) for data in map(event_data, events) if data is not None]
+    return [_decoder.decode(data) for data in map(get_event_data, events) if data is not None]
 
 
-def frame(document: Any) -> bytes:
+def encode_event(document: Any) -> bytes:
     """A document as one event."""
     return b"data: " + msgspec.json.encode(document) + b"\n\n"
 
 
-def with_data(event: bytes, document: Any) -> bytes:
+def replace_data(event: bytes, document: Any) -> bytes:
     """The event with other data, and of the rest only what can say nothing: its number and usual names."""
-    kept = [line for line in _LINES.split(event) if _SAYS_NOTHING.fullmatch(line)]
-    return b"".join(line + b"\n" for line in kept) + frame(document)
+    kept = [line for line in _LINES.split(event) if _SAFE_LINE.fullmatch(line)]
+    return b"".join(line + b"\n" for line in kept) + encode_event(document)
 
 
-def _value(line: bytes) -> bytes:
+def _get_field_value(line: bytes) -> bytes:
     value = line[5:]
     return value[1:] if value.startswith(b" ") else value

@@ -2,70 +2,72 @@
 
 from typing import Any
 
-from placet.relay.a2a.dialects import Dialect, role_word, state_word
-from placet.relay.a2a.reading import Json, role_of, state_of
+from placet.relay.a2a.dialects import Dialect, format_role, format_state
+from placet.relay.a2a.json_fields import Json, get_role, get_state
 
 
-def translated_task(task: Json, told: Dialect, dialect: Dialect) -> Json:
+def translate_task(task: Json, told: Dialect, dialect: Dialect) -> Json:
     """A task that was told in one dialect as another one tells it; the very same where they are one."""
     if told == dialect:
         return task
     found = {name: value for name, value in task.items() if name != "kind"}
     if isinstance(task.get("status"), dict):
-        found["status"] = _status(task["status"], dialect)
+        found["status"] = _translate_status(task["status"], dialect)
     if isinstance(task.get("artifacts"), list):
-        found["artifacts"] = [_artifact(one, dialect) for one in task["artifacts"] if isinstance(one, dict)]
+        found["artifacts"] = [
+            _translate_artifact(one, dialect) for one in task["artifacts"] if isinstance(one, dict)
+        ]
     if isinstance(task.get("history"), list):
         found["history"] = [
-            translated_message(one, dialect) for one in task["history"] if isinstance(one, dict)
+            translate_message(one, dialect) for one in task["history"] if isinstance(one, dict)
         ]
     return found if dialect.proto else {"kind": "task", **found}
 
 
-def translated_message(message: Json, dialect: Dialect) -> Json:
+def translate_message(message: Json, dialect: Dialect) -> Json:
     """A message in this dialect."""
     found = {name: value for name, value in message.items() if name not in ("kind", "parts", "content")}
-    role = role_of(message)
+    role = get_role(message)
     if role is not None:
-        found["role"] = role_word(role, dialect)
-    parts = [translated(part, dialect) for part in parts_of(message)]
+        found["role"] = format_role(role, dialect)
+    parts = [translate_part(part, dialect) for part in get_parts(message)]
     found["content" if dialect.legacy and dialect.proto else "parts"] = parts
     return found if dialect.proto else {"kind": "message", **found}
 
 
-def _status(status: Json, dialect: Dialect) -> Json:
-    found, state = dict(status), state_of(status)
+def _translate_status(status: Json, dialect: Dialect) -> Json:
+    found, state = dict(status), get_state(status)
     if state is not None:
-        found["state"] = state_word(state, dialect)
+        found["state"] = format_state(state, dialect)
     if isinstance(status.get("message"), dict):
-        found["message"] = translated_message(status["message"], dialect)
+        found["message"] = translate_message(status["message"], dialect)
     return found
 
 
-def _artifact(artifact: Json, dialect: Dialect) -> Json:
-    return artifact | {"parts": [translated(part, dialect) for part in parts_of(artifact)]}
+def _translate_artifact(artifact: Json, dialect: Dialect) -> Json:
+    return artifact | {"parts": [translate_part(part, dialect) for part in get_parts(artifact)]}
 
 
-def parts_of(message: Json) -> list[Json]:
+def get_parts(message: Json) -> list[Json]:
     """The parts of a message or an artifact, whatever they are called."""
     found = message.get("parts", message.get("content"))
     return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
-def translated(part: Json, dialect: Dialect) -> Json:
+def translate_part(part: Json, dialect: Dialect) -> Json:
     """The part in this dialect; what has no equivalent is kept as it is."""
     kept = {"metadata": part["metadata"]} if "metadata" in part else {}
     if isinstance(part.get("text"), str):
         return ({} if dialect.proto else {"kind": "text"}) | {"text": part["text"]} | kept
-    file = _file(part)
+    file = _parse_file(part)
     if file is not None:
-        return _file_part(file, dialect) | kept
+        return _build_file_part(file, dialect) | kept
     if "data" in part:
-        return _data_part(part["data"], part.get("kind"), dialect) | kept
+        return _build_data_part(part["data"], part.get("kind"), dialect) | kept
     return part
 
 
-def _file(part: Json) -> dict[str, Any] | None:
+def _parse_file(part: Json) -> dict[str, Any] | None:
     """A file by our own names: uri or bytes, name, type."""
     inner = part.get("file")
     if isinstance(inner, dict):
@@ -91,7 +93,7 @@ def _file(part: Json) -> dict[str, Any] | None:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _file_part(file: dict[str, Any], dialect: Dialect) -> Json:
+def _build_file_part(file: dict[str, Any], dialect: Dialect) -> Json:
     if not dialect.legacy:
         names = {"uri": "url", "bytes": "raw", "name": "filename", "type": "mediaType"}
         return {names[name]: value for name, value in file.items()}
@@ -102,7 +104,7 @@ def _file_part(file: dict[str, Any], dialect: Dialect) -> Json:
     return {"file": inner} if dialect.proto else {"kind": "file", "file": inner}
 
 
-def _data_part(data: Any, kind: Any, dialect: Dialect) -> Json:
+def _build_data_part(data: Any, kind: Any, dialect: Dialect) -> Json:
     # 0.3 over HTTP wraps its data once more, and is the only one without a kind to do so.
     bare = data["data"] if kind is None and isinstance(data, dict) and set(data) == {"data"} else data
     if not dialect.legacy:

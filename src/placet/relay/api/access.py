@@ -8,7 +8,12 @@ from msgspec.structs import replace
 
 from placet.errors import InvalidToken, SettingsError
 from placet.http.route import ApiRequest, Parameter, Route, RouteGroup
-from placet.relay.membership.tenancy import PERMISSIONS, Membership, Tenancy, require
+from placet.relay.registry.tenant_membership import (
+    PERMISSIONS,
+    Membership,
+    TenantDirectory,
+    require_permissions,
+)
 
 IN_SETTINGS = "This is set in the server's settings file; change it there."
 TENANT_ID = Parameter(
@@ -62,7 +67,7 @@ class RelayRouteGroup(RouteGroup, frozen=True, kw_only=True):
 class RelayAccess:
     """Lets members with the right permissions call the routes of the relay's API."""
 
-    def __init__(self, routes: Iterable[Route], tenancy: Tenancy) -> None:
+    def __init__(self, routes: Iterable[Route], tenancy: TenantDirectory) -> None:
         """Raises SettingsError for a route with a permission that does not exist."""
         self._tenancy = tenancy
         for route in routes:
@@ -75,7 +80,7 @@ class RelayAccess:
         if request.principal.name is None:
             raise InvalidToken("Send an API key as `Authorization: Bearer …`.")
         member = await self._tenancy.membership(request.principal, request.query.get(TENANT_ID.name))
-        require(member, *route.permissions)
+        require_permissions(member, *route.permissions)
         return RelayRequest(
             principal=request.principal,
             member=member,

@@ -11,8 +11,8 @@ from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.registry_records import Entry, Origin, RegistryKind, RegistryRecords, Rev
-from placet.relay.membership.enrolment import Enrolment, check_sends
-from placet.relay.membership.records import Enrolled, record_of
+from placet.relay.registry.records import StoredRegistry, build_record
+from placet.relay.registry.registry_editor import RegistryEditor, check_credential_change
 from placet.relay.settings import AGENT_ID, AgentSettings, CallerSettings
 
 PATH = "/relay/v1/registry/agents"
@@ -108,7 +108,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
 class AgentsApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, enrolment: Enrolment, *, relay_url: str) -> None:
+    def __init__(self, enrolment: RegistryEditor, *, relay_url: str) -> None:
         self._enrolment = enrolment
         self._records = RegistryRecords(enrolment, AGENTS)
         self._relay_url = relay_url
@@ -124,7 +124,7 @@ class AgentsApi(HttpApi):
         draft, member = request.read_body(AgentRequest), request.member
         agent = draft.settings(member.tenant)
         made = await self._records.create(
-            request, draft.agent_id, agent, lambda _: check_sends(member, agent)
+            request, draft.agent_id, agent, lambda _: check_credential_change(member, agent)
         )
         return self._view(made)
 
@@ -139,7 +139,10 @@ class AgentsApi(HttpApi):
         member = request.member
         agent = request.read_body(AgentDraft).settings(member.tenant)
         made = await self._records.replace(
-            request, request.path["agentId"], agent, lambda _, before: check_sends(member, agent, before)
+            request,
+            request.path["agentId"],
+            agent,
+            lambda _, before: check_credential_change(member, agent, before),
         )
         return self._view(made)
 
@@ -151,11 +154,11 @@ class AgentsApi(HttpApi):
             request, agent_id, lambda enrolled: self._unsubscribed(enrolled, tenant, agent_id)
         )
 
-    def _unsubscribed(self, enrolled: Enrolled, tenant: str, agent_id: str) -> tuple[ConfigRecord, ...]:
+    def _unsubscribed(self, enrolled: StoredRegistry, tenant: str, agent_id: str) -> tuple[ConfigRecord, ...]:
         """Everyone who may call an agent, as they are without it."""
         now = self._enrolment.now()
         return tuple(
-            record_of("caller", key, _without(caller.value, agent_id), rev=caller.rev + 1, now=now)
+            build_record("caller", key, _without(caller.value, agent_id), rev=caller.rev + 1, now=now)
             for key, caller in enrolled.callers.items()
             if key[0] == tenant and agent_id in caller.value.agents
         )

@@ -17,10 +17,10 @@ from placet.protocol.moment import Moment
 from placet.protocol.poll import RespondedBy
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.moments import check_period
-from placet.relay.holds.body import DetectionSource, HeldBy, Resolution
-from placet.relay.holds.settling import Settling
-from placet.relay.membership.registry import CallerKind
+from placet.relay.holds.hold_body import DetectionSource, HoldingPolicy, Resolution
+from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policies.policy import Leg
+from placet.relay.registry.subscriptions import CallerKind
 
 PATH = "/relay/v1/approvals"
 ONE = f"{PATH}/{{id}}"
@@ -139,7 +139,7 @@ class ReviewLink(Struct, frozen=True, kw_only=True, rename="camel"):
 class ApprovalApi(HttpApi):
     """What is answered there; page, button and API take the same one decision."""
 
-    def __init__(self, store: HoldStore, desk: ReviewDesk, settling: Settling) -> None:
+    def __init__(self, store: HoldStore, desk: ReviewDesk, settling: HoldResolver) -> None:
         self._store = store
         self._desk = desk
         self._settling = settling
@@ -224,7 +224,7 @@ class _Told(Struct, frozen=True, kw_only=True):
     summary: str
     context_id: str
     message_id: str | None = None
-    policy: HeldBy | None = None
+    policy: HoldingPolicy | None = None
     matched: str | None = None
     resolution: Resolution | None = None
     done_at: datetime | None = None

@@ -18,8 +18,8 @@ from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.moments import check_period
-from placet.relay.audit.event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, Party, Transport
-from placet.relay.audit.trail import Trail
+from placet.relay.audit.audit_event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, AuditParty, Transport
+from placet.relay.audit.audit_log import AuditLog
 
 PATH = "/audit/v1"
 EVENTS, TRACES = f"{PATH}/events", f"{PATH}/traces"
@@ -119,9 +119,9 @@ class Step(Struct, frozen=True, kw_only=True, rename="camel"):
     offset_micros: Annotated[int, Meta(description="How long after the beginning of the call it began.")]
     duration_micros: Annotated[int | None, Meta(description="How long it took.")]
     message: str
-    source_agent: Party | None
-    source_user: Party | None
-    sink_agent: Party | None
+    source_agent: AuditParty | None
+    source_user: AuditParty | None
+    sink_agent: AuditParty | None
     task_id: str | None
     task_state: str | None
     resolved_by: Annotated[str | None, Meta(description="Who decided, if this is a person's decision.")]
@@ -147,9 +147,9 @@ class _Happened(Struct, frozen=True, kw_only=True, rename="camel"):
     created_at: datetime
     duration_micros: int | None
     message: str
-    source_agent: Party | None
-    source_user: Party | None
-    sink_agent: Party | None
+    source_agent: AuditParty | None
+    source_user: AuditParty | None
+    sink_agent: AuditParty | None
     task_id: str | None
     task_state: str | None
     metadata: _Decided | None
@@ -161,7 +161,7 @@ _happened = msgspec.json.Decoder(_Happened).decode
 class AuditApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, store: AuditStore, trail: Trail, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: AuditStore, trail: AuditLog, *, now: Callable[[], datetime]) -> None:
         self._store = store
         self._trail = trail
         self._now = now

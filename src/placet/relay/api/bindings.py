@@ -16,21 +16,21 @@ from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import Records, Told
-from placet.relay.changes import Change, Held
-from placet.relay.membership.members import Members
 from placet.relay.policies.binding import (
     Binding,
     BindingDraft,
     BindingLevel,
-    Reorder,
-    file_binding,
-    read_binding,
-    read_reorder,
-    reordered,
+    BindingReorder,
+    create_binding,
+    parse_binding_draft,
+    parse_reorder,
+    reorder_bindings,
 )
-from placet.relay.policies.bookkeeping import Bookkeeper
-from placet.relay.policies.policy import refuse
-from placet.relay.policies.records import Library, binding_record
+from placet.relay.policies.policy import raise_invalid
+from placet.relay.policies.records import PolicySnapshot, build_binding_record
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.record_changes import RecordChange, Versioned
+from placet.relay.registry.live_registry import LiveRegistry
 
 PATH = "/relay/v1/policy-bindings"
 ONE = f"{PATH}/{{id}}"
@@ -85,27 +85,27 @@ class _Bindings:
 
     noun = "policy binding"
 
-    def find(self, present: Library, tenant: str, name: str) -> Held[Binding] | None:
+    def find(self, present: PolicySnapshot, tenant: str, name: str) -> Versioned[Binding] | None:
         return present.bindings.get(name)
 
-    def record(self, tenant: str, name: str, held: Held[Binding], now: datetime) -> ConfigRecord:
-        return binding_record(tenant, held.value, rev=held.rev, now=now)
+    def record(self, tenant: str, name: str, held: Versioned[Binding], now: datetime) -> ConfigRecord:
+        return build_binding_record(tenant, held.value, rev=held.rev, now=now)
 
-    def saved(self, present: Library, name: str, value: Binding) -> Told:
+    def saved(self, present: PolicySnapshot, name: str, value: Binding) -> Told:
         group = present.groups.get(value.group_id)
         if group is None:
-            refuse("binding.groupId", f"names {quote(value.group_id)}: there is no such group")
+            raise_invalid("binding.groupId", f"names {quote(value.group_id)}: there is no such group")
         deed = f"bound the policy group {group.value.name} at {value.binding_level} level"
         return Told(deed=deed, metadata=_metadata(value))
 
-    def removed(self, present: Library, name: str, value: Binding) -> Told:
+    def removed(self, present: PolicySnapshot, name: str, value: Binding) -> Told:
         return Told(deed="deleted a policy binding", metadata=_metadata(value))
 
 
 class BindingApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, books: Bookkeeper, members: Members | None = None) -> None:
+    def __init__(self, books: PolicyRepository, members: LiveRegistry | None = None) -> None:
         self._books = books
         self._records = Records(books, _Bindings())
         self._members = members
@@ -115,11 +115,11 @@ class BindingApi(HttpApi):
     )
     async def create(self, request: RelayRequest) -> BindingView:
         """Bind a group: its policies apply from now on, or as soon as the binding's window opens."""
-        draft = read_binding(request.read_body(dict[str, Any]))
+        draft = parse_binding_draft(request.read_body(dict[str, Any]))
         now = self._books.now()
-        binding = file_binding(draft, binding_id=minting.record_id("binding", now), now=now)
+        binding = create_binding(draft, binding_id=minting.record_id("binding", now), now=now)
 
-        def plan(library: Library) -> Binding:
+        def plan(library: PolicySnapshot) -> Binding:
             if len(library.bindings) >= MAX_BINDINGS:
                 raise ValidationFailed(f"There are {MAX_BINDINGS} bindings already; delete some first.")
             return binding
@@ -139,21 +139,23 @@ class BindingApi(HttpApi):
     @bindings.put(
         f"{PATH}/reorder",
         "reorderPolicyBindings",
-        body=Reorder,
+        body=BindingReorder,
         reply=BindingList,
         errors=(RelayConflict,),
     )
     async def reorder(self, request: RelayRequest) -> BindingList:
         """Put all bindings of one scope into this order, at once."""
-        asked = read_reorder(request.read_body(dict[str, Any]))
+        asked = parse_reorder(request.read_body(dict[str, Any]))
         member, now = request.member, self._books.now()
 
-        def plan(library: Library) -> Change[BindingList]:
+        def plan(library: PolicySnapshot) -> RecordChange[BindingList]:
             known = library.bindings
-            moved = reordered([held.value for held in known.values()], asked)
-            saved = [Held(value=one, rev=known[one.id].rev + 1) for one in moved]
-            return Change(
-                save=tuple(binding_record(member.tenant, one.value, rev=one.rev, now=now) for one in saved),
+            moved = reorder_bindings([held.value for held in known.values()], asked)
+            saved = [Versioned(value=one, rev=known[one.id].rev + 1) for one in moved]
+            return RecordChange(
+                save=tuple(
+                    build_binding_record(member.tenant, one.value, rev=one.rev, now=now) for one in saved
+                ),
                 message=f"{member.name} put policy bindings into another order.",
                 metadata={"operation": "REORDERED", **msgspec.to_builtins(asked)},
                 gives=BindingList(content=tuple(view_of(one) for one in saved)),
@@ -176,10 +178,10 @@ class BindingApi(HttpApi):
     )
     async def update(self, request: RelayRequest) -> BindingView:
         """Put another binding in the place of this one, at once."""
-        draft = read_binding(request.read_body(dict[str, Any]))
+        draft = parse_binding_draft(request.read_body(dict[str, Any]))
 
-        def plan(library: Library, before: Binding) -> Binding:
-            return file_binding(draft, binding_id=before.id, now=before.created_at)
+        def plan(library: PolicySnapshot, before: Binding) -> Binding:
+            return create_binding(draft, binding_id=before.id, now=before.created_at)
 
         return await self._checked(request, await self._records.update(request, request.path["id"], plan))
 
@@ -188,7 +190,7 @@ class BindingApi(HttpApi):
         """Delete a binding: what it brought does not apply any more."""
         await self._records.remove(request, request.path["id"])
 
-    async def _checked(self, request: RelayRequest, held: Held[Binding]) -> BindingView:
+    async def _checked(self, request: RelayRequest, held: Versioned[Binding]) -> BindingView:
         """A slip of the pen protects nothing, and is told. It is not refused: agents may come later."""
         view = view_of(held)
         named = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
@@ -203,7 +205,7 @@ class BindingApi(HttpApi):
         return replace(view, unregistered=tuple(missing))
 
 
-def view_of(held: Held[Binding]) -> BindingView:
+def view_of(held: Versioned[Binding]) -> BindingView:
     """A binding as the API shows it."""
     fields = {name: getattr(held.value, name) for name in held.value.__struct_fields__}
     return BindingView(**fields, rev=held.rev)

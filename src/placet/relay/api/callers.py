@@ -21,8 +21,8 @@ from placet.relay.api.registry_records import (
     Rev,
     shown,
 )
-from placet.relay.membership.enrolment import Enrolment, check_agents, check_brings
-from placet.relay.membership.roster import Roster
+from placet.relay.registry.registry_editor import RegistryEditor, check_agents_exist, check_principals
+from placet.relay.registry.registry_snapshot import RegistrySnapshot
 from placet.relay.settings import LONGEST_NAME, CallerSettings
 
 PATH = "/relay/v1/registry/callers"
@@ -95,7 +95,7 @@ class SubscriptionQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
 class CallersApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, enrolment: Enrolment) -> None:
+    def __init__(self, enrolment: RegistryEditor) -> None:
         self._enrolment = enrolment
         self._records = RegistryRecords(enrolment, CALLERS)
 
@@ -117,9 +117,9 @@ class CallersApi(HttpApi):
         draft, member = request.read_body(CallerRequest), request.member
         caller = draft.settings(member.tenant)
 
-        def check(everyone: Roster) -> None:
-            check_brings(member, everyone, draft.name)
-            check_agents(caller, member.tenant, everyone)
+        def check(everyone: RegistrySnapshot) -> None:
+            check_principals(member, everyone, draft.name)
+            check_agents_exist(caller, member.tenant, everyone)
 
         return shown(CallerView, await self._records.create(request, draft.name, caller, check))
 
@@ -134,7 +134,10 @@ class CallersApi(HttpApi):
         tenant = request.member.tenant
         caller = request.read_body(CallerDraft).settings(tenant)
         made = await self._records.replace(
-            request, request.path["name"], caller, lambda everyone, _: check_agents(caller, tenant, everyone)
+            request,
+            request.path["name"],
+            caller,
+            lambda everyone, _: check_agents_exist(caller, tenant, everyone),
         )
         return shown(CallerView, made)
 
@@ -179,10 +182,10 @@ class CallersApi(HttpApi):
     ) -> Entry[CallerSettings]:
         name = request.path["source"]
 
-        def plan(everyone: Roster, before: CallerSettings) -> CallerSettings:
+        def plan(everyone: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
             caller = replace(before, agents=change(before.agents))
             self._enrolment.check(name, caller)
-            check_agents(caller, request.member.tenant, everyone)
+            check_agents_exist(caller, request.member.tenant, everyone)
             return caller
 
         return await self._records.amend(request, name, plan)

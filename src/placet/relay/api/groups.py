@@ -19,9 +19,9 @@ from placet.relay.api.registry_records import (
     Rev,
     shown,
 )
-from placet.relay.membership.enrolment import Enrolment, check_brings
-from placet.relay.membership.roster import Roster
-from placet.relay.membership.tenancy import PERMISSIONS
+from placet.relay.registry.registry_editor import RegistryEditor, check_principals
+from placet.relay.registry.registry_snapshot import RegistrySnapshot
+from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import GroupSettings
 
 PATH = "/relay/v1/groups"
@@ -87,7 +87,7 @@ class MemberGroupView(Struct, frozen=True, kw_only=True, rename="camel"):
 class GroupsApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, enrolment: Enrolment) -> None:
+    def __init__(self, enrolment: RegistryEditor) -> None:
         self._records = RegistryRecords(enrolment, GROUPS)
 
     @groups.get(PATH, "listGroups", query=PageQuery, reply=Page[MemberGroupView])
@@ -108,7 +108,7 @@ class GroupsApi(HttpApi):
         draft, member = request.read_body(MemberGroupRequest), request.member
         group = draft.settings(member.tenant)
         made = await self._records.create(
-            request, draft.name, group, lambda everyone: check_brings(member, everyone, *group.members)
+            request, draft.name, group, lambda everyone: check_principals(member, everyone, *group.members)
         )
         return shown(MemberGroupView, made)
 
@@ -129,8 +129,8 @@ class GroupsApi(HttpApi):
         member = request.member
         group = request.read_body(MemberGroupDraft).settings(member.tenant)
 
-        def check(everyone: Roster, before: GroupSettings) -> None:
-            check_brings(member, everyone, *(one for one in group.members if one not in before.members))
+        def check(everyone: RegistrySnapshot, before: GroupSettings) -> None:
+            check_principals(member, everyone, *(one for one in group.members if one not in before.members))
 
         return shown(
             MemberGroupView, await self._records.replace(request, request.path["name"], group, check)

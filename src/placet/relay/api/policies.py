@@ -15,19 +15,19 @@ from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.protocol.moment import Moment
 from placet.relay.api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
-from placet.relay.changes import Change, Held
-from placet.relay.detectors.registry import Detectors
-from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policies.policy import (
-    LONGEST_DESCRIPTION,
-    LONGEST_NAME,
+    MAX_DESCRIPTION,
+    MAX_NAME,
     Policy,
     PolicyDraft,
-    first_version,
-    next_version,
-    read_draft,
+    create_next_version,
+    create_policy,
+    parse_policy_draft,
 )
-from placet.relay.policies.records import KeptPolicy, Library, Versions, policy_record
+from placet.relay.policies.records import PolicySnapshot, PolicyVersions, StoredPolicy, build_policy_record
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.record_changes import RecordChange, Versioned
 
 PATH = "/relay/v1/policies"
 ONE = f"{PATH}/{{policyId}}"
@@ -69,8 +69,8 @@ policies = RelayRouteGroup(
 class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A policy as somebody asks for it."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
-    description: Annotated[str, Meta(max_length=LONGEST_DESCRIPTION)] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
     config: Config
     valid_from: Moment | None = None
     valid_to: Annotated[Moment | None, Meta(description="The first moment at which it is not in force.")] = (
@@ -108,7 +108,7 @@ class PolicyQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
 class PolicyApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, books: Bookkeeper, detectors: Detectors) -> None:
+    def __init__(self, books: PolicyRepository, detectors: DetectorRegistry) -> None:
         self._books = books
         self._detectors = detectors
 
@@ -118,10 +118,10 @@ class PolicyApi(HttpApi):
         draft = await self._draft(request)
         member, now = request.member, self._books.now()
 
-        def plan(library: Library) -> Change[PolicyView]:
+        def plan(library: PolicySnapshot) -> RecordChange[PolicyView]:
             if sum(_is_retired(one) is False for one in library.policies.values()) >= MAX_POLICIES:
                 raise ValidationFailed(f"There are {MAX_POLICIES} policies already; retire some first.")
-            policy = first_version(draft, policy_id=minting.record_id("policy", now), now=now)
+            policy = create_policy(draft, policy_id=minting.record_id("policy", now), now=now)
             return self._saving(request, policy, "CREATED", f"{member.name} wrote the policy {policy.name}.")
 
         return await self._books.change(member, plan)
@@ -149,11 +149,11 @@ class PolicyApi(HttpApi):
         draft = await self._draft(request)
         member = request.member
 
-        def plan(library: Library) -> Change[PolicyView]:
+        def plan(library: PolicySnapshot) -> RecordChange[PolicyView]:
             versions = self._present(library, request)
             if len(versions) >= MAX_VERSIONS:
                 raise ValidationFailed(f"This policy has {MAX_VERSIONS} versions already; write another one.")
-            policy = next_version(versions[-1].value.policy, draft, now=self._books.now())
+            policy = create_next_version(versions[-1].value.policy, draft, now=self._books.now())
             said = f"{member.name} wrote version {policy.version} of the policy {policy.name}."
             return self._saving(request, policy, "UPDATED", said)
 
@@ -167,13 +167,13 @@ class PolicyApi(HttpApi):
         """
         member, now = request.member, self._books.now()
 
-        def plan(library: Library) -> Change[None]:
+        def plan(library: PolicySnapshot) -> RecordChange[None]:
             newest = self._present(library, request)[-1]
             policy = newest.value.policy
             _check_unused(library, policy)
             kept = replace(newest.value, retired_at=now, retired_by=member.name)
-            return Change(
-                save=(policy_record(member.tenant, kept, rev=newest.rev + 1, now=now),),
+            return RecordChange(
+                save=(build_policy_record(member.tenant, kept, rev=newest.rev + 1, now=now),),
                 message=f"{member.name} retired the policy {policy.name}.",
                 metadata=_metadata(policy, "RETIRED"),
                 gives=None,
@@ -202,18 +202,18 @@ class PolicyApi(HttpApi):
 
     async def _draft(self, request: RelayRequest) -> PolicyDraft:
         """What is asked for, once it is sure that its detector can look for it."""
-        draft = read_draft(request.read_body(dict[str, Any]))
+        draft = parse_policy_draft(request.read_body(dict[str, Any]))
         await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
         return draft
 
-    def _view(self, request: RelayRequest, versions: Versions, place: int = -1) -> PolicyView:
+    def _view(self, request: RelayRequest, versions: PolicyVersions, place: int = -1) -> PolicyView:
         settled = versions[-1].value.policy.policy_id in self._books.settled(request.member.tenant)
         return view_of(versions, place, origin="settings" if settled else "store")
 
-    async def _versions(self, request: RelayRequest) -> Versions:
+    async def _versions(self, request: RelayRequest) -> PolicyVersions:
         return _found(await self._books.policies(request.member.tenant), request)
 
-    def _present(self, library: Library, request: RelayRequest) -> Versions:
+    def _present(self, library: PolicySnapshot, request: RelayRequest) -> PolicyVersions:
         """The versions of a policy that may still be changed, and is as the caller saw it."""
         if request.path["policyId"] in self._books.settled(request.member.tenant):
             raise RelayConflict(IN_SETTINGS)
@@ -223,19 +223,21 @@ class PolicyApi(HttpApi):
         check_if_match(request.if_match, versions[-1].value.policy.version)
         return versions
 
-    def _saving(self, request: RelayRequest, policy: Policy, what: str, said: str) -> Change[PolicyView]:
+    def _saving(
+        self, request: RelayRequest, policy: Policy, what: str, said: str
+    ) -> RecordChange[PolicyView]:
         member = request.member
-        kept = KeptPolicy(policy=policy, created_by=member.name)
-        record = policy_record(member.tenant, kept, rev=1, now=policy.created_at)
-        return Change(
+        kept = StoredPolicy(policy=policy, created_by=member.name)
+        record = build_policy_record(member.tenant, kept, rev=1, now=policy.created_at)
+        return RecordChange(
             save=(record,),
             message=said,
             metadata=_metadata(policy, what),
-            gives=view_of((Held(value=kept, rev=1),)),
+            gives=view_of((Versioned(value=kept, rev=1),)),
         )
 
 
-def view_of(versions: Versions, place: int = -1, *, origin: Origin = "store") -> PolicyView:
+def view_of(versions: PolicyVersions, place: int = -1, *, origin: Origin = "store") -> PolicyView:
     """A version as the API shows it; the newest says whether all of them are retired."""
     kept = versions[place].value
     policy = kept.policy
@@ -255,14 +257,14 @@ def view_of(versions: Versions, place: int = -1, *, origin: Origin = "store") ->
     )
 
 
-def _found(policies: Mapping[str, Versions], request: RelayRequest) -> Versions:
+def _found(policies: Mapping[str, PolicyVersions], request: RelayRequest) -> PolicyVersions:
     versions = policies.get(request.path["policyId"])
     if versions is None:
         raise CaseNotFound("There is no such policy.")
     return versions
 
 
-def _check_unused(library: Library, policy: Policy) -> None:
+def _check_unused(library: PolicySnapshot, policy: Policy) -> None:
     users = [
         group.value
         for group in library.groups.values()
@@ -275,11 +277,11 @@ def _check_unused(library: Library, policy: Policy) -> None:
         )
 
 
-def _is_retired(versions: Versions) -> bool:
+def _is_retired(versions: PolicyVersions) -> bool:
     return versions[-1].value.retired_at is not None
 
 
-def _fits(newest: KeptPolicy, asked: PolicyQuery) -> bool:
+def _fits(newest: StoredPolicy, asked: PolicyQuery) -> bool:
     policy = newest.policy
     return (
         (asked.retired or newest.retired_at is None)
@@ -288,7 +290,7 @@ def _fits(newest: KeptPolicy, asked: PolicyQuery) -> bool:
     )
 
 
-def _first_written(versions: Versions) -> str:
+def _first_written(versions: PolicyVersions) -> str:
     return versions[-1].value.policy.policy_id  # which begins with the millisecond
 
 

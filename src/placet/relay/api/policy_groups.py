@@ -14,11 +14,11 @@ from placet.protocol.moment import Moment
 from placet.protocol.shape import quote
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import Records, Told
-from placet.relay.changes import Held
-from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, file_group, read_group
-from placet.relay.policies.bookkeeping import Bookkeeper
-from placet.relay.policies.policy import refuse
-from placet.relay.policies.records import Library, group_record
+from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, create_group, parse_group_draft
+from placet.relay.policies.policy import raise_invalid
+from placet.relay.policies.records import PolicySnapshot, build_group_record
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.record_changes import Versioned
 
 PATH = "/relay/v1/policy-groups"
 ONE = f"{PATH}/{{id}}"
@@ -55,17 +55,17 @@ class _Groups:
 
     noun = "policy group"
 
-    def find(self, present: Library, tenant: str, name: str) -> Held[PolicyGroup] | None:
+    def find(self, present: PolicySnapshot, tenant: str, name: str) -> Versioned[PolicyGroup] | None:
         return present.groups.get(name)
 
-    def record(self, tenant: str, name: str, held: Held[PolicyGroup], now: datetime) -> ConfigRecord:
-        return group_record(tenant, held.value, rev=held.rev, now=now)
+    def record(self, tenant: str, name: str, held: Versioned[PolicyGroup], now: datetime) -> ConfigRecord:
+        return build_group_record(tenant, held.value, rev=held.rev, now=now)
 
-    def saved(self, present: Library, name: str, value: PolicyGroup) -> Told:
+    def saved(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> Told:
         _check_policies(present, value)
         return Told(deed=f"wrote the policy group {value.name}", metadata=_metadata(value))
 
-    def removed(self, present: Library, name: str, value: PolicyGroup) -> Told:
+    def removed(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> Told:
         _check_unbound(present, value)
         return Told(deed=f"deleted the policy group {value.name}", metadata=_metadata(value))
 
@@ -73,7 +73,7 @@ class _Groups:
 class PolicyGroupApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, books: Bookkeeper) -> None:
+    def __init__(self, books: PolicyRepository) -> None:
         self._books = books
         self._records = Records(books, _Groups())
 
@@ -81,9 +81,9 @@ class PolicyGroupApi(HttpApi):
     async def create(self, request: RelayRequest) -> GroupView:
         """Put policies into a group; it applies as soon as it is bound."""
         draft, now = self._draft(request), self._books.now()
-        group = file_group(draft, group_id=minting.record_id("group", now), now=now)
+        group = create_group(draft, group_id=minting.record_id("group", now), now=now)
 
-        def plan(library: Library) -> PolicyGroup:
+        def plan(library: PolicySnapshot) -> PolicyGroup:
             if len(library.groups) >= MAX_GROUPS:
                 raise ValidationFailed(f"There are {MAX_GROUPS} groups already; delete some first.")
             return group
@@ -112,8 +112,8 @@ class PolicyGroupApi(HttpApi):
         """Put another group in the place of this one; where it is bound, it applies at once."""
         draft = self._draft(request)
 
-        def plan(library: Library, before: PolicyGroup) -> PolicyGroup:
-            return file_group(draft, group_id=before.id, now=before.created_at)
+        def plan(library: PolicySnapshot, before: PolicyGroup) -> PolicyGroup:
+            return create_group(draft, group_id=before.id, now=before.created_at)
 
         return view_of(await self._records.update(request, request.path["id"], plan))
 
@@ -123,18 +123,18 @@ class PolicyGroupApi(HttpApi):
         await self._records.remove(request, request.path["id"])
 
     def _draft(self, request: RelayRequest) -> GroupDraft:
-        draft = read_group(request.read_body(dict[str, Any]))
+        draft = parse_group_draft(request.read_body(dict[str, Any]))
         settled = self._books.settled(request.member.tenant)
         for place, entry in enumerate(draft.policies):
             if entry.policy.policy_id in settled:
                 path = f"group.policies[{place}].policy.policyId"
-                refuse(
+                raise_invalid(
                     path, "names a policy of the server's settings, which applies to every message already"
                 )
         return draft
 
 
-def view_of(held: Held[PolicyGroup]) -> GroupView:
+def view_of(held: Versioned[PolicyGroup]) -> GroupView:
     """A group as the API shows it."""
     group = held.value
     return GroupView(
@@ -147,20 +147,20 @@ def view_of(held: Held[PolicyGroup]) -> GroupView:
     )
 
 
-def _check_policies(library: Library, group: PolicyGroup) -> None:
+def _check_policies(library: PolicySnapshot, group: PolicyGroup) -> None:
     """Say more than that a policy is not in force, which is all that a book knows."""
     for place, entry in enumerate(group.policies):
         path, ref = f"group.policies[{place}].policy", entry.policy
         versions = library.policies.get(ref.policy_id)
         if versions is None:
-            refuse(f"{path}.policyId", f"names {quote(ref.policy_id)}: there is no such policy")
+            raise_invalid(f"{path}.policyId", f"names {quote(ref.policy_id)}: there is no such policy")
         if versions[-1].value.retired_at is not None:
-            refuse(f"{path}.policyId", f"names {quote(ref.policy_id)}, which was retired")
+            raise_invalid(f"{path}.policyId", f"names {quote(ref.policy_id)}, which was retired")
         if ref.version is not None and all(one.value.policy.version != ref.version for one in versions):
-            refuse(f"{path}.version", f"names {quote(ref.version)}: the policy has no such version")
+            raise_invalid(f"{path}.version", f"names {quote(ref.version)}: the policy has no such version")
 
 
-def _check_unbound(library: Library, group: PolicyGroup) -> None:
+def _check_unbound(library: PolicySnapshot, group: PolicyGroup) -> None:
     users = [held.value.id for held in library.bindings.values() if held.value.group_id == group.id]
     if users:
         raise RelayConflict(f"The binding {users[0]} names this group; delete it first.", bindings=users[:20])

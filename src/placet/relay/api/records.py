@@ -10,7 +10,7 @@ from placet.errors import CaseNotFound
 from placet.http.conditional import check_if_match
 from placet.ports.config_store import ConfigRecord
 from placet.relay.api.access import RelayRequest
-from placet.relay.changes import Change, Held, Keeper
+from placet.relay.record_changes import RecordChange, RecordEditor, Versioned
 
 P = TypeVar("P")
 """All that is kept at the moment of a change."""
@@ -35,11 +35,11 @@ class Kind(Protocol[P_contra, S]):
         """What people call one of them, such as `policy group`."""
         ...
 
-    def find(self, present: P_contra, tenant: str, name: str) -> Held[S] | None:
+    def find(self, present: P_contra, tenant: str, name: str) -> Versioned[S] | None:
         """The one of this name; raises RelayConflict for one that is not changed here."""
         ...
 
-    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> ConfigRecord:
+    def record(self, tenant: str, name: str, held: Versioned[S], now: datetime) -> ConfigRecord:
         """It as it is written."""
         ...
 
@@ -55,31 +55,31 @@ class Kind(Protocol[P_contra, S]):
 class Records(Generic[P, S]):
     """Makes, changes and removes records of one kind. What may not be is raised by the plan for it."""
 
-    def __init__(self, keeper: Keeper[P], kind: Kind[P, S]) -> None:
+    def __init__(self, keeper: RecordEditor[P], kind: Kind[P, S]) -> None:
         self._keeper = keeper
         self._kind = kind
 
-    def found(self, present: P, request: RelayRequest, name: str) -> Held[S]:
+    def found(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
         """The one of this name; raises CaseNotFound."""
         held = self._kind.find(present, request.member.tenant, name)
         if held is None:
             raise CaseNotFound(f"There is no such {self._kind.noun}.")
         return held
 
-    async def create(self, request: RelayRequest, name: str, plan: Callable[[P], S]) -> Held[S]:
+    async def create(self, request: RelayRequest, name: str, plan: Callable[[P], S]) -> Versioned[S]:
         """Write what `plan` makes of the present as a new one."""
 
-        def change(present: P) -> Change[Held[S]]:
-            return self._saving(request, present, name, Held(value=plan(present), rev=1), "CREATED")
+        def change(present: P) -> RecordChange[Versioned[S]]:
+            return self._saving(request, present, name, Versioned(value=plan(present), rev=1), "CREATED")
 
         return await self._keeper.change(request.member, change)
 
-    async def update(self, request: RelayRequest, name: str, plan: Callable[[P, S], S]) -> Held[S]:
+    async def update(self, request: RelayRequest, name: str, plan: Callable[[P, S], S]) -> Versioned[S]:
         """Write what `plan` makes of the present and of this one in its place."""
 
-        def change(present: P) -> Change[Held[S]]:
+        def change(present: P) -> RecordChange[Versioned[S]]:
             seen = self._seen(present, request, name)
-            following = Held(value=plan(present, seen.value), rev=seen.rev + 1)
+            following = Versioned(value=plan(present, seen.value), rev=seen.rev + 1)
             return self._saving(request, present, name, following, "UPDATED")
 
         return await self._keeper.change(request.member, change)
@@ -89,10 +89,10 @@ class Records(Generic[P, S]):
     ) -> None:
         """Remove this one, and write what has to change with it."""
 
-        def change(present: P) -> Change[None]:
+        def change(present: P) -> RecordChange[None]:
             seen = self._seen(present, request, name)
             told = self._kind.removed(present, name, seen.value)
-            return Change(
+            return RecordChange(
                 save=also(present),
                 delete=(self._record(request, name, seen),),
                 message=f"{request.member.name} {told.deed}.",
@@ -102,22 +102,22 @@ class Records(Generic[P, S]):
 
         await self._keeper.change(request.member, change)
 
-    def _seen(self, present: P, request: RelayRequest, name: str) -> Held[S]:
+    def _seen(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
         """The one of this name, if it is as the member saw it."""
         held = self.found(present, request, name)
         check_if_match(request.if_match, held.rev)
         return held
 
     def _saving(
-        self, request: RelayRequest, present: P, name: str, held: Held[S], operation: str
-    ) -> Change[Held[S]]:
+        self, request: RelayRequest, present: P, name: str, held: Versioned[S], operation: str
+    ) -> RecordChange[Versioned[S]]:
         told = self._kind.saved(present, name, held.value)
-        return Change(
+        return RecordChange(
             save=(self._record(request, name, held),),
             message=f"{request.member.name} {told.deed}.",
             metadata={"operation": operation, **told.metadata},
             gives=held,
         )
 
-    def _record(self, request: RelayRequest, name: str, held: Held[S]) -> ConfigRecord:
+    def _record(self, request: RelayRequest, name: str, held: Versioned[S]) -> ConfigRecord:
         return self._kind.record(request.member.tenant, name, held, self._keeper.now())

@@ -12,10 +12,10 @@ from placet.http.paging import Page, PageQuery
 from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.relay.api.access import IN_SETTINGS, RelayRequest
 from placet.relay.api.records import Records, Told
-from placet.relay.changes import Held
-from placet.relay.membership.enrolment import Enrolment, Present, check_room
-from placet.relay.membership.records import Enrolled, record_of
-from placet.relay.membership.roster import Key, Roster
+from placet.relay.record_changes import Versioned
+from placet.relay.registry.records import StoredRegistry, build_record
+from placet.relay.registry.registry_editor import RegistryEditor, RegistryState, check_tenant_limit
+from placet.relay.registry.registry_snapshot import RegistryKey, RegistrySnapshot
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings
 
 BRINGS_KEYS = "Only an administrator brings a key into a tenant that does not belong to it yet."
@@ -37,7 +37,7 @@ class Entry(Struct, Generic[S], frozen=True, kw_only=True):
     value: S
     origin: Literal["settings", "store"]
     rev: int | None
-    everyone: Roster
+    everyone: RegistrySnapshot
 
 
 def shown(model: type[M], entry: Entry[S]) -> M:
@@ -60,32 +60,32 @@ class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
     """Under which word the audit keeps their names."""
     details: Callable[[S], Mapping[str, Any]]
     """What else the audit keeps of one that is saved."""
-    there: Callable[[Roster], Mapping[Key, S]]
-    enrolled: Callable[[Enrolled], Mapping[Key, Held[S]]]
+    there: Callable[[RegistrySnapshot], Mapping[RegistryKey, S]]
+    enrolled: Callable[[StoredRegistry], Mapping[RegistryKey, Versioned[S]]]
 
     @property
     def noun(self) -> str:
         """See `Kind`."""
         return self.kind
 
-    def find(self, present: Present, tenant: str, name: str) -> Held[S] | None:
+    def find(self, present: RegistryState, tenant: str, name: str) -> Versioned[S] | None:
         """See `Kind`."""
         if (tenant, name) in self.there(present.settled):
             raise RelayConflict(IN_SETTINGS)
         return self.enrolled(present.enrolled).get((tenant, name))
 
-    def record(self, tenant: str, name: str, held: Held[S], now: datetime) -> ConfigRecord:
+    def record(self, tenant: str, name: str, held: Versioned[S], now: datetime) -> ConfigRecord:
         """See `Kind`."""
-        return record_of(self.kind, (tenant, name), held.value, rev=held.rev, now=now)
+        return build_record(self.kind, (tenant, name), held.value, rev=held.rev, now=now)
 
-    def saved(self, present: Present, name: str, value: S) -> Told:
+    def saved(self, present: RegistryState, name: str, value: S) -> Told:
         """See `Kind`."""
         return Told(
             deed=f"{self.deed} the {self.noun} {name}",
             metadata={self.called: name, **self.details(value)},
         )
 
-    def removed(self, present: Present, name: str, value: S) -> Told:
+    def removed(self, present: RegistryState, name: str, value: S) -> Told:
         """See `Kind`."""
         return Told(deed=f"removed the {self.noun} {name}", metadata={self.called: name})
 
@@ -93,10 +93,10 @@ class RegistryKind(Struct, Generic[S], frozen=True, kw_only=True):
 class RegistryRecords(Generic[S]):
     """Everyone of one kind: looked at wherever they stand, and changed where they are enrolled."""
 
-    def __init__(self, enrolment: Enrolment, kind: RegistryKind[S]) -> None:
+    def __init__(self, enrolment: RegistryEditor, kind: RegistryKind[S]) -> None:
         self._enrolment = enrolment
         self._kind: RegistryKind[S] = kind
-        self._records: Records[Present, S] = Records(enrolment, kind)
+        self._records: Records[RegistryState, S] = Records(enrolment, kind)
 
     async def page(self, request: RelayRequest, view: Callable[[Entry[S]], V]) -> Page[V]:
         """The page of a tenant's own that a query asks for, by name."""
@@ -119,16 +119,16 @@ class RegistryRecords(Generic[S]):
         return self._entry(everyone, request.member.tenant, name)
 
     async def create(
-        self, request: RelayRequest, name: str, value: S, check: Callable[[Roster], None]
+        self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot], None]
     ) -> Entry[S]:
         """Enrol somebody new, unless `check` raises something against it."""
         self._enrolment.check(name, value)
         key, there = (request.member.tenant, name), self._kind.there
 
-        def plan(present: Present) -> S:
+        def plan(present: RegistryState) -> S:
             if key in there(present.everyone) or key in self._kind.enrolled(present.enrolled):
                 raise RelayConflict(self._kind.taken)
-            check_room(there(present.everyone), request.member.tenant)
+            check_tenant_limit(there(present.everyone), request.member.tenant)
             check(present.everyone)
             return value
 
@@ -136,18 +136,20 @@ class RegistryRecords(Generic[S]):
         return await self.one(request, name)
 
     async def replace(
-        self, request: RelayRequest, name: str, value: S, check: Callable[[Roster, S], None]
+        self, request: RelayRequest, name: str, value: S, check: Callable[[RegistrySnapshot, S], None]
     ) -> Entry[S]:
         """Put this in the place of what was there, unless `check` raises something against it."""
         self._enrolment.check(name, value)
 
-        def plan(everyone: Roster, before: S) -> S:
+        def plan(everyone: RegistrySnapshot, before: S) -> S:
             check(everyone, before)
             return value
 
         return await self.amend(request, name, plan)
 
-    async def amend(self, request: RelayRequest, name: str, plan: Callable[[Roster, S], S]) -> Entry[S]:
+    async def amend(
+        self, request: RelayRequest, name: str, plan: Callable[[RegistrySnapshot, S], S]
+    ) -> Entry[S]:
         """Put what `plan` makes of what was there in its place."""
         await self._records.update(request, name, lambda present, before: plan(present.everyone, before))
         return await self.one(request, name)
@@ -156,15 +158,15 @@ class RegistryRecords(Generic[S]):
         self,
         request: RelayRequest,
         name: str,
-        also: Callable[[Enrolled], tuple[ConfigRecord, ...]] = lambda _: (),
+        also: Callable[[StoredRegistry], tuple[ConfigRecord, ...]] = lambda _: (),
     ) -> None:
         """Remove somebody, and write what has to change with it."""
         await self._records.remove(request, name, lambda present: also(present.enrolled))
 
-    def _names(self, everyone: Roster, tenant: str) -> list[str]:
+    def _names(self, everyone: RegistrySnapshot, tenant: str) -> list[str]:
         return sorted(name for home, name in self._kind.there(everyone) if home == tenant)
 
-    def _entry(self, everyone: Roster, tenant: str, name: str) -> Entry[S]:
+    def _entry(self, everyone: RegistrySnapshot, tenant: str, name: str) -> Entry[S]:
         key, members = (tenant, name), self._enrolment.members
         settled = key in self._kind.there(members.settled)
         kept = None if settled else self._kind.enrolled(members.enrolled).get(key)

@@ -16,10 +16,10 @@ from placet.relay.api.moments import check_years
 from placet.relay.api.policies import PATH, policies
 from placet.relay.api.tryouts import tried_policy
 from placet.relay.api.turns import Turns
-from placet.relay.detectors.registry import Detectors
-from placet.relay.judging.replay import Replayed, ReplayLimits, replay
-from placet.relay.policies.binding import Id
-from placet.relay.policies.bookkeeping import Bookkeeper
+from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.inspection.replay import ReplayLimits, ReplayResult, replay_policy
+from placet.relay.policies.binding import BindingId
+from placet.relay.policies.repository import PolicyRepository
 
 DEFAULT_TIME = timedelta(days=1)
 AT_ONCE = 2
@@ -37,9 +37,9 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     ]
     since: Annotated[Moment | None, Meta(description="Default: a day before `until`.")] = None
     until: Annotated[Moment | None, Meta(description="Default: now. Not included.")] = None
-    source_agent_id: Id | None = None
-    source_user_id: Id | None = None
-    sink_agent_id: Id | None = None
+    source_agent_id: BindingId | None = None
+    source_user_id: BindingId | None = None
+    sink_agent_id: BindingId | None = None
     limits: ReplayLimits = ReplayLimits()
 
 
@@ -48,10 +48,10 @@ class ReplayApi(HttpApi):
 
     def __init__(
         self,
-        books: Bookkeeper,
+        books: PolicyRepository,
         store: AuditStore,
         *,
-        make: Callable[[], Detectors],
+        make: Callable[[], DetectorRegistry],
         monotonic: Callable[[], float],
     ) -> None:
         self._books = books
@@ -70,10 +70,10 @@ class ReplayApi(HttpApi):
         # Whoever may try any pattern on a text, and is told whether it fits, reads the text.
         permissions=(audit.read,),
         body=ReplayRequest,
-        reply=Replayed,
+        reply=ReplayResult,
         errors=(CaseNotFound, RateLimited),
     )
-    async def replay(self, request: RelayRequest) -> Replayed:
+    async def replay(self, request: RelayRequest) -> ReplayResult:
         """Run a policy over stored messages, and say what would have been held, blocked or masked."""
         asked = request.read_body(ReplayRequest)
         check_years(since=asked.since, until=asked.until)
@@ -97,10 +97,12 @@ class ReplayApi(HttpApi):
         )
         return done
 
-    async def _run(self, request: RelayRequest, asked: ReplayRequest, detectors: Detectors) -> Replayed:
+    async def _run(
+        self, request: RelayRequest, asked: ReplayRequest, detectors: DetectorRegistry
+    ) -> ReplayResult:
         member, now = request.member, self._books.now()
         until = asked.until or now
-        return await replay(
+        return await replay_policy(
             await tried_policy(asked.policy, member.tenant, detectors, self._books),
             store=self._store,
             tenant=member.tenant,

@@ -11,9 +11,9 @@ from placet.protocol.duration import LONGEST_TEXT
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
 from placet.relay.api.registry_records import Rev
-from placet.relay.audit.keeping import Keeping, Payloads
-from placet.relay.audit.tenants import TenantKeeping
-from placet.relay.audit.trail import Trail
+from placet.relay.audit.audit_log import AuditLog
+from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy
+from placet.relay.audit.tenant_retention import TenantRetention
 
 PATH = "/relay/v1/tenant"
 Duration = Annotated[str, Meta(max_length=LONGEST_TEXT, examples=["30d"])]
@@ -24,14 +24,14 @@ class TenantRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
     keep_events_for: Annotated[
         Duration, Meta(description="How long events, settled holds and tasks are kept.")
-    ] = Keeping().keep_events_for
+    ] = RetentionPolicy().keep_events_for
     keep_payloads_for: Annotated[
         Duration, Meta(description="How long the bodies of messages stand in events.")
-    ] = Keeping().keep_payloads_for
+    ] = RetentionPolicy().keep_payloads_for
     payloads: Annotated[
-        Payloads,
+        PayloadMode,
         Meta(description="No bodies, bodies without what policies found, or bodies as they were."),
-    ] = Keeping().payloads
+    ] = RetentionPolicy().payloads
 
 
 class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
@@ -45,7 +45,7 @@ class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
 class TenantApi(HttpApi):
     """What is answered there."""
 
-    def __init__(self, keeping: TenantKeeping, trail: Trail) -> None:
+    def __init__(self, keeping: TenantRetention, trail: AuditLog) -> None:
         self._keeping = keeping
         self._trail = trail
 
@@ -66,7 +66,7 @@ class TenantApi(HttpApi):
     async def changed(self, request: RelayRequest) -> TenantView:
         """Say what is kept of the audit, and for how long."""
         asked = request.read_body(TenantRequest)
-        keeping = Keeping(
+        keeping = RetentionPolicy(
             keep_events_for=asked.keep_events_for,
             keep_payloads_for=asked.keep_payloads_for,
             payloads=asked.payloads,

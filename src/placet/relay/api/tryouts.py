@@ -14,27 +14,34 @@ from placet.protocol.moment import Moment
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.policies import PATH, policies
 from placet.relay.api.turns import Turns
-from placet.relay.detectors.inspector import Inspector
-from placet.relay.detectors.registry import Detectors
-from placet.relay.judging.trying import (
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
+from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.inspection.dry_run import (
     REQUEST_LEGS,
-    Specimen,
-    forwarded,
-    inspector_of,
-    look,
-    pieces_of,
-    specimen_of_text,
-    strictest,
-    together,
+    SampleMessage,
+    build_evaluator,
+    build_forwarded,
+    choose_strictest,
+    combine_evaluations,
+    evaluate_pieces,
+    extract_pieces,
+    sample_from_text,
 )
-from placet.relay.membership.members import Members
-from placet.relay.policies.binding import BindingLevel, Id
-from placet.relay.policies.book import Applied
-from placet.relay.policies.bookkeeping import Bookkeeper
-from placet.relay.policies.evaluation import Evaluation, Outcome, Unchecked
+from placet.relay.policies.binding import BindingId, BindingLevel
+from placet.relay.policies.evaluation import Evaluation, FailedCheck, Outcome
 from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Action, Leg, Policy, first_version, read_draft, refuse
-from placet.relay.policies.records import Versions
+from placet.relay.policies.policy import (
+    Leg,
+    Policy,
+    PolicyAction,
+    create_policy,
+    parse_policy_draft,
+    raise_invalid,
+)
+from placet.relay.policies.policy_set import AppliedPolicy
+from placet.relay.policies.records import PolicyVersions
+from placet.relay.policies.repository import PolicyRepository
+from placet.relay.registry.live_registry import LiveRegistry
 
 AT_ONCE_EACH, AT_ONCE = 2, 4
 UNSAVED = "unsaved"
@@ -43,7 +50,7 @@ UNSAVED = "unsaved"
 class Inspectors(Protocol):
     """Knows what looks at a tenant's messages."""
 
-    async def inspector(self, tenant: str) -> Inspector | None:
+    async def inspector(self, tenant: str) -> PolicyEvaluator | None:
         """All that is in force for the tenant, made ready; None if it cannot be."""
         ...
 
@@ -59,9 +66,9 @@ class EvaluateRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     legs: Annotated[
         tuple[Leg, ...] | None, Meta(description="Default: all of them; with a task those of answers.")
     ] = None
-    source_agent_id: Id | None = None
-    source_user_id: Id | None = None
-    sink_agent_id: Id | None = None
+    source_agent_id: BindingId | None = None
+    source_user_id: BindingId | None = None
+    sink_agent_id: BindingId | None = None
     at: Annotated[Moment | None, Meta(description="When it would be sent; default: now.")] = None
     policy: Annotated[
         dict[str, Any] | None,
@@ -79,7 +86,7 @@ class NamedPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     policy_id: str
     version: str
     name: str
-    action: Action
+    action: PolicyAction
     level: BindingLevel
 
 
@@ -123,10 +130,10 @@ class EvaluationApi(HttpApi):
 
     def __init__(
         self,
-        books: Bookkeeper,
-        detectors: Detectors,
+        books: PolicyRepository,
+        detectors: DetectorRegistry,
         in_force: Inspectors,
-        members: Members | None = None,
+        members: LiveRegistry | None = None,
     ) -> None:
         self._books = books
         self._members = members
@@ -156,7 +163,7 @@ class EvaluationApi(HttpApi):
             inspectors = await self._inspectors(request, asked, policy)
             holds = await self._holds_files(request.member.tenant, asked.sink_agent_id)
             views = [await self._look(inspectors, specimen, leg, asked, holds_files=holds) for leg in legs]
-        reply = EvaluateReply(outcome=strictest([view.outcome for view in views]), legs=tuple(views))
+        reply = EvaluateReply(outcome=choose_strictest([view.outcome for view in views]), legs=tuple(views))
         self._books.note(
             request.member,
             f"{request.member.name} tried policies on a message of their own.",
@@ -176,15 +183,15 @@ class EvaluationApi(HttpApi):
 
     async def _inspectors(
         self, request: RelayRequest, asked: EvaluateRequest, policy: Policy | None
-    ) -> list[Inspector]:
-        found: list[Inspector] = []
+    ) -> list[PolicyEvaluator]:
+        found: list[PolicyEvaluator] = []
         if not asked.alone:
             in_force = await self._in_force.inspector(request.member.tenant)
             if in_force is None:
                 raise Unavailable("The policies of this tenant cannot be made ready, so nothing passes.")
             found.append(in_force)
         if policy is not None:
-            found.append(await inspector_of(policy, self._detectors, now=self._books.now()))
+            found.append(await build_evaluator(policy, self._detectors, now=self._books.now()))
         return found
 
     async def _holds_files(self, tenant: str, agent: str | None) -> bool:
@@ -195,15 +202,15 @@ class EvaluationApi(HttpApi):
 
     async def _look(
         self,
-        inspectors: list[Inspector],
-        specimen: Specimen,
+        inspectors: list[PolicyEvaluator],
+        specimen: SampleMessage,
         leg: Leg,
         asked: EvaluateRequest,
         *,
         holds_files: bool,
     ) -> LegView:
         carrier = specimen.on(leg)
-        pieces = pieces_of(carrier)
+        pieces = extract_pieces(carrier)
         unreadable = holds_files and bool(carrier.opaque())
         found = await self._found(inspectors, pieces, leg, asked, unreadable=unreadable)
         masked = found.masked(pieces)
@@ -219,13 +226,13 @@ class EvaluationApi(HttpApi):
             not_reached=tuple(map(_named, found.not_reached)),
             findings=found.findings,
             opaque=tuple(carrier.opaque()),
-            forwarded=forwarded(carrier, masked) if goes else None,
+            forwarded=build_forwarded(carrier, masked) if goes else None,
             text=masked[0].text if goes and asked.text else None,
         )
 
     async def _found(
         self,
-        inspectors: list[Inspector],
+        inspectors: list[PolicyEvaluator],
         pieces: list[Scannable],
         leg: Leg,
         asked: EvaluateRequest,
@@ -235,7 +242,7 @@ class EvaluationApi(HttpApi):
         """What all inspectors say together."""
         found = Evaluation(outcome=Outcome.PASS)
         for one in inspectors:
-            seen = await look(
+            seen = await evaluate_pieces(
                 one,
                 pieces,
                 source=asked.source_agent_id or asked.source_user_id or "",
@@ -244,46 +251,48 @@ class EvaluationApi(HttpApi):
                 at=asked.at or self._books.now(),
                 unreadable=unreadable,
             )
-            found = together(found, seen)
+            found = combine_evaluations(found, seen)
         return found
 
 
-async def tried_policy(raw: dict[str, Any], tenant: str, detectors: Detectors, books: Bookkeeper) -> Policy:
+async def tried_policy(
+    raw: dict[str, Any], tenant: str, detectors: DetectorRegistry, books: PolicyRepository
+) -> Policy:
     """The policy that somebody wants to try: a saved version, or one that is nowhere yet."""
     if "policyId" in raw and "config" not in raw:
         return _saved(raw, await books.policies(tenant))
-    draft = read_draft(raw)
+    draft = parse_policy_draft(raw)
     await asyncio.to_thread(detectors.check, draft)
-    return first_version(draft, policy_id=UNSAVED, now=books.now())
+    return create_policy(draft, policy_id=UNSAVED, now=books.now())
 
 
 class _Saved(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    policy_id: Id
+    policy_id: BindingId
     version: str | None = None
 
 
-def _saved(raw: dict[str, Any], known: Mapping[str, Versions]) -> Policy:
+def _saved(raw: dict[str, Any], known: Mapping[str, PolicyVersions]) -> Policy:
     try:
         named = msgspec.convert(raw, _Saved)
     except msgspec.ValidationError:
-        refuse("policy", "is not a policy, nor the policyId and version of one")
+        raise_invalid("policy", "is not a policy, nor the policyId and version of one")
     for one in reversed(known.get(named.policy_id, ())):
         if named.version in (None, one.value.policy.version):
             return one.value.policy
     raise CaseNotFound("There is no such policy, or no such version of it.")
 
 
-def _specimen(asked: EvaluateRequest) -> Specimen:
+def _specimen(asked: EvaluateRequest) -> SampleMessage:
     given = [one for one in (asked.text, asked.message, asked.task) if one is not None]
     if len(given) != 1:
-        refuse("text", "is missing; send exactly one of text, message and task")
+        raise_invalid("text", "is missing; send exactly one of text, message and task")
     if asked.source_agent_id and asked.source_user_id:
-        refuse("sourceUserId", "and sourceAgentId exclude each other")
+        raise_invalid("sourceUserId", "and sourceAgentId exclude each other")
     if asked.alone and asked.policy is None:
-        refuse("policy", "is missing; with alone there is nothing to try")
+        raise_invalid("policy", "is missing; with alone there is nothing to try")
     if asked.text is not None:
-        return specimen_of_text(asked.text)
-    return Specimen(message=asked.message, task=asked.task)
+        return sample_from_text(asked.text)
+    return SampleMessage(message=asked.message, task=asked.task)
 
 
 def _legs(asked: EvaluateRequest) -> tuple[Leg, ...]:
@@ -291,19 +300,19 @@ def _legs(asked: EvaluateRequest) -> tuple[Leg, ...]:
     if asked.task is None:
         return legs
     if asked.legs and any(leg in REQUEST_LEGS for leg in asked.legs):
-        refuse("legs", "names one of requests, and a task is an answer")
+        raise_invalid("legs", "names one of requests, and a task is an answer")
     return tuple(leg for leg in legs if leg not in REQUEST_LEGS)
 
 
-def _named(applied: Applied) -> NamedPolicy:
+def _named(applied: AppliedPolicy) -> NamedPolicy:
     return NamedPolicy(**_fields(applied))
 
 
-def _unchecked(one: Unchecked) -> UncheckedPolicy:
+def _unchecked(one: FailedCheck) -> UncheckedPolicy:
     return UncheckedPolicy(**_fields(one.applied), reason=one.reason)
 
 
-def _fields(applied: Applied) -> dict[str, Any]:
+def _fields(applied: AppliedPolicy) -> dict[str, Any]:
     policy = applied.policy
     return {
         "policy_id": policy.policy_id,

@@ -13,15 +13,15 @@ from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.shape import quote
 from placet.relay.detectors.comprehend_entities import ENTITIES
-from placet.relay.detectors.windows import distinct, windows
+from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
 
-PATIENCE = timedelta(seconds=10)
+DEFAULT_TIMEOUT = timedelta(seconds=10)
 MAX_BYTES = 96_000
 """The service takes 100 KB of UTF-8."""
 WINDOW, OVERLAP = MAX_BYTES // 3, 500
 """No character that is sent takes more than three bytes."""
 MAX_DOCUMENTS = 32
-ANY = "ALL"
+ANY_ENTITY = "ALL"
 _GAP = "\n\n"
 # Whether the service counts these as one character or as two is not documented, so it sees none of them.
 _ASTRAL = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
@@ -42,7 +42,7 @@ class ComprehendDetector:
         region: str | None = None,
         endpoint_url: str | None = None,
         language: str = "en",
-        within: timedelta = PATIENCE,
+        within: timedelta = DEFAULT_TIMEOUT,
         client_options: Mapping[str, Any] | None = None,
         threads: int = 8,
     ) -> None:
@@ -68,7 +68,7 @@ class ComprehendDetector:
         """Nothing is compiled; the service is asked about each message."""
         return _PreparedEntities(self, rules)
 
-    async def detect(self, documents: Sequence[str]) -> list[list["Entity"]]:
+    async def detect(self, documents: Sequence[str]) -> list[list["ComprehendEntity"]]:
         """Ask the service about these documents side by side; raises whatever goes wrong with any of them."""
         loop = asyncio.get_running_loop()
         asked = (loop.run_in_executor(self._threads, self._detect, document) for document in documents)
@@ -80,9 +80,9 @@ class ComprehendDetector:
         if self._client is not None:
             self._client.close()
 
-    def _detect(self, document: str) -> list["Entity"]:
+    def _detect(self, document: str) -> list["ComprehendEntity"]:
         answer = self._ready_client().detect_pii_entities(Text=document, LanguageCode=self.language)
-        return [_entity(raw, len(document)) for raw in answer["Entities"]]
+        return [_parse_entity(raw, len(document)) for raw in answer["Entities"]]
 
     def _ready_client(self) -> Any:
         with self._lock:
@@ -104,7 +104,7 @@ class ComprehendDetector:
         return boto3.session.Session().client("comprehend", config=config, **self._options)
 
 
-class Entity(NamedTuple):
+class ComprehendEntity(NamedTuple):
     """What the service found in a document."""
 
     kind: str
@@ -143,7 +143,7 @@ class _Document:
         self._length += len(text) + len(_GAP)
         self._bytes += len(text.encode()) + len(_GAP)
 
-    def places(self, entity: Entity) -> Iterator[tuple[int, int, int]]:
+    def places(self, entity: ComprehendEntity) -> Iterator[tuple[int, int, int]]:
         """Piece, start and end of an entity; one that spans several pieces is in each of them."""
         for segment in self.segments:
             start = max(entity.start - segment.start, 0)
@@ -160,7 +160,7 @@ class _PreparedEntities:
     async def scan(self, pieces: Sequence[Scannable], *, wanted: frozenset[int] | None = None) -> Scan:
         """Ask once for all rules: the service tells every type that it finds."""
         rules = [number for number in range(len(self._rules)) if wanted is None or number in wanted]
-        documents = _documents(pieces)
+        documents = _pack_documents(pieces)
         if not rules or not documents:
             return CLEAN
         if len(documents) > MAX_DOCUMENTS:
@@ -171,15 +171,15 @@ class _PreparedEntities:
         matches = [
             match for document, entities in pairs for match in self._matches(document, entities, rules)
         ]
-        return Scan(matches=distinct(matches)) if matches else CLEAN
+        return Scan(matches=deduplicate_matches(matches)) if matches else CLEAN
 
     def _matches(
-        self, document: _Document, entities: Iterable[Entity], rules: Sequence[int]
+        self, document: _Document, entities: Iterable[ComprehendEntity], rules: Sequence[int]
     ) -> Iterator[Match]:
         for entity in entities:
             for rule in rules:
                 asked = self._rules[rule]
-                if asked.what in (entity.kind, ANY) and entity.score >= asked.threshold:
+                if asked.what in (entity.kind, ANY_ENTITY) and entity.score >= asked.threshold:
                     for piece, start, end in document.places(entity):
                         yield Match(
                             rule=rule,
@@ -191,21 +191,23 @@ class _PreparedEntities:
                         )
 
 
-def _documents(pieces: Sequence[Scannable]) -> list[_Document]:
+def _pack_documents(pieces: Sequence[Scannable]) -> list[_Document]:
     """As few documents as hold all texts; blank ones are left out."""
     documents: list[_Document] = []
     for number, piece in enumerate(pieces):
         if not piece.text.strip():
             continue
-        for offset, text in windows(_ASTRAL.sub("\ufffd", piece.text), size=WINDOW, overlap=OVERLAP):
+        for offset, text in split_windows(_ASTRAL.sub("\ufffd", piece.text), size=WINDOW, overlap=OVERLAP):
             if not documents or not documents[-1].takes(text):
                 documents.append(_Document())
             documents[-1].add(number, offset, text)
     return documents
 
 
-def _entity(raw: Mapping[str, Any], length: int) -> Entity:
-    entity = Entity(str(raw["Type"]), int(raw["BeginOffset"]), int(raw["EndOffset"]), float(raw["Score"]))
+def _parse_entity(raw: Mapping[str, Any], length: int) -> ComprehendEntity:
+    entity = ComprehendEntity(
+        str(raw["Type"]), int(raw["BeginOffset"]), int(raw["EndOffset"]), float(raw["Score"])
+    )
     if not 0 <= entity.start < entity.end <= length:
         raise Unavailable("Comprehend named a place that the text does not have.")
     return entity

@@ -12,11 +12,11 @@ from placet.errors import MissingExtra, ValidationFailed
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.shape import quote
+from placet.relay.detectors.presidio_frames import AnalysisRequest, AnalysisResult, TextPart
 from placet.relay.detectors.presidio_process import PresidioProcess
-from placet.relay.detectors.presidio_wire import Asked, Found, Part
-from placet.relay.detectors.windows import distinct, readable, windows
+from placet.relay.detectors.text_windows import deduplicate_matches, replace_surrogates, split_windows
 
-PATIENCE = timedelta(seconds=5)
+DEFAULT_TIMEOUT = timedelta(seconds=5)
 MAX_CHARACTERS = 200_000
 WINDOW, OVERLAP = 4_000, 300
 """Presidio compares every finding with every word around it, so long texts are cheaper in parts."""
@@ -56,7 +56,9 @@ class PresidioDetector:
 
     type = "PRESIDIO_DETECTION"
 
-    def __init__(self, *, model: str | None = None, within: timedelta = PATIENCE, processes: int = 1) -> None:
+    def __init__(
+        self, *, model: str | None = None, within: timedelta = DEFAULT_TIMEOUT, processes: int = 1
+    ) -> None:
         self.within = within
         self.model = model
         self._threads = ThreadPoolExecutor(processes, "placet-presidio")
@@ -88,7 +90,7 @@ class PresidioDetector:
                 process.start()
         return _PreparedEntities(self, rules)
 
-    async def ask(self, asked: Asked) -> Found:
+    async def ask(self, asked: AnalysisRequest) -> AnalysisResult:
         """Have one message analyzed; raises `TimeoutError` or whatever went wrong."""
         deadline = time.monotonic() + self.within.total_seconds()
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, asked, deadline)
@@ -99,7 +101,7 @@ class PresidioDetector:
         for process in self._processes:
             process.stop()
 
-    def _ask(self, asked: Asked, deadline: float) -> Found:
+    def _ask(self, asked: AnalysisRequest, deadline: float) -> AnalysisResult:
         process = self._idle.get()
         try:
             return process.ask(asked, deadline)
@@ -119,10 +121,10 @@ class _PreparedEntities:
             reason = f"the message is longer than the {MAX_CHARACTERS} characters that Presidio is given"
             return Scan(unchecked=dict.fromkeys(rules, reason))
         entities = sorted({self._rules[rule].what for rule in rules})
-        parts = [part for number, piece in enumerate(pieces) for part in _parts(number, piece)]
+        parts = [part for number, piece in enumerate(pieces) for part in _split_piece(number, piece)]
         if not parts or not entities:
             return CLEAN
-        found = await self._detector.ask(Asked(entities=entities, parts=parts))
+        found = await self._detector.ask(AnalysisRequest(entities=entities, parts=parts))
         matches = [
             Match(
                 rule=rule,
@@ -136,18 +138,18 @@ class _PreparedEntities:
             for rule in rules
             if self._rules[rule].what == one.entity and one.score >= self._rules[rule].threshold
         ]
-        return Scan(matches=distinct(matches)) if matches else CLEAN
+        return Scan(matches=deduplicate_matches(matches)) if matches else CLEAN
 
 
-def _parts(number: int, piece: Scannable) -> list[Part]:
+def _split_piece(number: int, piece: Scannable) -> list[TextPart]:
     if not piece.text:
         return []
-    context = _context(piece.path)
-    cut = windows(readable(piece.text), size=WINDOW, overlap=OVERLAP)
-    return [Part(piece=number, offset=offset, text=text, context=context) for offset, text in cut]
+    context = _get_context_words(piece.path)
+    cut = split_windows(replace_surrogates(piece.text), size=WINDOW, overlap=OVERLAP)
+    return [TextPart(piece=number, offset=offset, text=text, context=context) for offset, text in cut]
 
 
-def _context(path: str) -> list[str]:
+def _get_context_words(path: str) -> list[str]:
     """In data the name of a member says what its value is, as the words around it do in a sentence."""
     _, in_data, names = path.partition(".data")
     if not in_data:

@@ -12,7 +12,14 @@ from contextlib import suppress
 import msgspec
 
 from placet.errors import Unavailable
-from placet.relay.detectors.presidio_wire import HEAD, MARK, Asked, Found, framed, size_of
+from placet.relay.detectors.presidio_frames import (
+    HEAD_BYTES,
+    READY_MARK,
+    AnalysisRequest,
+    AnalysisResult,
+    encode_frame,
+    parse_frame_size,
+)
 
 _MODULE = "placet.relay.detectors.presidio_worker"
 
@@ -45,7 +52,7 @@ class PresidioProcess:
                     start_new_session=True,
                 )
 
-    def ask(self, asked: Asked, deadline: float) -> Found:
+    def ask(self, asked: AnalysisRequest, deadline: float) -> AnalysisResult:
         """Ask for one analysis; raises `TimeoutError`, or `Unavailable` with the reason."""
         self.start()
         process = self._process
@@ -54,9 +61,9 @@ class PresidioProcess:
         try:
             self._wait_until_ready(process, deadline)
             if process.stdin is not None:
-                process.stdin.write(framed(asked))
+                process.stdin.write(encode_frame(asked))
                 process.stdin.flush()
-            return _answer(process, deadline)
+            return _read_result(process, deadline)
         except TimeoutError:
             self._end_analyst(process)
             raise
@@ -72,10 +79,10 @@ class PresidioProcess:
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]", deadline: float) -> None:
         if self._analyst:
             return
-        while not self._before.endswith(MARK):
-            self._before = (self._before + _read(process, 1, deadline))[-len(MARK) :]
+        while not self._before.endswith(READY_MARK):
+            self._before = (self._before + _read(process, 1, deadline))[-len(READY_MARK) :]
         try:
-            self._analyst = _answer(process, deadline).pid
+            self._analyst = _read_result(process, deadline).pid
         except Unavailable:
             self._end()
             raise
@@ -104,9 +111,9 @@ class PresidioProcess:
                     stream.close()
 
 
-def _answer(process: "subprocess.Popen[bytes]", deadline: float) -> Found:
-    body = _read(process, size_of(_read(process, HEAD, deadline)), deadline)
-    found = msgspec.msgpack.decode(body, type=Found)
+def _read_result(process: "subprocess.Popen[bytes]", deadline: float) -> AnalysisResult:
+    body = _read(process, parse_frame_size(_read(process, HEAD_BYTES, deadline)), deadline)
+    found = msgspec.msgpack.decode(body, type=AnalysisResult)
     if found.error is not None:
         raise Unavailable(f"The Presidio process failed: {found.error}.")
     return found

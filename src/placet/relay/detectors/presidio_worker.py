@@ -5,7 +5,14 @@ import sys
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from placet.relay.detectors.presidio_wire import MARK, Asked, Found, Place, framed, read_asked
+from placet.relay.detectors.presidio_frames import (
+    READY_MARK,
+    AnalysisRequest,
+    AnalysisResult,
+    FoundEntity,
+    encode_frame,
+    read_request,
+)
 
 LANGUAGE = "en"
 
@@ -19,9 +26,13 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not come between the frames
     try:
-        engine: Any = analyzer(sys.argv[1] if len(sys.argv) > 1 else None)
+        engine: Any = build_analyzer(sys.argv[1] if len(sys.argv) > 1 else None)
     except Exception as error:
-        _say(answers, Found(error=f"Presidio did not start: {type(error).__name__}: {error}"), MARK)
+        _write_result(
+            answers,
+            AnalysisResult(error=f"Presidio did not start: {type(error).__name__}: {error}"),
+            READY_MARK,
+        )
         return
     if not sys.platform.startswith("linux"):
         _serve(engine, answers)
@@ -38,13 +49,13 @@ def main() -> None:
 
 def _serve(engine: Any, answers: BinaryIO) -> None:
     questions = os.fdopen(0, "rb", closefd=False)
-    _drop_leftovers()
-    _say(answers, Found(pid=os.getpid()), MARK)
-    while (asked := read_asked(questions)) is not None:
-        _say(answers, _answer(engine, asked))
+    _discard_stale_input()
+    _write_result(answers, AnalysisResult(pid=os.getpid()), READY_MARK)
+    while (asked := read_request(questions)) is not None:
+        _write_result(answers, _analyze(engine, asked))
 
 
-def _drop_leftovers() -> None:
+def _discard_stale_input() -> None:
     """An analyst that was ended may not have read all of its question; nobody asks before we are ready."""
     os.set_blocking(0, False)
     with suppress(BlockingIOError):
@@ -53,16 +64,16 @@ def _drop_leftovers() -> None:
     os.set_blocking(0, True)
 
 
-def _say(answers: BinaryIO, found: Found, before: bytes = b"") -> None:
-    answers.write(before + framed(found))
+def _write_result(answers: BinaryIO, found: AnalysisResult, before: bytes = b"") -> None:
+    answers.write(before + encode_frame(found))
     answers.flush()
 
 
-def analyzer(model: str | None) -> Any:
+def build_analyzer(model: str | None) -> Any:
     """Presidio's own analyzer and recognizers, on a spaCy model or on none."""
     import spacy
 
-    language = spacy.load(model) if model else _without_model(spacy)
+    language = spacy.load(model) if model else _build_blank_language(spacy)
     from presidio_analyzer import AnalyzerEngine
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
@@ -72,7 +83,7 @@ def analyzer(model: str | None) -> Any:
     return AnalyzerEngine(nlp_engine=engine, supported_languages=[LANGUAGE])
 
 
-def _without_model(spacy: Any) -> Any:
+def _build_blank_language(spacy: Any) -> Any:
     """Words as their own lemmas: that is how Presidio recognizes the words that raise a score."""
 
     def lowercase_lemmas(document: Any) -> Any:
@@ -86,20 +97,22 @@ def _without_model(spacy: Any) -> Any:
     return language
 
 
-def _answer(engine: Any, asked: Asked) -> Found:
-    places: list[Place] = []
+def _analyze(engine: Any, asked: AnalysisRequest) -> AnalysisResult:
+    places: list[FoundEntity] = []
     try:
         for number, part in enumerate(asked.parts):
             found = engine.analyze(
                 part.text, language=LANGUAGE, entities=asked.entities, context=part.context or None
             )
             places += (
-                Place(part=number, start=one.start, end=one.end, entity=one.entity_type, score=one.score)
+                FoundEntity(
+                    part=number, start=one.start, end=one.end, entity=one.entity_type, score=one.score
+                )
                 for one in found
             )
     except Exception as error:
-        return Found(error=f"{type(error).__name__} while analyzing")
-    return Found(places=places)
+        return AnalysisResult(error=f"{type(error).__name__} while analyzing")
+    return AnalysisResult(places=places)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,13 @@ import regex
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
-from placet.relay.a2a.texts import UNUSUAL
-from placet.relay.detectors.patterns import Compiled, PatternRefused, compile_pattern, options
+from placet.relay.a2a.text_extraction import UNUSUAL_JSON
+from placet.relay.detectors.patterns import (
+    CompiledPattern,
+    RejectedPattern,
+    build_re2_options,
+    compile_pattern,
+)
 
 SET_MEMORY = 64 << 20
 """Less than this, and a set of some hundred patterns falls off a cliff on longer texts."""
@@ -29,13 +34,13 @@ INLINE_CHARACTERS = 32_768
 INLINE_PIECES = 64
 INLINE_WITHIN_S = 0.01
 """Scans on the event loop should be shorter than this; where they are not, threads take over."""
-PATIENCE = timedelta(seconds=1)
+DEFAULT_TIMEOUT = timedelta(seconds=1)
 ONE_PATTERN_WITHIN_S = 0.25
 ENTITY = "REGEX"
 _SENTINEL = r"\z"
 _LONE = re.compile("[\ud800-\udfff]")
 _ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
-_LATE = "the time for it ran out"
+_TIMED_OUT = "the time for it ran out"
 
 
 class RegexDetector:
@@ -43,7 +48,7 @@ class RegexDetector:
 
     type = "REGEX_DETECTION"
 
-    def __init__(self, *, within: timedelta = PATIENCE, threads: int = 4) -> None:
+    def __init__(self, *, within: timedelta = DEFAULT_TIMEOUT, threads: int = 4) -> None:
         self.within = within
         self._threads = ThreadPoolExecutor(threads, "placet-regex")
 
@@ -51,7 +56,7 @@ class RegexDetector:
         """Refuse a pattern that neither engine takes, or that would not mean what it says."""
         try:
             compile_pattern(rule.what)
-        except PatternRefused as refusal:
+        except RejectedPattern as refusal:
             raise ValidationFailed(f"The pattern {refusal}.", path="pattern.regex") from refusal
 
     def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
@@ -68,17 +73,17 @@ class PreparedPatterns:
 
     def __init__(self, rules: Sequence[Rule], *, threads: ThreadPoolExecutor, within_s: float) -> None:
         self._refused: dict[int, str] = {}
-        self._patterns: dict[int, Compiled] = {}
+        self._patterns: dict[int, CompiledPattern] = {}
         for number, rule in enumerate(rules):
             try:
                 self._patterns[number] = compile_pattern(rule.what)
-            except PatternRefused as refusal:
+            except RejectedPattern as refusal:
                 self._refused[number] = f"its pattern {refusal}"
         fast = [number for number, compiled in self._patterns.items() if compiled.fast is not None]
         self._anchored = any(_is_anchored(rule.what) for rule in rules)
         self._timed = [number for number in self._patterns if self._patterns[number].timed]
-        parts = _parts([(number, self._patterns[number].size) for number in fast])
-        self._sets = [found for part in parts for found in _sets(part, rules)]
+        parts = _partition_rules([(number, self._patterns[number].size) for number in fast])
+        self._sets = [found for part in parts for found in _build_sets(part, rules)]
         self._threads = threads
         self._within_s = within_s
         self._inline = INLINE_CHARACTERS
@@ -142,8 +147,8 @@ class PreparedPatterns:
         matches: list[Match] = []
         unchecked = dict(self._refused)
         for number, piece in enumerate(pieces):
-            text, encoded = _readable(piece.text)
-            end = _end(matches, deadline)
+            text, encoded = _encode_text(piece.text)
+            end = _get_stop_reason(matches, deadline)
             for group in self._sets:
                 hits = None if end else group.hits(encoded)
                 if hits is None:
@@ -183,17 +188,17 @@ class PreparedPatterns:
     ) -> None:
         own_end = min(deadline, time.monotonic() + ONE_PATTERN_WITHIN_S)
         for number, piece in enumerate(pieces):
-            if end := _end(matches, own_end):
+            if end := _get_stop_reason(matches, own_end):
                 unchecked[rule] = end
                 return
             try:
                 spans = {
                     span
                     for pattern in self._patterns[rule].timed
-                    for span in _spans(pattern, piece.text, own_end)
+                    for span in _find_spans(pattern, piece.text, own_end)
                 }
             except TimeoutError:
-                unchecked[rule] = _LATE
+                unchecked[rule] = _TIMED_OUT
                 return
             matches += (
                 Match(rule=rule, piece=number, start=start, end=end, entity=ENTITY)
@@ -201,7 +206,7 @@ class PreparedPatterns:
             )
 
 
-class _Set:
+class _PatternSet:
     """Patterns that are looked for together; a sentinel that always fits shows that the search was whole.
 
     What is `UNUSUAL` in JSON is looked for on the way.
@@ -209,11 +214,11 @@ class _Set:
 
     def __init__(self, rules: Sequence[int], all_rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
-        self._set: Any = re2.Set.SearchSet(options(SET_MEMORY))
+        self._set: Any = re2.Set.SearchSet(build_re2_options(SET_MEMORY))
         for rule in rules:
             self._set.Add(all_rules[rule].what)
         self._sentinel = self._set.Add(_SENTINEL)
-        self._set.Add(UNUSUAL)
+        self._set.Add(UNUSUAL_JSON)
         try:
             self._set.Compile()
         except re2.error:
@@ -238,14 +243,14 @@ def _is_anchored(pattern: str) -> bool:
     return _ANCHOR.search(pattern.replace("[^", "[")) is not None
 
 
-def _end(matches: list[Match], deadline: float) -> str | None:
+def _get_stop_reason(matches: list[Match], deadline: float) -> str | None:
     """Why not to look any further; None as long as there is time and room."""
     if time.monotonic() > deadline:
-        return _LATE
+        return _TIMED_OUT
     return f"there are more than {MAX_TOTAL} matches" if len(matches) > MAX_TOTAL else None
 
 
-def _spans(pattern: "regex.Pattern[str]", text: str, end: float) -> list[tuple[int, int]]:
+def _find_spans(pattern: "regex.Pattern[str]", text: str, end: float) -> list[tuple[int, int]]:
     """Where the pattern fits; raises `TimeoutError` at the end of its time."""
     left = end - time.monotonic()
     if left <= 0:
@@ -257,16 +262,16 @@ def _spans(pattern: "regex.Pattern[str]", text: str, end: float) -> list[tuple[i
     return spans
 
 
-def _sets(rules: list[int], all_rules: Sequence[Rule]) -> list[_Set]:
+def _build_sets(rules: list[int], all_rules: Sequence[Rule]) -> list[_PatternSet]:
     """One set, or as many as it takes for each to fit its memory."""
-    whole = _Set(rules, all_rules)
+    whole = _PatternSet(rules, all_rules)
     if len(rules) == 1 or whole.hits(b"") is not None:
         return [whole]
     half = len(rules) // 2
-    return [*_sets(rules[:half], all_rules), *_sets(rules[half:], all_rules)]
+    return [*_build_sets(rules[:half], all_rules), *_build_sets(rules[half:], all_rules)]
 
 
-def _parts(sizes: list[tuple[int, int]]) -> list[list[int]]:
+def _partition_rules(sizes: list[tuple[int, int]]) -> list[list[int]]:
     """The rules in groups, each small enough for a set."""
     parts: list[list[int]] = []
     room = 0
@@ -279,7 +284,7 @@ def _parts(sizes: list[tuple[int, int]]) -> list[list[int]]:
     return parts
 
 
-def _readable(text: str) -> tuple[str, bytes]:
+def _encode_text(text: str) -> tuple[str, bytes]:
     """The text in UTF-8; lone surrogates, which have none, become one replacement character each."""
     try:
         return text, text.encode()

@@ -9,12 +9,18 @@ from placet.protocol.shape import quote
 from placet.relay.detectors.comprehend import ComprehendDetector
 from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.policies.policy import PLUGIN_PREFIX, Config, PolicyDraft, rule_of, type_of
+from placet.relay.policies.policy import (
+    PLUGIN_PREFIX,
+    DetectionConfig,
+    PolicyDraft,
+    build_rule,
+    get_detection_type,
+)
 
 ENTRY_POINTS = "placet.detectors"
 
 
-class Detectors:
+class DetectorRegistry:
     """Detectors by the type that policies name. Raises `SettingsError` for two of one type."""
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
@@ -37,16 +43,16 @@ class Detectors:
         """Raise `ValidationFailed` unless the policy's detector is here and takes what it asks for."""
         self.check_config(draft.config, f"{name}.config")
 
-    def check_config(self, config: Config, name: str = "config") -> None:
+    def check_config(self, config: DetectionConfig, name: str = "config") -> None:
         """Raise `ValidationFailed` unless the detector is here and takes what is asked for."""
-        kind = type_of(config)
+        kind = get_detection_type(config)
         detector = self.get(kind)
         if detector is None:
             raise ValidationFailed(
                 f"{name}.type: no detector for {quote(kind)} is installed here.", path=f"{name}.type"
             )
         try:
-            detector.check(rule_of(config))
+            detector.check(build_rule(config))
         except ValidationFailed as refusal:
             path = f"{name}.{refusal.details.get('path', 'type')}"
             raise ValidationFailed(f"{path}: {refusal.message}", path=path) from refusal
@@ -57,15 +63,15 @@ class Detectors:
             await detector.aclose()
 
 
-def installed(
+def load_detectors(
     *registered: Detector, presidio: Detector | None = None, comprehend: Detector | None = None
-) -> Detectors:
+) -> DetectorRegistry:
     """All detectors in the order in which they are asked: local ones first, a service elsewhere last."""
     local = (RegexDetector(), presidio or PresidioDetector())
-    return Detectors([*local, *registered, *from_entry_points(), comprehend or ComprehendDetector()])
+    return DetectorRegistry([*local, *registered, *load_entry_points(), comprehend or ComprehendDetector()])
 
 
-def from_entry_points() -> list[Detector]:
+def load_entry_points() -> list[Detector]:
     """The plug-ins of other packages: entry points in `placet.detectors`, each named by its `x-…` type."""
     found: list[Detector] = []
     for point in entry_points(group=ENTRY_POINTS):

@@ -5,19 +5,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from placet.ports.hold_store import HoldFilter, HoldStore
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.holds.body import body_of
-from placet.relay.judging.inspection import Exchange
+from placet.relay.a2a.errors import A2AError
+from placet.relay.holds.hold_body import decode_hold_body
+from placet.relay.inspection.message_inspector import InspectionRequest
 
 FULL = "{most:,} messages of this caller wait for a person already"
 SEND_LATER = f"{FULL}; send this one again when some of them are decided."
 ASK_LATER = f"{FULL}, and this answer would too; ask for it again when some of them are decided."
 
 
-class BacklogFull(A2AProblem):
+class BacklogFull(A2AError):
     """A message that would wait is refused instead, since too many of its caller's wait."""
 
-    def __init__(self, exchange: Exchange, most: int) -> None:
+    def __init__(self, exchange: InspectionRequest, most: int) -> None:
         # Whoever is told that the relay is busy sends the same again, and an agent that has answered would
         # do its work again. An agent that pushes is to push again.
         answered = exchange.reply is not None and not exchange.pushed
@@ -37,7 +37,7 @@ class Backlog:
         self._coming: Counter[tuple[str, str]] = Counter()
 
     @asynccontextmanager
-    async def room(self, exchange: Exchange) -> AsyncIterator[None]:
+    async def room(self, exchange: InspectionRequest) -> AsyncIterator[None]:
         """Room to write one more hold in; raises BacklogFull.
 
         Whoever came before and is still writing counts, even if the store has theirs by now: of two who want
@@ -61,10 +61,10 @@ class Backlog:
         _, total = await self._store.list_holds(tenant, asked, page=self.most, size=1)
         return total
 
-    async def _goes_on(self, exchange: Exchange) -> bool:
+    async def _goes_on(self, exchange: InspectionRequest) -> bool:
         """Whether a person has let it go on, and it is to wait again: it has had its place."""
         if exchange.task_id is None:
             return False
         asked = HoldFilter(status="APPROVED", task_id=exchange.task_id)
         found, _ = await self._store.list_holds(exchange.subscription.tenant, asked, page=0, size=1)
-        return any(body_of(hold).done_at is None for hold in found)
+        return any(decode_hold_body(hold).done_at is None for hold in found)

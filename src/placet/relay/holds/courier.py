@@ -8,11 +8,11 @@ import msgspec
 
 from placet.desk.owed import Release
 from placet.ports.courier import DeliveryReply, OutgoingRequest
-from placet.relay.holds.resuming import Later, Resuming
+from placet.relay.holds.resumption import HoldResumer, RetryLater
 
 WAIT_FOR = timedelta(seconds=2)
 LOOK_AGAIN_IN = timedelta(seconds=10)
-BROKEN = "The relay could not go on with the message."
+RESUME_FAILED = "The relay could not go on with the message."
 
 log = logging.getLogger("placet.relay")
 
@@ -23,7 +23,7 @@ class RelayCourier:
     An agent may take as long as a call may: meanwhile the delivery waits, and holds up no other.
     """
 
-    def __init__(self, resuming: Resuming) -> None:
+    def __init__(self, resuming: HoldResumer) -> None:
         self._resuming = resuming
         self._jobs: dict[str, asyncio.Task[None]] = {}
 
@@ -53,8 +53,8 @@ class RelayCourier:
         failure = job.exception()
         if failure is None:
             return DeliveryReply(status=200, error=None, took_for=timedelta(0))
-        words = failure.words if isinstance(failure, Later) else BROKEN
-        if not isinstance(failure, Later):
+        words = failure.words if isinstance(failure, RetryLater) else RESUME_FAILED
+        if not isinstance(failure, RetryLater):
             log.error("a held message could not go on", exc_info=failure)
         if last:
             await self._resuming.fail(release.hold_id, words)

@@ -12,20 +12,20 @@ from placet.errors import ValidationFailed
 from placet.protocol.moment import Moment
 from placet.protocol.shape import quote, read_shape
 from placet.relay.policies.policy import (
-    LONGEST_DESCRIPTION,
-    LONGEST_NAME,
-    check_text,
+    MAX_DESCRIPTION,
+    MAX_NAME,
+    check_single_line,
     check_window,
-    is_within,
-    refuse,
+    is_in_window,
+    raise_invalid,
 )
 from placet.text.characters import is_storable
 
 MAX_GROUP = 10_000
-LONGEST_ID = 200
+MAX_ID = 200
 MAX_PRIORITY = 1_000_000
-Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
-Place = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
+BindingId = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
+OrderIndex = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
 
 
 class BindingLevel(StrEnum):
@@ -42,22 +42,22 @@ LEVEL_ORDER = {level: place for place, level in enumerate(BindingLevel)}
 class PolicyRef(Struct, frozen=True, kw_only=True, rename="camel"):
     """A policy by its id; its newest version, unless one is named. A whole policy will do too."""
 
-    policy_id: Id
+    policy_id: BindingId
     version: str | None = None
 
 
 class GroupEntry(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A policy and its place in a group; the lower index is looked at first."""
 
-    order_index: Place
+    order_index: OrderIndex
     policy: PolicyRef
 
 
 class GroupDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A group as somebody asks for it."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
-    description: Annotated[str, Meta(max_length=LONGEST_DESCRIPTION)] = ""
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] = ""
     policies: Annotated[tuple[GroupEntry, ...], Meta(max_length=MAX_GROUP)] = ()
 
 
@@ -74,12 +74,12 @@ class PolicyGroup(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class BindingDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A binding as somebody asks for it."""
 
-    group_id: Id
+    group_id: BindingId
     binding_level: BindingLevel
-    agent_id: Id | None = None
-    source_agent_id: Id | None = None
-    sink_agent_id: Id | None = None
-    priority: Place = 0
+    agent_id: BindingId | None = None
+    source_agent_id: BindingId | None = None
+    sink_agent_id: BindingId | None = None
+    priority: OrderIndex = 0
     valid_from: Moment | None = None
     valid_to: Moment | None = None
 
@@ -108,7 +108,7 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
     def is_valid(self, at: datetime) -> bool:
         """Whether the binding is in force; the end of its window is outside."""
-        return is_within(self.valid_from, self.valid_to, at)
+        return is_in_window(self.valid_from, self.valid_to, at)
 
     @property
     def scope(self) -> tuple[str | None, ...]:
@@ -121,35 +121,35 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         return (LEVEL_ORDER[self.binding_level], self.priority, self.created_at, self.id)
 
 
-class Reorder(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class BindingReorder(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The order in which the bindings of one scope shall be looked at."""
 
     binding_level: BindingLevel
-    binding_ids: Annotated[tuple[Id, ...], Meta(max_length=MAX_GROUP)]
-    agent_id: Id | None = None
-    source_agent_id: Id | None = None
-    sink_agent_id: Id | None = None
+    binding_ids: Annotated[tuple[BindingId, ...], Meta(max_length=MAX_GROUP)]
+    agent_id: BindingId | None = None
+    source_agent_id: BindingId | None = None
+    sink_agent_id: BindingId | None = None
 
 
-_MEMBERS = {
+_REQUIRED_AGENT_FIELDS = {
     BindingLevel.TENANT: (),
     BindingLevel.AGENT: ("agentId",),
     BindingLevel.SUBSCRIPTION: ("sourceAgentId", "sinkAgentId"),
 }
 
 
-def read_group(raw: object, name: str = "group") -> GroupDraft:
+def parse_group_draft(raw: object, name: str = "group") -> GroupDraft:
     """A group from outside; raises `ValidationFailed` for one that does not fit."""
     draft = read_shape(raw, GroupDraft, ValidationFailed, name)
-    check_text(draft.name, f"{name}.name")
+    check_single_line(draft.name, f"{name}.name")
     if not is_storable(draft.description):
-        refuse(f"{name}.description", "must not hold control characters")
+        raise_invalid(f"{name}.description", "must not hold control characters")
     _check_unique((entry.policy.policy_id for entry in draft.policies), f"{name}.policies")
     _check_unique((str(entry.order_index) for entry in draft.policies), f"{name}.policies.orderIndex")
     return draft
 
 
-def read_binding(raw: object, name: str = "binding") -> BindingDraft:
+def parse_binding_draft(raw: object, name: str = "binding") -> BindingDraft:
     """A binding from outside; raises `ValidationFailed` unless it names just what its level needs."""
     draft = read_shape(raw, BindingDraft, ValidationFailed, name)
     _check_scope(draft, name)
@@ -157,15 +157,15 @@ def read_binding(raw: object, name: str = "binding") -> BindingDraft:
     return draft
 
 
-def read_reorder(raw: object, name: str = "reorder") -> Reorder:
+def parse_reorder(raw: object, name: str = "reorder") -> BindingReorder:
     """A new order from outside."""
-    asked = read_shape(raw, Reorder, ValidationFailed, name)
+    asked = read_shape(raw, BindingReorder, ValidationFailed, name)
     _check_scope(asked, name)
     _check_unique(asked.binding_ids, f"{name}.bindingIds")
     return asked
 
 
-def file_group(draft: GroupDraft, *, group_id: str, now: datetime) -> PolicyGroup:
+def create_group(draft: GroupDraft, *, group_id: str, now: datetime) -> PolicyGroup:
     """The draft as a group, its policies in order."""
     policies = tuple(sorted(draft.policies, key=lambda entry: entry.order_index))
     return PolicyGroup(
@@ -173,42 +173,46 @@ def file_group(draft: GroupDraft, *, group_id: str, now: datetime) -> PolicyGrou
     )
 
 
-def file_binding(draft: BindingDraft, *, binding_id: str, now: datetime) -> Binding:
+def create_binding(draft: BindingDraft, *, binding_id: str, now: datetime) -> Binding:
     """The draft as a binding."""
     fields = {name: getattr(draft, name) for name in draft.__struct_fields__}
     return Binding(id=binding_id, created_at=now, **fields)
 
 
-def reordered(bindings: Sequence[Binding], asked: Reorder) -> tuple[Binding, ...]:
+def reorder_bindings(bindings: Sequence[Binding], asked: BindingReorder) -> tuple[Binding, ...]:
     """The bindings of the named scope with new priorities; it must name each of them, and no other."""
     scope = (asked.binding_level, asked.agent_id, asked.source_agent_id, asked.sink_agent_id)
     found = {binding.id: binding for binding in bindings if binding.scope == scope}
     if unknown := [one for one in asked.binding_ids if one not in found]:
-        refuse("reorder.bindingIds", f"names {quote(unknown[0])}, which is not a binding of this scope")
+        raise_invalid(
+            "reorder.bindingIds", f"names {quote(unknown[0])}, which is not a binding of this scope"
+        )
     if missing := [one for one in found if one not in asked.binding_ids]:
-        refuse("reorder.bindingIds", f"leaves out {quote(missing[0])}")
+        raise_invalid("reorder.bindingIds", f"leaves out {quote(missing[0])}")
     return tuple(replace(found[one], priority=place) for place, one in enumerate(asked.binding_ids))
 
 
-def _check_scope(draft: BindingDraft | Reorder, name: str) -> None:
+def _check_scope(draft: BindingDraft | BindingReorder, name: str) -> None:
     given = {
         "agentId": draft.agent_id,
         "sourceAgentId": draft.source_agent_id,
         "sinkAgentId": draft.sink_agent_id,
     }
-    needed = _MEMBERS[draft.binding_level]
+    needed = _REQUIRED_AGENT_FIELDS[draft.binding_level]
     for member, value in given.items():
         if member in needed and value is None:
-            refuse(f"{name}.{member}", f"is missing; a binding at {draft.binding_level} level needs it")
+            raise_invalid(
+                f"{name}.{member}", f"is missing; a binding at {draft.binding_level} level needs it"
+            )
         if member not in needed and value is not None:
-            refuse(f"{name}.{member}", f"does not belong to a binding at {draft.binding_level} level")
+            raise_invalid(f"{name}.{member}", f"does not belong to a binding at {draft.binding_level} level")
         if value is not None:
-            check_text(value, f"{name}.{member}")
+            check_single_line(value, f"{name}.{member}")
 
 
 def _check_unique(names: Iterable[str], path: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            refuse(path, f"names {quote(name)} twice")
+            raise_invalid(path, f"names {quote(name)} twice")
         seen.add(name)

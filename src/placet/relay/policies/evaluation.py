@@ -8,17 +8,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.ports.detector import Match, Scan, Scannable
-from placet.relay.policies.book import Applied
 from placet.relay.policies.finding import Finding
-from placet.relay.policies.masking import masked
-from placet.relay.policies.policy import Action, rule_of
+from placet.relay.policies.masking import mask_pieces
+from placet.relay.policies.policy import PolicyAction, build_rule
+from placet.relay.policies.policy_set import AppliedPolicy
 
 MAX_FINDINGS = 1_000
 """So many findings of one policy in one text are told one by one; the last covers what comes after them."""
 
-UNREADABLE = "there is a file in it that is no text"
+UNREADABLE_FILE = "there is a file in it that is no text"
 
-LONGEST_SHOWN = 1_000
+MAX_SHOWN = 1_000
 """So many characters of a match are kept for the reviewer, who has the whole text beside it."""
 
 
@@ -44,23 +44,23 @@ class Outcome(StrEnum):
 
 
 _STRICTNESS = {outcome: place for place, outcome in enumerate(Outcome)}
-OUTCOMES: Mapping[Action, Outcome] = {
-    Action.LOG: Outcome.LOG,
-    Action.WARN: Outcome.WARN,
-    Action.MASK: Outcome.MASK,
-    Action.HUMAN_REVIEW_REQUIRED: Outcome.HOLD,
-    Action.BLOCK: Outcome.BLOCK,
+OUTCOMES: Mapping[PolicyAction, Outcome] = {
+    PolicyAction.LOG: Outcome.LOG,
+    PolicyAction.WARN: Outcome.WARN,
+    PolicyAction.MASK: Outcome.MASK,
+    PolicyAction.HUMAN_REVIEW_REQUIRED: Outcome.HOLD,
+    PolicyAction.BLOCK: Outcome.BLOCK,
 }
 
 
-class Unchecked(Struct, frozen=True, kw_only=True):
+class FailedCheck(Struct, frozen=True, kw_only=True):
     """A policy that could not be checked, and why."""
 
-    applied: Applied
+    applied: AppliedPolicy
     reason: str
 
 
-class Stage(Struct, frozen=True, kw_only=True):
+class DetectorResult(Struct, frozen=True, kw_only=True):
     """What one detector said: its rules are the applied policies at these places, by the rule's number."""
 
     detector: str
@@ -75,12 +75,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     """
 
     outcome: Outcome
-    decided_by: Applied | None = None
+    decided_by: AppliedPolicy | None = None
     """The first of the strictest; None if nothing was found."""
-    matched: tuple[Applied, ...] = ()
-    clean: tuple[Applied, ...] = ()
-    unchecked: tuple[Unchecked, ...] = ()
-    not_reached: tuple[Applied, ...] = ()
+    matched: tuple[AppliedPolicy, ...] = ()
+    clean: tuple[AppliedPolicy, ...] = ()
+    unchecked: tuple[FailedCheck, ...] = ()
+    not_reached: tuple[AppliedPolicy, ...] = ()
     """Not looked at, because the message was blocked before."""
     findings: tuple[Finding, ...] = ()
     opaque: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     def masked(self, pieces: Sequence[Scannable]) -> tuple[Scannable, ...]:
         """The texts to forward: without what MASK policies found, now or when a held message is released."""
-        return masked(pieces, (one for one in self.findings if one.action is Action.MASK))
+        return mask_pieces(pieces, (one for one in self.findings if one.action is PolicyAction.MASK))
 
     @property
     def reason(self) -> str:
@@ -102,31 +102,35 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         return f"{policy.name} found something, and its action is {policy.action}."
 
 
-def untouched(applied: Sequence[Applied]) -> Evaluation:
+def untouched(applied: Sequence[AppliedPolicy]) -> Evaluation:
     """The evaluation of a message in which all of these found nothing."""
     return Evaluation(outcome=Outcome.PASS, clean=tuple(applied))
 
 
-def is_final(applied: Sequence[Applied], stage: Stage, pieces: Sequence[Scannable]) -> bool:
+def is_final(applied: Sequence[AppliedPolicy], stage: DetectorResult, pieces: Sequence[Scannable]) -> bool:
     """Whether nothing that follows could change the outcome: a policy that blocks has matched."""
     return any(
-        place is not None and applied[place].policy.action is Action.BLOCK and _counts(match, applied[place])
+        place is not None
+        and applied[place].policy.action is PolicyAction.BLOCK
+        and _reaches_threshold(match, applied[place])
         for match in stage.scan.matches
-        if _is_true(match, pieces)
+        if _is_valid_match(match, pieces)
         for place in (stage.rules.get(match.rule),)
     )
 
 
-def judge(applied: Sequence[Applied], stages: Iterable[Stage], pieces: Sequence[Scannable]) -> Evaluation:
+def evaluate_scans(
+    applied: Sequence[AppliedPolicy], stages: Iterable[DetectorResult], pieces: Sequence[Scannable]
+) -> Evaluation:
     """Put together what the detectors said; policies that no stage names were not reached."""
     reached: set[int] = set()
     doubts: dict[int, str] = {}
     found: dict[int, list[Finding]] = {}
     for stage in stages:
         reached.update(stage.rules.values())
-        _take_in(stage, applied, pieces, found, doubts)
+        _collect_findings(stage, applied, pieces, found, doubts)
     missed = {place for place in range(len(applied)) if place not in reached}
-    decided_by, outcome = _strictest(applied, found, doubts)
+    decided_by, outcome = _choose_strictest(applied, found, doubts)
     return Evaluation(
         outcome=outcome,
         decided_by=decided_by,
@@ -136,13 +140,15 @@ def judge(applied: Sequence[Applied], stages: Iterable[Stage], pieces: Sequence[
             for place, one in enumerate(applied)
             if place not in found and place not in doubts and place not in missed
         ),
-        unchecked=tuple(Unchecked(applied=applied[place], reason=doubts[place]) for place in sorted(doubts)),
+        unchecked=tuple(
+            FailedCheck(applied=applied[place], reason=doubts[place]) for place in sorted(doubts)
+        ),
         not_reached=tuple(applied[place] for place in sorted(missed)),
         findings=tuple(finding for place in sorted(found) for finding in found[place]),
     )
 
 
-def sparing(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -> Evaluation:
+def exempt_approved(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -> Evaluation:
     """The evaluation once nothing is held any more for texts that a person let pass, given by their number.
 
     Only holds are spared: what another policy masks or blocks stays so. Doubts are spared if a person has
@@ -151,17 +157,20 @@ def sparing(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -
     findings = tuple(
         one
         for one in evaluation.findings
-        if one.piece not in approved or one.action is not Action.HUMAN_REVIEW_REQUIRED
+        if one.piece not in approved or one.action is not PolicyAction.HUMAN_REVIEW_REQUIRED
     )
     named = {(one.policy_id, one.policy_version) for one in findings}
-    every = {_name(one): one for one in (*evaluation.matched, *(one.applied for one in evaluation.unchecked))}
-    matched = tuple(one for one in evaluation.matched if _name(one) in named)
+    every = {
+        _get_version_key(one): one
+        for one in (*evaluation.matched, *(one.applied for one in evaluation.unchecked))
+    }
+    matched = tuple(one for one in evaluation.matched if _get_version_key(one) in named)
     unchecked = () if all_approved else evaluation.unchecked
-    kept = {_name(one) for one in matched} | {_name(one.applied) for one in unchecked}
+    kept = {_get_version_key(one) for one in matched} | {_get_version_key(one.applied) for one in unchecked}
     applied = list(every.values())
-    decided_by, outcome = _strictest(
+    decided_by, outcome = _choose_strictest(
         applied,
-        [place for place, one in enumerate(applied) if _name(one) in named],
+        [place for place, one in enumerate(applied) if _get_version_key(one) in named],
         [place for place, one in enumerate(applied) if any(one is other.applied for other in unchecked)],
     )
     return replace(
@@ -175,32 +184,36 @@ def sparing(evaluation: Evaluation, approved: Set[int], *, all_approved: bool) -
     )
 
 
-def doubting(evaluation: Evaluation, doubtful: Sequence[Applied], reason: str) -> Evaluation:
+def hold_unchecked(evaluation: Evaluation, doubtful: Sequence[AppliedPolicy], reason: str) -> Evaluation:
     """The evaluation once these policies could not look at all of a message, which holds it."""
     if not doubtful or evaluation.outcome is Outcome.BLOCK:
         return evaluation
-    names = {_name(one) for one in doubtful}
-    known = {_name(one.applied) for one in evaluation.unchecked}
+    names = {_get_version_key(one) for one in doubtful}
+    known = {_get_version_key(one.applied) for one in evaluation.unchecked}
     held = evaluation.outcome is Outcome.HOLD
     return replace(
         evaluation,
         outcome=Outcome.HOLD,
         decided_by=evaluation.decided_by if held else doubtful[0],
-        clean=tuple(one for one in evaluation.clean if _name(one) not in names),
+        clean=tuple(one for one in evaluation.clean if _get_version_key(one) not in names),
         unchecked=(
             *evaluation.unchecked,
-            *(Unchecked(applied=one, reason=reason) for one in doubtful if _name(one) not in known),
+            *(
+                FailedCheck(applied=one, reason=reason)
+                for one in doubtful
+                if _get_version_key(one) not in known
+            ),
         ),
     )
 
 
-def _name(applied: Applied) -> tuple[str, str]:
+def _get_version_key(applied: AppliedPolicy) -> tuple[str, str]:
     return (applied.policy.policy_id, applied.policy.version)
 
 
-def _take_in(
-    stage: Stage,
-    applied: Sequence[Applied],
+def _collect_findings(
+    stage: DetectorResult,
+    applied: Sequence[AppliedPolicy],
     pieces: Sequence[Scannable],
     found: dict[int, list[Finding]],
     doubts: dict[int, str],
@@ -213,29 +226,29 @@ def _take_in(
         place = stage.rules.get(match.rule)
         if place is None:
             continue
-        if not _is_true(match, pieces):
+        if not _is_valid_match(match, pieces):
             doubts[place] = "its detector named a place that the message does not have"
-        elif _counts(match, applied[place]):
+        elif _reaches_threshold(match, applied[place]):
             count = told[place, match.piece] = told.get((place, match.piece), 0) + 1
             if count <= MAX_FINDINGS:
                 rest = count == MAX_FINDINGS
                 found.setdefault(place, []).append(
-                    _finding(match, applied[place], pieces, stage.detector, rest=rest)
+                    _build_finding(match, applied[place], pieces, stage.detector, rest=rest)
                 )
 
 
-def _counts(match: Match, applied: Applied) -> bool:
-    return match.score >= rule_of(applied.policy.config).threshold
+def _reaches_threshold(match: Match, applied: AppliedPolicy) -> bool:
+    return match.score >= build_rule(applied.policy.config).threshold
 
 
-def _is_true(match: Match, pieces: Sequence[Scannable]) -> bool:
+def _is_valid_match(match: Match, pieces: Sequence[Scannable]) -> bool:
     if not 0 <= match.piece < len(pieces) or not isfinite(match.score):
         return False
     return 0 <= match.start <= match.end <= len(pieces[match.piece].text)
 
 
-def _finding(
-    match: Match, applied: Applied, pieces: Sequence[Scannable], detector: str, *, rest: bool
+def _build_finding(
+    match: Match, applied: AppliedPolicy, pieces: Sequence[Scannable], detector: str, *, rest: bool
 ) -> Finding:
     piece = pieces[match.piece]
     end = len(piece.text) if rest else match.end
@@ -253,13 +266,13 @@ def _finding(
         piece=match.piece,
         start=match.start,
         end=end,
-        text=piece.text[match.start : min(end, match.start + LONGEST_SHOWN)],
+        text=piece.text[match.start : min(end, match.start + MAX_SHOWN)],
     )
 
 
-def _strictest(
-    applied: Sequence[Applied], found: Iterable[int], doubts: Iterable[int]
-) -> tuple[Applied | None, Outcome]:
+def _choose_strictest(
+    applied: Sequence[AppliedPolicy], found: Iterable[int], doubts: Iterable[int]
+) -> tuple[AppliedPolicy | None, Outcome]:
     outcomes = {place: OUTCOMES[applied[place].policy.action] for place in found}
     for place in doubts:
         known = outcomes.get(place, Outcome.HOLD)

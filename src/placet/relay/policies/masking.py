@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from placet.ports.detector import Scannable
-from placet.relay.policies.finding import Finding, mask_of
+from placet.relay.policies.finding import Finding, format_mask
 
 
-def masked(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> tuple[Scannable, ...]:
+def mask_pieces(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> tuple[Scannable, ...]:
     """The pieces with a mask in place of every finding; findings that overlap share one mask.
 
     A finding without width says that something is wrong and not where, so it masks its whole text.
@@ -25,15 +25,15 @@ def mask_text(text: str, findings: Iterable[Finding]) -> str:
     """One text, with its findings masked; a shared mask names the widest of them."""
     parts: list[str] = []
     kept_from = 0
-    for start, end, entity in _merged(text, findings):
-        parts += (text[kept_from:start], mask_of(entity))
+    for start, end, entity in _merge_spans(text, findings):
+        parts += (text[kept_from:start], format_mask(entity))
         kept_from = end
     return "".join((*parts, text[kept_from:]))
 
 
-def _merged(text: str, findings: Iterable[Finding]) -> list[tuple[int, int, str]]:
+def _merge_spans(text: str, findings: Iterable[Finding]) -> list[tuple[int, int, str]]:
     merged: list[tuple[int, int, str, int]] = []
-    for start, end, entity in sorted((_span(text, one) for one in findings), key=lambda span: span[:2]):
+    for start, end, entity in sorted((_get_span(text, one) for one in findings), key=lambda span: span[:2]):
         width = end - start
         if merged and start < merged[-1][1]:
             first, last, label, widest = merged[-1]
@@ -43,7 +43,7 @@ def _merged(text: str, findings: Iterable[Finding]) -> list[tuple[int, int, str]
     return [span[:3] for span in merged]
 
 
-def _span(text: str, finding: Finding) -> tuple[int, int, str]:
+def _get_span(text: str, finding: Finding) -> tuple[int, int, str]:
     if finding.start == finding.end:
         return (0, len(text), finding.entity)
     return (finding.start, finding.end, finding.entity)

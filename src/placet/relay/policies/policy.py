@@ -14,9 +14,9 @@ from placet.protocol.moment import Moment
 from placet.protocol.shape import quote, read_shape
 from placet.text.characters import is_one_line, is_storable
 
-LONGEST_NAME = 200
-LONGEST_DESCRIPTION = 2_000
-LONGEST_PATTERN = 4_000
+MAX_NAME = 200
+MAX_DESCRIPTION = 2_000
+MAX_PATTERN = 4_000
 MAX_OPTIONS_BYTES = 16_384
 PLUGIN_PREFIX = "x-"
 
@@ -30,7 +30,7 @@ class Leg(StrEnum):
     RESPONSE_TO_SOURCE = "responseToSource"
 
 
-class Action(StrEnum):
+class PolicyAction(StrEnum):
     """What a match leads to, from the mildest to the strictest."""
 
     LOG = "LOG"
@@ -45,14 +45,14 @@ class Action(StrEnum):
         return _STRICTNESS[self]
 
 
-_STRICTNESS = {action: place for place, action in enumerate(Action)}
+_STRICTNESS = {action: place for place, action in enumerate(PolicyAction)}
 
 
-class _Wire(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class _WireStruct(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What travels: camelCase, and nothing that is not documented."""
 
 
-class EnabledLegs(_Wire, frozen=True, kw_only=True):
+class EnabledLegs(_WireStruct, frozen=True, kw_only=True):
     """The legs on which a policy looks."""
 
     request_from_source: bool = False
@@ -75,71 +75,73 @@ class EnabledLegs(_Wire, frozen=True, kw_only=True):
         return tuple(leg for leg, enabled in zip(Leg, flags, strict=True) if enabled)
 
 
-class RegexPattern(_Wire, frozen=True, kw_only=True):
+class RegexPattern(_WireStruct, frozen=True, kw_only=True):
     """A regular expression, and what a match leads to."""
 
-    regex: Annotated[str, Meta(min_length=1, max_length=LONGEST_PATTERN)]
-    action: Action
+    regex: Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN)]
+    action: PolicyAction
 
 
-class DetectedEntity(_Wire, frozen=True, kw_only=True):
+class DetectedEntity(_WireStruct, frozen=True, kw_only=True):
     """An entity type, how sure the detector must be, and what a match leads to."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+    type: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
     score_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
-    action: Action
+    action: PolicyAction
 
 
-class RegexDetection(_Wire, frozen=True, kw_only=True, tag_field="type", tag="REGEX_DETECTION"):
+class RegexDetection(_WireStruct, frozen=True, kw_only=True, tag_field="type", tag="REGEX_DETECTION"):
     """Looks for one pattern."""
 
     enabled_legs: EnabledLegs
     pattern: RegexPattern
 
 
-class PresidioDetection(_Wire, frozen=True, kw_only=True, tag_field="type", tag="PRESIDIO_DETECTION"):
+class PresidioDetection(_WireStruct, frozen=True, kw_only=True, tag_field="type", tag="PRESIDIO_DETECTION"):
     """Looks for one entity type with Presidio."""
 
     enabled_legs: EnabledLegs
     entity: DetectedEntity
 
 
-class ComprehendDetection(_Wire, frozen=True, kw_only=True, tag_field="type", tag="COMPREHEND_DETECTION"):
+class ComprehendDetection(
+    _WireStruct, frozen=True, kw_only=True, tag_field="type", tag="COMPREHEND_DETECTION"
+):
     """Looks for one entity type with Amazon Comprehend."""
 
     enabled_legs: EnabledLegs
     entity: DetectedEntity
 
 
-class PluginDetection(_Wire, frozen=True, kw_only=True):
+class PluginDetection(_WireStruct, frozen=True, kw_only=True):
     """Looks for whatever the plug-in of this type understands by its options."""
 
     type: Annotated[str, Meta(pattern=r"^x-[a-z0-9][a-z0-9_.-]{0,60}$(?!\n)")]
     enabled_legs: EnabledLegs
-    action: Action
+    action: PolicyAction
     score_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.0
     options: dict[str, Any] = {}
 
 
-Config: TypeAlias = RegexDetection | PresidioDetection | ComprehendDetection | PluginDetection
-_SHAPES: dict[str, type[Config]] = {
+DetectionConfig: TypeAlias = RegexDetection | PresidioDetection | ComprehendDetection | PluginDetection
+_CONFIG_TYPES: dict[str, type[DetectionConfig]] = {
     "REGEX_DETECTION": RegexDetection,
     "PRESIDIO_DETECTION": PresidioDetection,
     "COMPREHEND_DETECTION": ComprehendDetection,
 }
 
 
-class PolicyDraft(_Wire, frozen=True, kw_only=True):
+class PolicyDraft(_WireStruct, frozen=True, kw_only=True):
     """A policy as somebody asks for it."""
 
     name: str
     description: str = ""
-    config: Config
+    config: DetectionConfig
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
 
-class Policy(_Wire, frozen=True, kw_only=True):
+class Policy(_WireStruct, frozen=True, kw_only=True):
     """One version of a policy; versions are kept for ever and never change."""
 
     policy_id: str
@@ -147,30 +149,30 @@ class Policy(_Wire, frozen=True, kw_only=True):
     name: str
     description: str
     policy_type: str
-    config: Config
+    config: DetectionConfig
     valid_from: datetime | None
     valid_to: datetime | None
     created_at: datetime
 
     @property
-    def action(self) -> Action:
+    def action(self) -> PolicyAction:
         """What a match leads to."""
-        return action_of(self.config)
+        return get_action(self.config)
 
     def is_valid(self, at: datetime) -> bool:
         """Whether the policy is in force; the end of its window is outside."""
-        return is_within(self.valid_from, self.valid_to, at)
+        return is_in_window(self.valid_from, self.valid_to, at)
 
 
-class _Asked(_Wire, frozen=True, kw_only=True):
-    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
-    description: Annotated[str, Meta(max_length=LONGEST_DESCRIPTION)] | None = None
+class _DraftShape(_WireStruct, frozen=True, kw_only=True):
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None = None
     config: dict[str, Any]
     valid_from: Moment | None = None
     valid_to: Moment | None = None
 
 
-class _Kept(_Wire, frozen=True, kw_only=True):
+class _StoredShape(_WireStruct, frozen=True, kw_only=True):
     policy_id: str
     version: str
     name: str
@@ -182,70 +184,72 @@ class _Kept(_Wire, frozen=True, kw_only=True):
     created_at: Moment
 
 
-def read_draft(raw: object, name: str = "policy") -> PolicyDraft:
+def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
     """A policy from outside; raises `ValidationFailed` with the path of what does not fit.
 
     Whether a detector can look for what it asks is for that detector to check.
     """
-    asked = read_shape(raw, _Asked, ValidationFailed, name)
-    check_text(asked.name, f"{name}.name")
+    asked = read_shape(raw, _DraftShape, ValidationFailed, name)
+    check_single_line(asked.name, f"{name}.name")
     if asked.description and not is_storable(asked.description):
-        refuse(f"{name}.description", "must not hold control characters")
+        raise_invalid(f"{name}.description", "must not hold control characters")
     check_window(asked.valid_from, asked.valid_to, name)
     return PolicyDraft(
         name=asked.name,
         description=asked.description or "",
-        config=read_config(asked.config, f"{name}.config"),
+        config=parse_detection_config(asked.config, f"{name}.config"),
         valid_from=asked.valid_from,
         valid_to=asked.valid_to,
     )
 
 
-def read_policy(raw: object) -> Policy:
+def parse_policy(raw: object) -> Policy:
     """A kept version as it was written by `msgspec.to_builtins`, or as it travels."""
-    kept = read_shape(raw, _Kept, ValidationFailed, "policy")
+    kept = read_shape(raw, _StoredShape, ValidationFailed, "policy")
     fields = {one: getattr(kept, one) for one in kept.__struct_fields__}
-    return Policy(**{**fields, "config": read_config(kept.config, "policy.config")})
+    return Policy(**{**fields, "config": parse_detection_config(kept.config, "policy.config")})
 
 
-def read_config(raw: object, name: str = "config") -> Config:
+def parse_detection_config(raw: object, name: str = "config") -> DetectionConfig:
     """What to look for; raises `ValidationFailed` for a type, a leg or a value that does not fit."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     if not isinstance(kind, str):
-        refuse(f"{name}.type", f"is missing; use one of {', '.join(_SHAPES)} or x-…")
-    shape = PluginDetection if kind.startswith(PLUGIN_PREFIX) else _SHAPES.get(kind)
+        raise_invalid(f"{name}.type", f"is missing; use one of {', '.join(_CONFIG_TYPES)} or x-…")
+    shape = PluginDetection if kind.startswith(PLUGIN_PREFIX) else _CONFIG_TYPES.get(kind)
     if shape is None:
-        refuse(f"{name}.type", f"{quote(kind)} is not a known type; use one of {', '.join(_SHAPES)} or x-…")
-    config = cast(Config, read_shape(raw, cast(Any, shape), ValidationFailed, name))
+        raise_invalid(
+            f"{name}.type", f"{quote(kind)} is not a known type; use one of {', '.join(_CONFIG_TYPES)} or x-…"
+        )
+    config = cast(DetectionConfig, read_shape(raw, cast(Any, shape), ValidationFailed, name))
     _check_config(config, name)
     return config
 
 
-def first_version(draft: PolicyDraft, *, policy_id: str, now: datetime) -> Policy:
+def create_policy(draft: PolicyDraft, *, policy_id: str, now: datetime) -> Policy:
     """The draft as a policy of its own."""
-    return _version(draft, policy_id=policy_id, version="1", now=now)
+    return _build_version(draft, policy_id=policy_id, version="1", now=now)
 
 
-def next_version(newest: Policy, draft: PolicyDraft, *, now: datetime) -> Policy:
+def create_next_version(newest: Policy, draft: PolicyDraft, *, now: datetime) -> Policy:
     """The version after the newest; the earlier ones stay what they are."""
-    return _version(draft, policy_id=newest.policy_id, version=str(int(newest.version) + 1), now=now)
+    return _build_version(draft, policy_id=newest.policy_id, version=str(int(newest.version) + 1), now=now)
 
 
-def type_of(config: Config) -> str:
+def get_detection_type(config: DetectionConfig) -> str:
     """The name of its type on the wire."""
     if isinstance(config, PluginDetection):
         return config.type
     return cast(str, type(config).__struct_config__.tag)
 
 
-def action_of(config: Config) -> Action:
+def get_action(config: DetectionConfig) -> PolicyAction:
     """What a match leads to."""
     if isinstance(config, RegexDetection):
         return config.pattern.action
     return config.action if isinstance(config, PluginDetection) else config.entity.action
 
 
-def rule_of(config: Config) -> Rule:
+def build_rule(config: DetectionConfig) -> Rule:
     """What its detector is asked to look for."""
     if isinstance(config, RegexDetection):
         return Rule(what=config.pattern.regex)
@@ -254,37 +258,37 @@ def rule_of(config: Config) -> Rule:
     return Rule(what=config.entity.type, threshold=config.entity.score_threshold)
 
 
-def is_within(start: datetime | None, end: datetime | None, at: datetime) -> bool:
+def is_in_window(start: datetime | None, end: datetime | None, at: datetime) -> bool:
     """Whether a moment lies in a window whose end is outside."""
     return (start is None or start <= at) and (end is None or at < end)
 
 
-def refuse(path: str, reason: str) -> NoReturn:
+def raise_invalid(path: str, reason: str) -> NoReturn:
     """Raise what the caller reads: where, and why."""
     raise ValidationFailed(f"{path} {reason}.", path=path)
 
 
-def check_text(text: str, path: str) -> None:
+def check_single_line(text: str, path: str) -> None:
     """Refuse a name that is blank, has several lines, or holds control characters."""
     if not text.strip():
-        refuse(path, "is blank")
+        raise_invalid(path, "is blank")
     if not is_storable(text) or not is_one_line(text):
-        refuse(path, "must be one line without control characters")
+        raise_invalid(path, "must be one line without control characters")
 
 
 def check_window(start: datetime | None, end: datetime | None, name: str) -> None:
     """Refuse a window that never opens."""
     if start is not None and end is not None and end <= start:
-        refuse(f"{name}.validTo", "is not after validFrom")
+        raise_invalid(f"{name}.validTo", "is not after validFrom")
 
 
-def _version(draft: PolicyDraft, *, policy_id: str, version: str, now: datetime) -> Policy:
+def _build_version(draft: PolicyDraft, *, policy_id: str, version: str, now: datetime) -> Policy:
     return Policy(
         policy_id=policy_id,
         version=version,
         name=draft.name,
         description=draft.description,
-        policy_type=type_of(draft.config),
+        policy_type=get_detection_type(draft.config),
         config=draft.config,
         valid_from=draft.valid_from,
         valid_to=draft.valid_to,
@@ -292,26 +296,26 @@ def _version(draft: PolicyDraft, *, policy_id: str, version: str, now: datetime)
     )
 
 
-def _check_config(config: Config, name: str) -> None:
+def _check_config(config: DetectionConfig, name: str) -> None:
     if not config.enabled_legs.legs:
-        refuse(f"{name}.enabledLegs", f"enables no leg; set at least one of {', '.join(Leg)} to true")
+        raise_invalid(f"{name}.enabledLegs", f"enables no leg; set at least one of {', '.join(Leg)} to true")
     if isinstance(config, RegexDetection):
         return
     if isinstance(config, PluginDetection):
         _check_options(config.options, f"{name}.options")
         threshold, path = config.score_threshold, f"{name}.scoreThreshold"
     else:
-        check_text(config.entity.type, f"{name}.entity.type")
+        check_single_line(config.entity.type, f"{name}.entity.type")
         threshold, path = config.entity.score_threshold, f"{name}.entity.scoreThreshold"
     if not isfinite(threshold):
-        refuse(path, "is not a number from 0 to 1")
+        raise_invalid(path, "is not a number from 0 to 1")
 
 
 def _check_options(options: dict[str, Any], path: str) -> None:
     try:
         size = len(msgspec.json.encode(options))
     except (TypeError, ValueError, RecursionError):
-        refuse(path, "holds what JSON cannot carry")
+        raise_invalid(path, "holds what JSON cannot carry")
     else:
         if size > MAX_OPTIONS_BYTES:
-            refuse(path, f"is larger than {MAX_OPTIONS_BYTES} bytes")
+            raise_invalid(path, f"is larger than {MAX_OPTIONS_BYTES} bytes")

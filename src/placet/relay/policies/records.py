@@ -2,7 +2,7 @@
 
 | kind           | id                 | body                                              |
 |----------------|--------------------|---------------------------------------------------|
-| `policy`       | `policyId:version` | `KeptPolicy`; written once, and never removed     |
+| `policy`       | `policyId:version` | `StoredPolicy`; written once, and never removed     |
 | `policy_group` | its id             | `PolicyGroup`                                     |
 | `binding`      | its id             | `Binding`                                         |
 | `book`         | `book`             | nothing; its `rev` counts the changes of the rest |
@@ -25,17 +25,17 @@ from msgspec import Struct, field
 from placet.errors import Unavailable, ValidationFailed
 from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.protocol.moment import Moment
-from placet.relay.changes import Held
 from placet.relay.policies.binding import Binding, PolicyGroup
-from placet.relay.policies.book import PolicyBook
-from placet.relay.policies.policy import Policy, read_policy
+from placet.relay.policies.policy import Policy, parse_policy
+from placet.relay.policies.policy_set import PolicySet
+from placet.relay.record_changes import Versioned
 
-BOOK = "book"
+REVISION_ID = "book"
 KINDS: tuple[ConfigKind, ...] = ("policy", "policy_group", "binding")
 T = TypeVar("T")
 
 
-class KeptPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+class StoredPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     """One version of a policy, and what became of it."""
 
     policy: Policy
@@ -44,18 +44,18 @@ class KeptPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     retired_by: str | None = None
 
 
-Versions = tuple[Held[KeptPolicy], ...]
+PolicyVersions = tuple[Versioned[StoredPolicy], ...]
 """Those of one policy, the oldest first."""
 
 
-class Library(Struct, frozen=True, kw_only=True):
+class PolicySnapshot(Struct, frozen=True, kw_only=True):
     """All that a tenant keeps about policies, as it was at one `rev` of its book."""
 
     rev: int = 0
-    policies: Mapping[str, Versions] = field(default_factory=dict)
+    policies: Mapping[str, PolicyVersions] = field(default_factory=dict)
     """By id."""
-    groups: Mapping[str, Held[PolicyGroup]] = field(default_factory=dict)
-    bindings: Mapping[str, Held[Binding]] = field(default_factory=dict)
+    groups: Mapping[str, Versioned[PolicyGroup]] = field(default_factory=dict)
+    bindings: Mapping[str, Versioned[Binding]] = field(default_factory=dict)
 
     def in_force(self) -> tuple[Policy, ...]:
         """Every version of every policy that is not retired."""
@@ -66,59 +66,59 @@ class Library(Struct, frozen=True, kw_only=True):
             for one in versions
         )
 
-    def bound(self) -> "Library":
+    def bound(self) -> "PolicySnapshot":
         """Only what messages can meet: the bindings, their groups, and the policies of those."""
         named = {one.value.group_id for one in self.bindings.values()}
         groups = {group_id: self.groups[group_id] for group_id in sorted(named) if group_id in self.groups}
         policies = {entry.policy.policy_id for one in groups.values() for entry in one.value.policies}
-        return Library(
+        return PolicySnapshot(
             policies={one: self.policies[one] for one in sorted(policies) if one in self.policies},
             groups=groups,
             bindings=self.bindings,
         )
 
-    def book(self) -> PolicyBook:
+    def book(self) -> PolicySet:
         """What applies when; raises `ValidationFailed` if a group or a binding names what is not there."""
-        return PolicyBook(
+        return PolicySet(
             policies=self.in_force(),
             groups=(one.value for one in self.groups.values()),
             bindings=(one.value for one in self.bindings.values()),
         )
 
 
-class _Body(Struct, frozen=True, kw_only=True, rename="camel"):
+class _StoredPolicyBody(Struct, frozen=True, kw_only=True, rename="camel"):
     policy: dict[str, Any]
     created_by: str
     retired_at: Moment | None = None
     retired_by: str | None = None
 
 
-_decode_policy = msgspec.json.Decoder(_Body).decode
+_decode_policy = msgspec.json.Decoder(_StoredPolicyBody).decode
 _decode_group = msgspec.json.Decoder(PolicyGroup).decode
 _decode_binding = msgspec.json.Decoder(Binding).decode
 
 
-def policy_record_id(policy_id: str, version: str) -> str:
+def get_policy_record_id(policy_id: str, version: str) -> str:
     """The name of a version's record."""
     return f"{policy_id}:{version}"
 
 
-def kept_policy(record: ConfigRecord) -> KeptPolicy:
+def decode_policy_record(record: ConfigRecord) -> StoredPolicy:
     """What the record of a version says; raises `Unavailable` for one that is not sound."""
-    return _sound(record, _kept)
+    return _decode_record(record, _stored_policy_from_body)
 
 
-def _kept(content: bytes) -> KeptPolicy:
+def _stored_policy_from_body(content: bytes) -> StoredPolicy:
     body = _decode_policy(content)
-    return KeptPolicy(
-        policy=read_policy(body.policy),
+    return StoredPolicy(
+        policy=parse_policy(body.policy),
         created_by=body.created_by,
         retired_at=body.retired_at,
         retired_by=body.retired_by,
     )
 
 
-def _sound(record: ConfigRecord, read: Callable[[bytes], T]) -> T:
+def _decode_record(record: ConfigRecord, read: Callable[[bytes], T]) -> T:
     """What a record says. One that cannot be read is not left out: the rest would protect less."""
     try:
         return read(record.body)
@@ -126,73 +126,79 @@ def _sound(record: ConfigRecord, read: Callable[[bytes], T]) -> T:
         raise Unavailable(f"The {record.kind} {record.id} in the store cannot be read: {error}") from error
 
 
-def library_of(
+def snapshot_from_records(
     rev: int,
     *,
     policies: Iterable[ConfigRecord],
     groups: Iterable[ConfigRecord],
     bindings: Iterable[ConfigRecord],
-) -> Library:
+) -> PolicySnapshot:
     """Everything in the records; raises `Unavailable` for one that is not sound."""
-    versions: dict[str, list[Held[KeptPolicy]]] = {}
+    versions: dict[str, list[Versioned[StoredPolicy]]] = {}
     for record in policies:
-        kept = kept_policy(record)
-        versions.setdefault(kept.policy.policy_id, []).append(Held(value=kept, rev=record.rev))
-    return Library(
+        kept = decode_policy_record(record)
+        versions.setdefault(kept.policy.policy_id, []).append(Versioned(value=kept, rev=record.rev))
+    return PolicySnapshot(
         rev=rev,
         policies={
             policy_id: tuple(sorted(listed, key=lambda one: int(one.value.policy.version)))
             for policy_id, listed in versions.items()
         },
-        groups={one.id: Held(value=_sound(one, _decode_group), rev=one.rev) for one in groups},
-        bindings={one.id: Held(value=_sound(one, _decode_binding), rev=one.rev) for one in bindings},
+        groups={one.id: Versioned(value=_decode_record(one, _decode_group), rev=one.rev) for one in groups},
+        bindings={
+            one.id: Versioned(value=_decode_record(one, _decode_binding), rev=one.rev) for one in bindings
+        },
     )
 
 
-def after(library: Library, *, save: Iterable[ConfigRecord], delete: Iterable[ConfigRecord] = ()) -> Library:
+def apply_changes(
+    library: PolicySnapshot, *, save: Iterable[ConfigRecord], delete: Iterable[ConfigRecord] = ()
+) -> PolicySnapshot:
     """The library once these groups and bindings are removed and those records are written."""
     policies, groups, bindings = dict(library.policies), dict(library.groups), dict(library.bindings)
     for record in delete:
         (groups if record.kind == "policy_group" else bindings).pop(record.id)
     for record in save:
         if record.kind == "policy":
-            kept = kept_policy(record)
+            kept = decode_policy_record(record)
             others = policies.get(kept.policy.policy_id, ())
-            policies[kept.policy.policy_id] = _with_version(others, Held(value=kept, rev=record.rev))
+            policies[kept.policy.policy_id] = _add_version(others, Versioned(value=kept, rev=record.rev))
         elif record.kind == "policy_group":
-            groups[record.id] = Held(value=_sound(record, _decode_group), rev=record.rev)
+            groups[record.id] = Versioned(value=_decode_record(record, _decode_group), rev=record.rev)
         else:
-            bindings[record.id] = Held(value=_sound(record, _decode_binding), rev=record.rev)
-    return Library(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
+            bindings[record.id] = Versioned(value=_decode_record(record, _decode_binding), rev=record.rev)
+    return PolicySnapshot(rev=library.rev + 1, policies=policies, groups=groups, bindings=bindings)
 
 
-def policy_record(tenant: str, kept: KeptPolicy, *, rev: int, now: datetime) -> ConfigRecord:
+def build_policy_record(tenant: str, kept: StoredPolicy, *, rev: int, now: datetime) -> ConfigRecord:
     """A version as it is written."""
-    name = policy_record_id(kept.policy.policy_id, kept.policy.version)
-    return _record(tenant, "policy", name, kept, rev=rev, now=now)
+    name = get_policy_record_id(kept.policy.policy_id, kept.policy.version)
+    return _build_record(tenant, "policy", name, kept, rev=rev, now=now)
 
 
-def group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> ConfigRecord:
+def build_group_record(tenant: str, group: PolicyGroup, *, rev: int, now: datetime) -> ConfigRecord:
     """A group as it is written."""
-    return _record(tenant, "policy_group", group.id, group, rev=rev, now=now)
+    return _build_record(tenant, "policy_group", group.id, group, rev=rev, now=now)
 
 
-def binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> ConfigRecord:
+def build_binding_record(tenant: str, binding: Binding, *, rev: int, now: datetime) -> ConfigRecord:
     """A binding as it is written."""
-    return _record(tenant, "binding", binding.id, binding, rev=rev, now=now)
+    return _build_record(tenant, "binding", binding.id, binding, rev=rev, now=now)
 
 
-def book_record(tenant: str, *, rev: int, now: datetime) -> ConfigRecord:
+def build_revision_record(tenant: str, *, rev: int, now: datetime) -> ConfigRecord:
     """The count of changes as it is written with each of them."""
-    return _record(tenant, "book", BOOK, {}, rev=rev, now=now)
+    return _build_record(tenant, "book", REVISION_ID, {}, rev=rev, now=now)
 
 
-def _with_version(others: Versions, one: Held[KeptPolicy]) -> Versions:
+def _add_version(others: PolicyVersions, one: Versioned[StoredPolicy]) -> PolicyVersions:
     number = one.value.policy.version
     return (*(other for other in others if other.value.policy.version != number), one)
 
 
-def _record(tenant: str, kind: ConfigKind, id: str, body: object, *, rev: int, now: datetime) -> ConfigRecord:
+def _build_record(
+    tenant: str, kind: ConfigKind, id: str, body: object, *, rev: int, now: datetime
+) -> ConfigRecord:
     return ConfigRecord(
         tenant=tenant, kind=kind, id=id, rev=rev, body=msgspec.json.encode(body), saved_at=now
     )

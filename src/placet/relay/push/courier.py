@@ -5,16 +5,16 @@ from datetime import timedelta
 from weakref import WeakValueDictionary
 
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
-from placet.relay.push.webhooks import Webhooks
+from placet.relay.push.webhooks import WebhookRepository
 
 COURIER = "push"
 # With the time a receiver has to answer, this is less than the outbox's lease.
 WAIT_FOR = timedelta(seconds=30)
-COME_BACK_AFTER = timedelta(seconds=5)
+RETRY_AFTER = timedelta(seconds=5)
 GONE = 410
 
 
-def target_of(webhook_id: str) -> str:
+def format_delivery_target(webhook_id: str) -> str:
     """Where deliveries for a webhook go: the address itself is looked up when one is sent."""
     return f"{COURIER}:{webhook_id}"
 
@@ -22,7 +22,7 @@ def target_of(webhook_id: str) -> str:
 class PushCourier:
     """A `Courier` that knows callers' addresses; `post` makes the request."""
 
-    def __init__(self, webhooks: Webhooks, post: Courier) -> None:
+    def __init__(self, webhooks: WebhookRepository, post: Courier) -> None:
         self._webhooks = webhooks
         self._post = post
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -40,7 +40,7 @@ class PushCourier:
                 error="earlier ones are under way",
                 took_for=WAIT_FOR,
                 under_way=True,
-                retry_after=COME_BACK_AFTER,
+                retry_after=RETRY_AFTER,
             )
         try:
             return await self._deliver(webhook_id, request)

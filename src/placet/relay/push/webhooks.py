@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from placet.ports.task_store import TaskKind, TaskRow, TaskStore
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, State
-from placet.relay.membership.registry import Subscription
-from placet.relay.push.configs import Address
-from placet.relay.push.sealing import Seal, digest
+from placet.relay.push.configs import PushTarget
+from placet.relay.push.encryption import SecretBox, hash_token
+from placet.relay.registry.subscriptions import Subscription
 
 PREFIX = "/relay/v1/webhooks/"
 SUFFIX = "/notifications"
-MOST_OF_A_TASK = 100
-LONGEST_ID = 1024
+MAX_PER_TASK = 100
+MAX_ID = 1024
 
 
 class Webhook(Struct, frozen=True, kw_only=True):
@@ -54,10 +54,12 @@ class Webhook(Struct, frozen=True, kw_only=True):
     closed: bool = False
 
 
-class Webhooks:
+class WebhookRepository:
     """Makes and finds webhooks, in rows that go with those of tasks."""
 
-    def __init__(self, store: TaskStore, seal: Seal, *, public_url: str, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, store: TaskStore, seal: SecretBox, *, public_url: str, now: Callable[[], datetime]
+    ) -> None:
         self._store = store
         self._seal = seal
         self._base = public_url.rstrip("/") + PREFIX
@@ -79,7 +81,7 @@ class Webhooks:
         return url[len(self._base) : -len(SUFFIX)]
 
     async def make(
-        self, subscription: Subscription, call: A2ACall, address: Address, correlation_id: str
+        self, subscription: Subscription, call: A2ACall, address: PushTarget, correlation_id: str
     ) -> tuple[Webhook, str]:
         """A new webhook and its token, which is not kept."""
         token = secrets.token_urlsafe(32)
@@ -90,7 +92,7 @@ class Webhooks:
             agent=subscription.sink.id,
             owner=subscription.source.name,
             dialect=call.dialect,
-            token=digest(token),
+            token=hash_token(token),
             sealed=self._seal.close(msgspec.json.encode(address), webhook_id),
             correlation_id=correlation_id,
         )
@@ -100,20 +102,20 @@ class Webhooks:
     async def announced(self, webhook: Webhook, task: str) -> tuple[Webhook, str]:
         """The webhook with a new token, for an agent that knows the task by now; the token is not kept."""
         token = secrets.token_urlsafe(32)
-        known = replace(webhook, token=digest(token), unknown=False, task=task)
+        known = replace(webhook, token=hash_token(token), unknown=False, task=task)
         await self.save(known)
         return known, token
 
-    def address(self, webhook: Webhook) -> Address:
+    def address(self, webhook: Webhook) -> PushTarget:
         """Where the caller wants to be told."""
         plain = self._seal.open(webhook.sealed, webhook.id)
         if plain is None:
             raise ValueError("the webhook was sealed with another secret")
-        return msgspec.json.decode(plain, type=Address)
+        return msgspec.json.decode(plain, type=PushTarget)
 
     async def find(self, webhook_id: str) -> Webhook | None:
         """The webhook of this id, if it is there and open."""
-        parts = self._seal.parts(webhook_id) if len(webhook_id) <= LONGEST_ID else None
+        parts = self._seal.parts(webhook_id) if len(webhook_id) <= MAX_ID else None
         if parts is None or len(parts) != 3:
             return None
         row = await self._store.get_task(parts[0], parts[1], "webhook", webhook_id)
@@ -136,7 +138,7 @@ class Webhooks:
         async with self.lock(f"{bound.tenant}\0{bound.agent}\0{shown}"):
             earlier = await self._listed(bound.tenant, bound.agent, shown)
             if bound.id not in earlier:
-                await self._list(bound, shown, [*earlier, bound.id][-MOST_OF_A_TASK:])
+                await self._list(bound, shown, [*earlier, bound.id][-MAX_PER_TASK:])
         await self.save(bound)
         for other in earlier:
             found = await self.find(other) if other != bound.id else None

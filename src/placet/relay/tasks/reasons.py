@@ -44,7 +44,7 @@ def state_for(reason: RelayReason) -> State:
     return "canceled" if isinstance(reason, HitlRejected) else "working"
 
 
-def as_metadata(reason: RelayReason) -> dict[str, Any]:
+def reason_to_metadata(reason: RelayReason) -> dict[str, Any]:
     """The reason as metadata of a task."""
     found: dict[str, Any] = msgspec.to_builtins(reason)
     return found

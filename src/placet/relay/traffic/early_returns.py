@@ -5,18 +5,18 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
-from placet.relay.a2a.building import task_reply
+from placet.relay.a2a.builders import build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.agents.http import Asked
-from placet.relay.holds.places import task_of
-from placet.relay.push.pushes import Pushes
-from placet.relay.tasks.faces import face_of
-from placet.relay.tasks.overdue import OverdueCalls
-from placet.relay.tasks.own import OwnTasks
-from placet.relay.tasks.taskbook import Entry, TaskBook
-from placet.relay.traffic.way import Answer, Way
+from placet.relay.holds.task_locator import get_target_task_id
+from placet.relay.push.push_proxy import PushProxy
+from placet.relay.tasks.background_calls import BackgroundCalls
+from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.tasks.task_view import task_view
+from placet.relay.traffic.exchange import Exchange, RelayAnswer
+from placet.relay.upstream.http_client import PendingRequest
 
-SOON_S = 0.05
+POLL_S = 0.05
 
 
 class EarlyReturns:
@@ -25,10 +25,10 @@ class EarlyReturns:
     def __init__(
         self,
         *,
-        book: TaskBook,
-        own: OwnTasks,
-        overdue: OverdueCalls,
-        pushes: Pushes,
+        book: TaskRepository,
+        own: RelayTasks,
+        overdue: BackgroundCalls,
+        pushes: PushProxy,
         now: Callable[[], datetime],
     ) -> None:
         self._book = book
@@ -39,18 +39,18 @@ class EarlyReturns:
 
     async def unless_late(
         self,
-        way: Way,
-        answer: Callable[[], Coroutine[Any, Any, Answer]],
+        way: Exchange,
+        answer: Callable[[], Coroutine[Any, Any, RelayAnswer]],
         early: float,
-        asked: Asked | None = None,
-    ) -> Answer:
+        asked: PendingRequest | None = None,
+    ) -> RelayAnswer:
         """The answer, if it is there by then; after that the call goes on without its caller."""
         job = asyncio.create_task(answer())
         try:
             left_s = early - asyncio.get_running_loop().time()
             await asyncio.wait({job}, timeout=max(left_s, 0))
             while not job.done() and way.handle.asking:  # it may be held any moment, under a name of its own
-                await asyncio.wait({job}, timeout=SOON_S)
+                await asyncio.wait({job}, timeout=POLL_S)
             return job.result() if job.done() else await self.answer(way, job)
         except BaseException:  # nobody will come back for an answer
             job.cancel()
@@ -58,7 +58,7 @@ class EarlyReturns:
                 asked.give_up()
             raise
 
-    async def answer(self, way: Way, job: "asyncio.Task[Answer]") -> Answer:
+    async def answer(self, way: Exchange, job: "asyncio.Task[RelayAnswer]") -> RelayAnswer:
         """A task to come back to, for a call that goes on."""
         call, way.handle.goes_on = way.call, True
         known = await self._known_already(way)
@@ -67,16 +67,16 @@ class EarlyReturns:
             self._overdue.follow(job)
         else:
             entry = await self._overdue.keep(
-                way.subscription, call, asyncio.ensure_future(_reply_of(job)), call.context_id, way.handle
+                way.subscription, call, asyncio.ensure_future(_get_reply(job)), call.context_id, way.handle
             )
             await self._tell_of(way, entry)
-        document = task_reply(
-            face_of(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
+        document = build_task_reply(
+            task_view(entry, call.dialect, self._now()), call.operation, call.dialect, call.rpc_id
         )
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=document)
-        return Answer(body=reply.body(), content_type=call.dialect.content_type, reply=reply)
+        return RelayAnswer(body=reply.body(), content_type=call.dialect.content_type, reply=reply)
 
-    def tell_in_the_end(self, way: Way, entry: Entry, *, announce: bool) -> None:
+    def tell_in_the_end(self, way: Exchange, entry: Task, *, announce: bool) -> None:
         """Have the caller told when the call behind a task of our own has ended.
 
         An agent that goes on with the task tells of it itself, once the webhook was announced to it.
@@ -92,19 +92,19 @@ class EarlyReturns:
 
         self._pushes.tell_later(ended(), subscription, entry.id, way.correlation_id)
 
-    async def _known_already(self, way: Way) -> Entry | None:
+    async def _known_already(self, way: Exchange) -> Task | None:
         """The task under the name that its caller has for it.
 
         That is the one that a message was sent to, or that the agent has pushed while the call went on.
         """
-        task_id = task_of(way.call)
+        task_id = get_target_task_id(way.call)
         if task_id is None and way.webhook is not None:
             task_id = await self._pushes.task_of(way.webhook)
         if task_id is None:
             return None
         return await self._book.find(way.subscription.tenant, way.subscription.sink.id, "task", task_id)
 
-    async def _tell_of(self, way: Way, entry: Entry) -> None:
+    async def _tell_of(self, way: Exchange, entry: Task) -> None:
         """Have the caller told of a task of our own by the webhook of its call."""
         if way.webhook is None:
             return
@@ -112,5 +112,5 @@ class EarlyReturns:
         self.tell_in_the_end(way, entry, announce=False)
 
 
-async def _reply_of(job: "asyncio.Task[Answer]") -> A2AReply | None:
+async def _get_reply(job: "asyncio.Task[RelayAnswer]") -> A2AReply | None:
     return (await job).reply

@@ -7,40 +7,46 @@ from typing import Any
 from msgspec.structs import replace
 from yarl import URL
 
-from placet.relay.a2a.building import message, text_part
+from placet.relay.a2a.builders import build_message, build_text_part
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_NAMES, Dialect, Operation
-from placet.relay.a2a.gathering import gathered
-from placet.relay.a2a.problems import A2AProblem
-from placet.relay.a2a.reply import A2AReply, read_reply
-from placet.relay.a2a.sse import EventSplitter, event_data
-from placet.relay.agents.failures import BrokenOff, HungUp
-from placet.relay.agents.http import Response
-from placet.relay.agents.upstream import EVENTS_TYPE, JSON_TYPES, NETWORK, explained, kind_of
-from placet.relay.membership.registry import Agent
-from placet.relay.traffic.calls import Calls
-from placet.relay.traffic.way import Way
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.reply import A2AReply, parse_reply
+from placet.relay.a2a.sse import EventSplitter, get_event_data
+from placet.relay.a2a.stream_merging import merge_events
+from placet.relay.registry.subscriptions import RegisteredAgent
+from placet.relay.traffic.call_handler import CallHandler
+from placet.relay.traffic.exchange import Exchange
+from placet.relay.upstream.agent_client import (
+    EVENTS_TYPE,
+    JSON_TYPES,
+    NETWORK_ERRORS,
+    as_a2a_error,
+    get_media_type,
+)
+from placet.relay.upstream.errors import ConnectionClosed, ResponseTruncated
+from placet.relay.upstream.http_client import UpstreamResponse
 
 CANCEL_WITHIN_S = 10.0
 # What whoever stands before an agent says while the agent is away.
-AWAY = frozenset({429, 502, 503, 504})
-DOUBT = frozenset({502, 504})
+UNAVAILABLE_STATUSES = frozenset({429, 502, 503, 504})
+UNCERTAIN_STATUSES = frozenset({502, 504})
 """Those after which the agent may have the message."""
 
-Named = Callable[[str], Awaitable[None]]
+OnTaskId = Callable[[str], Awaitable[None]]
 """Told the agent's name for the task, as soon as a stream says it."""
 
 
-class Forwarding:
+class HeldMessageForwarder:
     """Carries what was held."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
 
-    async def forward(self, way: Way, named: Named) -> A2AReply:
+    async def forward(self, way: Exchange, named: OnTaskId) -> A2AReply:
         """The answer to a call, whole, as its caller may see it; a stream's events come to one answer.
 
-        Raises A2AProblem, and Taken if the message or its answer is held once more.
+        Raises A2AError, and Taken if the message or its answer is held once more.
         """
         calls = self._calls
         call = await calls.outward(way)
@@ -48,54 +54,58 @@ class Forwarding:
         try:
             async with asyncio.timeout(calls.limits.call_for.total_seconds()):
                 reply = await self._ask(way, call, url, named)
-        except NETWORK as failure:
-            raise explained(failure) from failure
+        except NETWORK_ERRORS as failure:
+            raise as_a2a_error(failure) from failure
         return await calls.inward(way, reply)
 
-    async def release(self, way: Way, reply: A2AReply) -> A2AReply:
+    async def release(self, way: Exchange, reply: A2AReply) -> A2AReply:
         """An answer that was held, as its caller may see it; raises as `forward` does."""
         return await self._calls.inward(way, reply)
 
-    async def cancel(self, way: Way) -> None:
-        """Have the agent give up a task, if it can be reached and knows how; raises A2AProblem if not."""
+    async def cancel(self, way: Exchange) -> None:
+        """Have the agent give up a task, if it can be reached and knows how; raises A2AError if not."""
         calls = self._calls
         url = await calls.url_for(way, way.call)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
-                await self._ask(way, way.call, url, _nobody)
-        except NETWORK as failure:
-            raise explained(failure) from failure
+                await self._ask(way, way.call, url, _ignore_task_id)
+        except NETWORK_ERRORS as failure:
+            raise as_a2a_error(failure) from failure
 
-    async def dialect_of(self, sink: Agent, preferred: Dialect) -> Dialect:
+    async def dialect_of(self, sink: RegisteredAgent, preferred: Dialect) -> Dialect:
         """The dialect to call an agent in: one that it speaks."""
         return await self._calls.spoken(sink, preferred)
 
-    async def _url_for(self, way: Way, call: A2ACall) -> URL:
+    async def _url_for(self, way: Exchange, call: A2ACall) -> URL:
         """Where the agent takes this call; whatever becomes of reading its card, nothing was sent yet."""
         try:
             return await self._calls.url_for(way, call)
-        except A2AProblem as problem:
-            if isinstance(problem.__cause__, BrokenOff | HungUp):
-                raise A2AProblem(problem.kind, problem.message) from None
+        except A2AError as problem:
+            if isinstance(problem.__cause__, ResponseTruncated | ConnectionClosed):
+                raise A2AError(problem.kind, problem.message) from None
             raise
 
-    async def _ask(self, way: Way, call: A2ACall, url: URL, named: Named) -> A2AReply:
+    async def _ask(self, way: Exchange, call: A2ACall, url: URL, named: OnTaskId) -> A2AReply:
         upstream, sink = self._calls.upstream, way.subscription.sink
         response = await upstream.begin(sink, call.method, url, headers=way.headers, body=call.body())
         try:
-            if response.status in AWAY:
-                doubt = BrokenOff("who stands before it gave up") if response.status in DOUBT else None
-                raise A2AProblem("unreachable", "The agent is away.") from doubt
-            if kind_of(response) == EVENTS_TYPE:
+            if response.status in UNAVAILABLE_STATUSES:
+                doubt = (
+                    ResponseTruncated("who stands before it gave up")
+                    if response.status in UNCERTAIN_STATUSES
+                    else None
+                )
+                raise A2AError("unreachable", "The agent is away.") from doubt
+            if get_media_type(response) == EVENTS_TYPE:
                 return await self._gather(call, response, named)
-            kind, body = kind_of(response), await upstream.read_whole(response)
+            kind, body = get_media_type(response), await upstream.read_whole(response)
         finally:
             response.close()
         if kind not in JSON_TYPES:
-            raise A2AProblem("agent_response", "The agent's answer is not JSON.")
-        return read_reply(call.dialect, call.operation, body)
+            raise A2AError("agent_response", "The agent's answer is not JSON.")
+        return parse_reply(call.dialect, call.operation, body)
 
-    async def _gather(self, call: A2ACall, response: Response, named: Named) -> A2AReply:
+    async def _gather(self, call: A2ACall, response: UpstreamResponse, named: OnTaskId) -> A2AReply:
         most = self._calls.limits.max_message_bytes
         splitter = EventSplitter(limit=most)
         replies: list[A2AReply] = []
@@ -104,26 +114,30 @@ class Forwarding:
         while chunk := await response.read_some():
             size += len(chunk)
             for event in splitter.feed(chunk):
-                data = event_data(event)
+                data = get_event_data(event)
                 if data is not None:
-                    replies.append(read_reply(call.dialect, call.operation, data))
+                    replies.append(parse_reply(call.dialect, call.operation, data))
                     if not known and replies[-1].task_id is not None:
                         known = True
                         await named(replies[-1].task_id)
             if size > most or splitter.overrun:
-                raise A2AProblem("agent_response", f"The agent's answer is larger than {most} bytes.")
-        found = gathered(replies, call.rpc_id)
+                raise A2AError("agent_response", f"The agent's answer is larger than {most} bytes.")
+        found = merge_events(replies, call.rpc_id)
         if found is None:
-            raise A2AProblem("agent_response", "The agent said nothing.")
+            raise A2AError("agent_response", "The agent said nothing.")
         return found
 
 
-def way_back(way: Way, task_id: str, operation: Operation) -> Way:
+def build_follow_up(way: Exchange, task_id: str, operation: Operation) -> Exchange:
     """The way of another call about the task that a call has led to."""
-    return replace(way, call=task_call(way.call.dialect, operation, task_id, way.call.tenant), webhook=None)
+    return replace(
+        way, call=build_task_call(way.call.dialect, operation, task_id, way.call.tenant), webhook=None
+    )
 
 
-def task_call(dialect: Dialect, operation: Operation, task_id: str, tenant: str | None = None) -> A2ACall:
+def build_task_call(
+    dialect: Dialect, operation: Operation, task_id: str, tenant: str | None = None
+) -> A2ACall:
     """A call that only names a task."""
     if dialect.rpc:
         document: dict[str, Any] = {
@@ -138,7 +152,7 @@ def task_call(dialect: Dialect, operation: Operation, task_id: str, tenant: str 
     return A2ACall(dialect=dialect, operation=operation, path_task=task_id, document={}, tenant=tenant)
 
 
-def answering_call(
+def build_input_call(
     dialect: Dialect,
     text: str,
     *,
@@ -148,10 +162,10 @@ def answering_call(
     tenant: str | None = None,
 ) -> A2ACall:
     """A message that answers what an agent asked."""
-    said = message(
+    said = build_message(
         message_id=message_id,
         role="user",
-        parts=[text_part(text, dialect)],
+        parts=[build_text_part(text, dialect)],
         dialect=dialect,
         task_id=task_id,
         context_id=context_id,
@@ -165,5 +179,5 @@ def answering_call(
     return A2ACall(dialect=dialect, operation="send", document=document, rpc_id=message_id, tenant=tenant)
 
 
-async def _nobody(task_id: str) -> None:
+async def _ignore_task_id(task_id: str) -> None:
     """Whoever cancels a task knows its name."""

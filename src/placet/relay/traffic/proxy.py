@@ -18,31 +18,31 @@ from placet.errors import (
     Unavailable,
     Unreachable,
 )
-from placet.relay.a2a.call import SPOKEN, USUAL
-from placet.relay.a2a.cards import WELL_KNOWN
+from placet.relay.a2a.call import INSPECTED_HEADERS, ROUTINE_HEADER_VALUES
+from placet.relay.a2a.call_parsing import CallParseError, parse_call
+from placet.relay.a2a.cards import WELL_KNOWN_PATHS
 from placet.relay.a2a.dialects import Dialect
-from placet.relay.a2a.problems import A2AProblem, RpcId, error_body, error_status
-from placet.relay.a2a.recognition import Unrecognised, recognise
-from placet.relay.agents.directory import Directory
-from placet.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, body_in_time, path_below
-from placet.relay.audit.bodies import LARGEST_BODY
-from placet.relay.audit.communication import Communication, Told
-from placet.relay.audit.trail import Trail
-from placet.relay.membership.registry import Agent, Registry, Subscription
-from placet.relay.traffic.calls import Answer, Calls, Way
-from placet.relay.traffic.streaming import Streams
+from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
+from placet.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
+from placet.relay.audit.audit_log import AuditLog
+from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
+from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
+from placet.relay.registry.subscriptions import RegisteredAgent, Registry, Subscription
+from placet.relay.traffic.call_handler import CallHandler, Exchange, RelayAnswer
+from placet.relay.traffic.streaming import StreamRelay
+from placet.relay.upstream.agent_cards import AgentCardCache
 
 PREFIX = "/relay/v1/agents/"
-LONGEST_QUERY = 4096
+MAX_QUERY = 4096
 CARD_FRESH_S = 60
-CUT_OFF = "The call could not be carried to its end."
+CALL_INTERRUPTED = "The call could not be carried to its end."
 
 Header = tuple[bytes, bytes]
 Reply = tuple[int, list[Header], bytes]
 """Status, headers and body."""
 
 # All that passes of a caller's headers: nobody can list every header that might be a credential.
-FORWARDED = frozenset(
+FORWARDED_HEADERS = frozenset(
     {b"accept", b"a2a-version", b"a2a-extensions", b"x-a2a-extensions", b"content-type", b"last-event-id"}
     | {b"accept-language", b"traceparent", b"tracestate"}
 )
@@ -58,11 +58,11 @@ class RelayApp:
         self,
         *,
         registry: Registry,
-        directory: Directory,
-        calls: Calls,
+        directory: AgentCardCache,
+        calls: CallHandler,
         authenticate: Authenticate,
         read_body: ReadBody,
-        trail: Trail | None = None,
+        trail: AuditLog | None = None,
         public_cards: bool = False,
     ) -> None:
         self._registry = registry
@@ -71,68 +71,70 @@ class RelayApp:
         self._authenticate = authenticate
         self._read_body = read_body
         self._public_cards = public_cards
-        self._audit = Communication(trail) if trail is not None else None
-        self.streams = Streams(calls)
+        self._audit = CallRecorder(trail) if trail is not None else None
+        self.streams = StreamRelay(calls)
 
     @property
-    def directory(self) -> Directory:
+    def directory(self) -> AgentCardCache:
         """What knows agents' cards."""
         return self._directory
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> CallHandler:
         """What carries the calls."""
         return self._calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; what is refused before it is a call is raised for the server to tell."""
-        agent_id, slash, below = path_below(scope, PREFIX).partition("/")
-        if slash + below in WELL_KNOWN:
+        agent_id, slash, below = get_path_below(scope, PREFIX).partition("/")
+        if slash + below in WELL_KNOWN_PATHS:
             agent, by_anyone = await self._readable(scope, agent_id)
             await self._card(scope, send, agent, by_anyone=by_anyone)
             return
         arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
-        if isinstance(arrived, Answer):
-            await _send(send, _reply(arrived, correlation_id))
+        if isinstance(arrived, RelayAnswer):
+            await _send(send, _build_reply(arrived, correlation_id))
         elif arrived.call.streamed:
             await self._stream(arrived, receive, send)
         else:
-            await _send(send, _reply(await self._whole(arrived), correlation_id))
+            await _send(send, _build_reply(await self._whole(arrived), correlation_id))
 
     async def reply(self, scope: Scope, receive: Receive) -> Reply | None:
         """The whole reply to a request whose body is there; None, with nothing done, if it is told in pieces.
 
         Raises as a call of this app does.
         """
-        agent_id, slash, below = path_below(scope, PREFIX).partition("/")
-        if slash + below in WELL_KNOWN:
+        agent_id, slash, below = get_path_below(scope, PREFIX).partition("/")
+        if slash + below in WELL_KNOWN_PATHS:
             return None
         arrived, correlation_id = await self._arrived(scope, receive, agent_id, slash + below)
-        if isinstance(arrived, Answer):
-            return _reply(arrived, correlation_id)
+        if isinstance(arrived, RelayAnswer):
+            return _build_reply(arrived, correlation_id)
         if arrived.call.streamed:
             return None
-        return _reply(await self._whole(arrived), correlation_id)
+        return _build_reply(await self._whole(arrived), correlation_id)
 
     async def _arrived(
         self, scope: Scope, receive: Receive, agent_id: str, path: str
-    ) -> tuple[Way | Answer, str]:
+    ) -> tuple[Exchange | RelayAnswer, str]:
         """The call in a request, or what to say to one that is none; and its correlation id."""
         subscription = await self._subscription(scope, agent_id)
         if path in ("", "/") and scope["method"] != "POST":
             raise MethodNotAllowed(allow="POST")
         sent: dict[bytes, bytes] = dict(scope["headers"])
-        correlation_id = _correlation(sent)
+        correlation_id = _get_correlation_id(sent)
         body = getattr(receive, "body", None)
         if not isinstance(body, bytes) or len(body) > self._calls.limits.max_message_bytes:
             # It is not there yet, so that somebody watches the time.
-            body = await body_in_time(self._read_body, scope, receive, self._calls.limits, noun="request")
+            body = await read_body_in_time(
+                self._read_body, scope, receive, self._calls.limits, noun="request"
+            )
         try:
-            return _way(scope, path, sent, body, subscription, correlation_id), correlation_id
-        except Unrecognised as refusal:
+            return _parse_exchange(scope, path, sent, body, subscription, correlation_id), correlation_id
+        except CallParseError as refusal:
             if self._audit is not None:
                 self._audit.note_refusal(subscription, refusal.dialect, refusal.problem, correlation_id)
-            answer = _problem_answer(refusal.problem, refusal.dialect, refusal.rpc_id)
+            answer = _build_error_answer(refusal.problem, refusal.dialect, refusal.rpc_id)
             return answer, correlation_id
 
     async def aclose(self) -> None:
@@ -142,10 +144,10 @@ class RelayApp:
         await self._directory.aclose()
         await self._calls.upstream.aclose()
 
-    async def _whole(self, way: Way) -> Answer:
+    async def _whole(self, way: Exchange) -> RelayAnswer:
         """The answer to a call that is not streamed, once the audit has it."""
         began = time.perf_counter()
-        problem: A2AProblem | None = None
+        problem: A2AError | None = None
         try:
             if self._audit is not None:
                 self._audit.admit()
@@ -153,69 +155,69 @@ class RelayApp:
                 answer = await self._calls.whole(await self._calls.addressed(way))
             else:
                 answer = await self._calls.whole(way)
-        except A2AProblem as found:
-            problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
+        except A2AError as found:
+            problem, answer = found, _build_error_answer(found, way.call.dialect, way.call.rpc_id)
         except (Exception, asyncio.CancelledError):
             self._write_down_failure(way, began)
             raise
         try:
             self._write_down(way, began, None, answer, problem)
         except Unavailable as full:
-            problem = A2AProblem("busy", full.message)
-            answer = _problem_answer(problem, way.call.dialect, way.call.rpc_id)
+            problem = A2AError("busy", full.message)
+            answer = _build_error_answer(problem, way.call.dialect, way.call.rpc_id)
         return answer
 
-    async def _stream(self, way: Way, receive: Receive, send: Send) -> None:
+    async def _stream(self, way: Exchange, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        stream = _Stream(send, way.correlation_id)
-        problem: A2AProblem | None = None
-        answer: Answer | None = None
+        stream = _CallerStream(send, way.correlation_id)
+        problem: A2AError | None = None
+        answer: RelayAnswer | None = None
         try:
             if self._audit is not None:
                 self._audit.admit()
             answer = await self.streams.relay(await self._calls.addressed(way), receive, stream.write)
-        except A2AProblem as found:
-            problem, answer = found, _problem_answer(found, way.call.dialect, way.call.rpc_id)
+        except A2AError as found:
+            problem, answer = found, _build_error_answer(found, way.call.dialect, way.call.rpc_id)
         except (Exception, asyncio.CancelledError):
             self._write_down_failure(way, began, stream)
             raise
         try:
             self._write_down(way, began, stream, answer, problem)
         except Unavailable as full:
-            problem = A2AProblem("busy", full.message)
-            answer = _problem_answer(problem, way.call.dialect, way.call.rpc_id)
+            problem = A2AError("busy", full.message)
+            answer = _build_error_answer(problem, way.call.dialect, way.call.rpc_id)
         told_in_events = problem is not None and way.call.dialect.rpc
         if answer is not None and told_in_events and not stream.begun:
             await stream.write(b"data: " + answer.body + b"\n\n")  # who asked for events is told in events
         if stream.begun:
             await stream.end()
         elif answer is not None:
-            await _send(send, _reply(answer, way.correlation_id))
+            await _send(send, _build_reply(answer, way.correlation_id))
 
     def _write_down(
         self,
-        way: Way,
+        way: Exchange,
         began: float,
-        stream: "_Stream | None",
-        answer: Answer | None,
-        problem: A2AProblem | None,
+        stream: "_CallerStream | None",
+        answer: RelayAnswer | None,
+        problem: A2AError | None,
     ) -> None:
         """Have the audit tell of the call; raises Unavailable if it cannot, so that nothing passes untold."""
         if self._audit is None:
             return
         took_for = timedelta(seconds=time.perf_counter() - began)
         if stream is not None and (answer is None or stream.begun):
-            told = Told(size=stream.size, events=stream.kept, streamed=True)
+            told = CallOutcome(size=stream.size, events=stream.kept, streamed=True)
             self._audit.note(way, told, took_for)
         elif answer is not None:
             size, reply = len(answer.body), answer.reply
-            told = Told(status=answer.status, size=size, reply=reply, problem=problem)
+            told = CallOutcome(status=answer.status, size=size, reply=reply, problem=problem)
             self._audit.note(way, told, took_for)
 
-    def _write_down_failure(self, way: Way, began: float, stream: "_Stream | None" = None) -> None:
+    def _write_down_failure(self, way: Exchange, began: float, stream: "_CallerStream | None" = None) -> None:
         """Have the audit tell of a call that neither the agent nor the relay has ended."""
-        failed = A2AProblem("internal", CUT_OFF)
-        answer = _problem_answer(failed, way.call.dialect, way.call.rpc_id)
+        failed = A2AError("internal", CALL_INTERRUPTED)
+        answer = _build_error_answer(failed, way.call.dialect, way.call.rpc_id)
         with suppress(Unavailable):
             self._write_down(way, began, stream, answer, failed)
 
@@ -225,7 +227,7 @@ class RelayApp:
             raise InvalidToken("Call agents with an API key: `Authorization: Bearer …`.")
         return await self._registry.subscription(principal.name, agent_id)
 
-    async def _readable(self, scope: Scope, agent_id: str) -> tuple[Agent, bool]:
+    async def _readable(self, scope: Scope, agent_id: str) -> tuple[RegisteredAgent, bool]:
         """The agent whose card is asked for, and whether anyone may read it."""
         if self._public_cards and all(name != b"authorization" for name, _ in scope["headers"]):
             return await self._registry.agent(agent_id), True
@@ -236,12 +238,12 @@ class RelayApp:
                 raise
         return await self._registry.agent(agent_id), True
 
-    async def _card(self, scope: Scope, send: Send, agent: Agent, *, by_anyone: bool) -> None:
+    async def _card(self, scope: Scope, send: Send, agent: RegisteredAgent, *, by_anyone: bool) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise MethodNotAllowed(allow="GET, HEAD")
         try:
             offer = await self._directory.offer(agent)
-        except A2AProblem as problem:
+        except A2AError as problem:
             raise Unreachable(problem.message) from problem
         known = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
         unchanged = offer.etag in known.decode("latin-1") or known.strip() == b"*"
@@ -259,7 +261,7 @@ class RelayApp:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
-class _Stream:
+class _CallerStream:
     """The caller's end of a stream; its head goes out with the first piece."""
 
     def __init__(self, send: Send, correlation_id: str) -> None:
@@ -282,7 +284,7 @@ class _Stream:
             ]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if data:
-            if self.size <= LARGEST_BODY:
+            if self.size <= MAX_BODY_BYTES:
                 self.kept.append(data)
             self.size += len(data)
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
@@ -291,29 +293,31 @@ class _Stream:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _way(
+def _parse_exchange(
     scope: Scope,
     path: str,
     sent: dict[bytes, bytes],
     body: bytes,
     subscription: Subscription,
     correlation_id: str,
-) -> Way:
+) -> Exchange:
     """The call in a request; raises Unrecognised."""
     query = scope.get("query_string", b"").decode("latin-1")
-    if len(query) > LONGEST_QUERY:
-        raise BodyTooLarge(f"The query is larger than {LONGEST_QUERY} bytes.")
+    if len(query) > MAX_QUERY:
+        raise BodyTooLarge(f"The query is larger than {MAX_QUERY} bytes.")
     agent = subscription.sink
     headers, told = {}, {}
     for name, value in sent.items():
-        if name in FORWARDED or (agent.forward_headers and name.decode("latin-1") in agent.forward_headers):
+        if name in FORWARDED_HEADERS or (
+            agent.forward_headers and name.decode("latin-1") in agent.forward_headers
+        ):
             called, said = name.decode("latin-1"), value.decode("latin-1")
-            if said not in USUAL and called in SPOKEN:
+            if said not in ROUTINE_HEADER_VALUES and called in INSPECTED_HEADERS:
                 if not value.isascii():
                     continue  # agents disagree on how to read it, so nobody could say what it tells them
                 told[called] = said
             headers[called] = said
-    call = recognise(
+    call = parse_call(
         method=scope["method"],
         path=path,
         query=query,
@@ -322,13 +326,15 @@ def _way(
         body=body,
     )
     kind = headers.get("content-type", "")
-    if kind and kind not in USUAL:  # what was read is written anew, in UTF-8, whatever its sender said of it
+    if (
+        kind and kind not in ROUTINE_HEADER_VALUES
+    ):  # what was read is written anew, in UTF-8, whatever its sender said of it
         headers["content-type"] = kind.partition(";")[0].strip().lower()
     headers["x-correlation-id"] = correlation_id
     if b"x-correlation-id" in sent:
         told["x-correlation-id"] = correlation_id
     headers.update(agent.credentials)
-    return Way(
+    return Exchange(
         subscription=subscription,
         call=replace(call, headers=told) if told else call,
         correlation_id=correlation_id,
@@ -338,25 +344,25 @@ def _way(
     )
 
 
-def _correlation(sent: dict[bytes, bytes]) -> str:
+def _get_correlation_id(sent: dict[bytes, bytes]) -> str:
     """The caller's own correlation id if it is one, else a new one."""
-    given = _text(sent.get(b"x-correlation-id"))
+    given = _decode_header(sent.get(b"x-correlation-id"))
     return given if given and _CORRELATION.fullmatch(given) else minting.correlation_id(clock.now())
 
 
-def _text(value: bytes | None) -> str | None:
+def _decode_header(value: bytes | None) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def _problem_answer(problem: A2AProblem, dialect: Dialect, rpc_id: RpcId) -> Answer:
-    return Answer(
-        body=msgspec.json.encode(error_body(problem, dialect, rpc_id)),
+def _build_error_answer(problem: A2AError, dialect: Dialect, rpc_id: RpcId) -> RelayAnswer:
+    return RelayAnswer(
+        body=msgspec.json.encode(build_error_body(problem, dialect, rpc_id)),
         content_type="application/json",
-        status=error_status(problem, dialect),
+        status=get_error_status(problem, dialect),
     )
 
 
-def _reply(answer: Answer, correlation_id: str) -> Reply:
+def _build_reply(answer: RelayAnswer, correlation_id: str) -> Reply:
     headers = [
         (b"content-type", answer.content_type.encode("latin-1")),
         (b"content-length", b"%d" % len(answer.body)),

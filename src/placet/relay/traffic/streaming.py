@@ -6,37 +6,43 @@ from typing import Any
 
 from yarl import URL
 
-from placet.relay.a2a.building import task, task_reply
+from placet.relay.a2a.builders import build_task, build_task_reply
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.problems import A2AProblem, error_body, of_the_agent
-from placet.relay.a2a.reply import read_reply
-from placet.relay.a2a.sse import EventSplitter, event_data, frame, with_data
-from placet.relay.agents.http import Response
-from placet.relay.agents.patience import Patience
-from placet.relay.agents.upstream import EVENTS_TYPE, NETWORK, explained, kind_of, next_piece
+from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
+from placet.relay.a2a.reply import parse_reply
+from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.asgi import Receive
-from placet.relay.tasks.own import may_ask
-from placet.relay.tasks.reasons import Timeout, as_metadata
-from placet.relay.tasks.taskbook import Entry
-from placet.relay.traffic.calls import Calls
-from placet.relay.traffic.way import Answer, Taken, Way
-from placet.relay.traffic.withholding import Outcome, WithheldStream
+from placet.relay.tasks.reasons import Timeout, reason_to_metadata
+from placet.relay.tasks.relay_tasks import may_ask_for_input
+from placet.relay.tasks.task_repository import Task
+from placet.relay.traffic.call_handler import CallHandler
+from placet.relay.traffic.exchange import AnsweredByRelay, Exchange, RelayAnswer
+from placet.relay.traffic.withheld_stream import StreamOutcome, WithheldStream
+from placet.relay.upstream.agent_client import (
+    EVENTS_TYPE,
+    NETWORK_ERRORS,
+    as_a2a_error,
+    get_media_type,
+    read_chunk,
+)
+from placet.relay.upstream.http_client import UpstreamResponse
+from placet.relay.upstream.idle_timeout import IdleTimeout
 
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a piece of the stream; the first one begins it."""
-SOON_S = 0.05
+POLL_S = 0.05
 HEARTBEAT = b": being looked at\n\n"
-ERROR = b"event: error\n"
+ERROR_LINE = b"event: error\n"
 
 
-class CallerLeft(Exception):
+class CallerDisconnected(Exception):
     """The caller went away; nothing is left to tell."""
 
 
-class Streams:
+class StreamRelay:
     """Relays the streams of one server."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
         self._open: set[asyncio.Task[Any]] = set()
         self._ending = False
@@ -44,22 +50,22 @@ class Streams:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def relay(self, way: Way, receive: Receive, write: Write) -> Answer | None:
+    async def relay(self, way: Exchange, receive: Receive, write: Write) -> RelayAnswer | None:
         """Relay a stream to its end; returns a whole answer instead if that is what the agent gave.
 
-        Raises A2AProblem while nothing has been written; later problems become the stream's last event.
+        Raises A2AError while nothing has been written; later problems become the stream's last event.
         """
         calls = self._calls
         try:
             call = await calls.outward(way)
             url = await calls.url_for(way, call)
             response = await self._begin(way, call, url)
-        except Taken as taken:
+        except AnsweredByRelay as taken:
             await self._own(way, taken, receive, write)
             return None
         goes_on = False
         try:
-            if kind_of(response) != EVENTS_TYPE or response.status != 200:
+            if get_media_type(response) != EVENTS_TYPE or response.status != 200:
                 return await self._whole(way, response)
             if calls.withheld(way):
                 goes_on = await self._withhold(way, response, receive, write)
@@ -70,27 +76,27 @@ class Streams:
             if not goes_on:
                 response.close()
 
-    async def _begin(self, way: Way, call: A2ACall, url: URL) -> Response:
+    async def _begin(self, way: Exchange, call: A2ACall, url: URL) -> UpstreamResponse:
         upstream, limits = self._calls.upstream, self._calls.limits
         try:
             async with asyncio.timeout(limits.stream_idle_for.total_seconds()):
                 return await upstream.begin(
                     way.subscription.sink, call.method, url, headers=way.headers, body=call.body()
                 )
-        except NETWORK as failure:
-            raise explained(failure) from failure
+        except NETWORK_ERRORS as failure:
+            raise as_a2a_error(failure) from failure
 
-    async def _whole(self, way: Way, response: Response) -> Answer:
+    async def _whole(self, way: Exchange, response: UpstreamResponse) -> RelayAnswer:
         """What the agent says instead of a stream."""
         calls = self._calls
         try:
             async with asyncio.timeout(calls.limits.early_return_for.total_seconds()):
                 kind, body = await calls.read_whole(response)
-        except NETWORK as failure:
-            raise explained(failure) from failure
+        except NETWORK_ERRORS as failure:
+            raise as_a2a_error(failure) from failure
         try:
             return await calls.answer(way, response, kind, body)
-        except Taken as taken:
+        except AnsweredByRelay as taken:
             return await calls.taken(way, taken)
 
     async def close(self) -> None:
@@ -101,28 +107,28 @@ class Streams:
         if self._open:
             await asyncio.wait(set(self._open), timeout=2.0)
 
-    async def _pump(self, way: Way, response: Response, receive: Receive, write: Write) -> None:
+    async def _pump(self, way: Exchange, response: UpstreamResponse, receive: Receive, write: Write) -> None:
         """Read and write until one side ends."""
         calls, limits = self._calls, self._calls.limits
-        pass_on = _EventPasser(calls, way)
-        silence = Patience(limits.stream_idle_for.total_seconds())
-        taking_in = Patience(limits.read_for.total_seconds())
+        pass_on = _EventForwarder(calls, way)
+        silence = IdleTimeout(limits.stream_idle_for.total_seconds())
+        taking_in = IdleTimeout(limits.read_for.total_seconds())
         watch = self._watch(receive, response.close)
         try:
             async with asyncio.timeout(limits.stream_for.total_seconds()):
                 await write(b"")
-                while chunk := await next_piece(response, silence):
+                while chunk := await read_chunk(response, silence):
                     ready = await pass_on(chunk)
                     if ready:
-                        await _written(write, ready, taking_in)
+                        await _write_with_timeout(write, ready, taking_in)
                     pass_on.check()
-        except Taken as taken:
+        except AnsweredByRelay as taken:
             response.close()  # whatever comes of it, nobody reads on
             await self._until_decided(way, await calls.taken(way, taken), receive, write, watch)
-        except (A2AProblem, TimeoutError) as failure:
+        except (A2AError, TimeoutError) as failure:
             if not watch.done():
-                await write(_last_words(_problem(failure), way.call))
-        except CallerLeft:
+                await write(_encode_error_event(_to_error(failure), way.call))
+        except CallerDisconnected:
             pass
         finally:
             watch.cancel()
@@ -131,7 +137,9 @@ class Streams:
 
     # Streams that are judged as a whole
 
-    async def _withhold(self, way: Way, response: Response, receive: Receive, write: Write) -> bool:
+    async def _withhold(
+        self, way: Exchange, response: UpstreamResponse, receive: Receive, write: Write
+    ) -> bool:
         """Tell all of a stream once it was judged; returns whether it is still read, for later."""
         stream = WithheldStream(self._calls, way, response)
         job = asyncio.create_task(stream.run())
@@ -145,13 +153,13 @@ class Streams:
                 await self._tell(job.result(), write)
             elif not gone.is_set():
                 goes_on = True
-                await write(_event((await self._go_on_without(way, stream, job, response)).body))
-        except Taken as taken:
+                await write(_encode_body_event((await self._go_on_without(way, stream, job, response)).body))
+        except AnsweredByRelay as taken:
             response.close()
             await self._until_decided(way, await self._calls.taken(way, taken), receive, write, watch)
-        except A2AProblem as problem:
-            await write(_last_words(of_the_agent(problem), way.call))
-        except CallerLeft:
+        except A2AError as problem:
+            await write(_encode_error_event(as_agent_error(problem), way.call))
+        except CallerDisconnected:
             pass
         finally:
             watch.cancel()
@@ -161,9 +169,9 @@ class Streams:
 
     async def _listen(
         self,
-        way: Way,
+        way: Exchange,
         stream: WithheldStream,
-        job: "asyncio.Task[Outcome]",
+        job: "asyncio.Task[StreamOutcome]",
         gone: asyncio.Event,
         write: Write,
     ) -> bool:
@@ -175,8 +183,8 @@ class Streams:
             # What is looked at right now may be held any moment, under a name of its own.
             if now() >= until and not way.handle.asking:
                 return False
-            wait_s = SOON_S if now() >= until else min(until, beat_at) - now()
-            await _first_of(job, stream.more, gone, within=wait_s)
+            wait_s = POLL_S if now() >= until else min(until, beat_at) - now()
+            await _wait_for_first(job, stream.more, gone, within=wait_s)
             told = b"" if gone.is_set() else stream.take_early()
             if not told and not job.done() and now() >= beat_at:
                 told = HEARTBEAT
@@ -188,7 +196,7 @@ class Streams:
         await _write_within(write, stream.take_early(), patience_s)
         return True
 
-    async def _tell(self, outcome: Outcome, write: Write) -> None:
+    async def _tell(self, outcome: StreamOutcome, write: Write) -> None:
         for event in outcome.events:
             await _write_within(write, event, self._calls.limits.read_for.total_seconds())
         if outcome.problem is not None:
@@ -196,43 +204,45 @@ class Streams:
 
     async def _go_on_without(
         self,
-        way: Way,
+        way: Exchange,
         stream: WithheldStream,
-        job: "asyncio.Task[Outcome]",
-        response: Response,
-    ) -> Answer:
+        job: "asyncio.Task[StreamOutcome]",
+        response: UpstreamResponse,
+    ) -> RelayAnswer:
         """A task for a caller that has waited long enough; the stream is read and judged all the same."""
         calls, call, about = self._calls, way.call, stream.about
         job.add_done_callback(lambda _: response.close())
         calls.overdue.follow(job)
         if about is None or about.task_id is None:
             return await calls.early.answer(way, asyncio.create_task(stream.answer(job)))
-        built = task(
+        built = build_task(
             task_id=about.task_id,
             context_id=about.context_id or about.task_id,
             state="working",
             at=calls.overdue.now(),
             dialect=call.dialect,
-            metadata=as_metadata(Timeout()),
+            metadata=reason_to_metadata(Timeout()),
         )
-        return await calls.taken(way, Taken(task_reply(built, call.operation, call.dialect, call.rpc_id)))
+        return await calls.taken(
+            way, AnsweredByRelay(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
+        )
 
     # Tasks that the relay speaks for
 
-    async def _own(self, way: Way, taken: Taken, receive: Receive, write: Write) -> None:
+    async def _own(self, way: Exchange, taken: AnsweredByRelay, receive: Receive, write: Write) -> None:
         """A task the relay knows by itself: told at once, and again when something has become of it."""
         answer = await self._calls.taken(way, taken)
         gone = asyncio.Event()
         watch = self._watch(receive, gone.set)
         try:
             await self._until_decided(way, answer, receive, write, watch)
-        except CallerLeft:
+        except CallerDisconnected:
             pass
         finally:
             watch.cancel()
 
     async def _until_decided(
-        self, way: Way, answer: Answer, receive: Receive, write: Write, watch: "asyncio.Task[None]"
+        self, way: Exchange, answer: RelayAnswer, receive: Receive, write: Write, watch: "asyncio.Task[None]"
     ) -> None:
         """Tell of a task that waits for a person or its agent, and keep the stream open for what comes of it.
 
@@ -240,7 +250,7 @@ class Streams:
         hears what the agent tells if it is the agent that goes on.
         """
         calls, limits, reply = self._calls, self._calls.limits, answer.reply
-        await write(_event(answer.body))
+        await write(_encode_body_event(answer.body))
         task_id = None if reply is None or reply.final else reply.task_id
         if task_id is None:
             return
@@ -261,7 +271,7 @@ class Streams:
             entry = decided.result()
             if entry is not None:
                 await _write_within(
-                    write, frame(calls.own.told(way.call, entry)), limits.read_for.total_seconds()
+                    write, encode_event(calls.own.told(way.call, entry)), limits.read_for.total_seconds()
                 )
         finally:
             decided.cancel()
@@ -270,18 +280,18 @@ class Streams:
             await asyncio.wait({watch})
             await self._listen_on(way, receive, write)
 
-    async def _listen_on(self, way: Way, receive: Receive, write: Write) -> None:
+    async def _listen_on(self, way: Exchange, receive: Receive, write: Write) -> None:
         """Relay what the agent tells in a stream that has begun; what it says instead is the last event."""
         try:
             answer = await self.relay(way, receive, write)
-        except A2AProblem as problem:
-            await write(_last_words(of_the_agent(problem), way.call))
+        except A2AError as problem:
+            await write(_encode_error_event(as_agent_error(problem), way.call))
         else:
             if answer is not None and answer.reply is not None:
-                event = frame(answer.reply.document)
-                await write(event if answer.status == 200 else ERROR + event)
+                event = encode_event(answer.reply.document)
+                await write(event if answer.status == 200 else ERROR_LINE + event)
 
-    async def _decided(self, way: Way, task_id: str) -> Entry | None:
+    async def _decided(self, way: Exchange, task_id: str) -> Task | None:
         """The task as it ended; None if the agent goes on with it, and is the one to be asked."""
         calls = self._calls
         await calls.overdue.wait(way.subscription, task_id)
@@ -304,14 +314,14 @@ class Streams:
         return watch
 
 
-class _EventPasser:
+class _EventForwarder:
     """Whole events in, what the caller gets out.
 
     Each event is read until the stream's task is known; from then on only if somebody looks at it, or if the
     caller knows the task by another name.
     """
 
-    def __init__(self, calls: Calls, way: Way) -> None:
+    def __init__(self, calls: CallHandler, way: Exchange) -> None:
         self._calls = calls
         self._way = way
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
@@ -319,7 +329,7 @@ class _EventPasser:
         self._known = False
 
     async def __call__(self, chunk: bytes) -> bytes:
-        """What can be passed on by now; raises A2AProblem for what cannot be read."""
+        """What can be passed on by now; raises A2AError for what cannot be read."""
         # A stream may last for hours, and a policy may come into force meanwhile.
         if self._read_all or self._calls.watched(self._way):
             return b"".join([await self._pass(event) for event in self._splitter.feed(chunk)])
@@ -333,31 +343,31 @@ class _EventPasser:
 
     async def _unread(self, whole: bytes) -> bytes:
         """Events that nobody looks at, unless the agent may ask for something in them."""
-        if self._calls.own.guard is None or not may_ask(whole):
+        if self._calls.own.guard is None or not may_ask_for_input(whole):
             return whole
         events = EventSplitter(limit=len(whole)).feed(whole)
         return b"".join([await self._pass(event) for event in events])
 
     def check(self) -> None:
-        """Raise A2AProblem for an event that does not end."""
+        """Raise A2AError for an event that does not end."""
         if self._splitter.overrun:
-            raise A2AProblem("agent_response", "An event of the agent's is too large.")
+            raise A2AError("agent_response", "An event of the agent's is too large.")
 
     async def _pass(self, event: bytes) -> bytes:
-        data = event_data(event)
+        data = get_event_data(event)
         if data is None:
             return b":\n\n" if self._calls.watched(self._way) else event
         call = self._way.call
-        reply = read_reply(call.dialect, call.operation, data)
+        reply = parse_reply(call.dialect, call.operation, data)
         back = await self._calls.inward(self._way, reply)
         if back is not reply:
             self._read_all = True
-            return with_data(event, back.document)
+            return replace_data(event, back.document)
         self._known = self._known or reply.task_id is not None
         return event
 
 
-async def _first_of(job: "asyncio.Task[Any]", *events: asyncio.Event, within: float) -> None:
+async def _wait_for_first(job: "asyncio.Task[Any]", *events: asyncio.Event, within: float) -> None:
     """Wait until the job is done or something has happened, or the time is over."""
     noticed = [asyncio.ensure_future(one.wait()) for one in events]
     await asyncio.wait({job, *noticed}, timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
@@ -365,11 +375,11 @@ async def _first_of(job: "asyncio.Task[Any]", *events: asyncio.Event, within: fl
         one.cancel()
 
 
-async def _written(write: Write, data: bytes, patience: Patience) -> None:
+async def _write_with_timeout(write: Write, data: bytes, patience: IdleTimeout) -> None:
     try:
         await patience.wait(write(data))
     except TimeoutError:
-        raise CallerLeft from None
+        raise CallerDisconnected from None
 
 
 async def _write_within(write: Write, data: bytes, within: float) -> None:
@@ -377,19 +387,19 @@ async def _write_within(write: Write, data: bytes, within: float) -> None:
         async with asyncio.timeout(within):
             await write(data)
     except TimeoutError:
-        raise CallerLeft from None
+        raise CallerDisconnected from None
 
 
-def _event(body: bytes) -> bytes:
+def _encode_body_event(body: bytes) -> bytes:
     return b"data: " + body + b"\n\n"
 
 
-def _problem(failure: A2AProblem | TimeoutError) -> A2AProblem:
-    if isinstance(failure, A2AProblem):
-        return of_the_agent(failure)
-    return A2AProblem("timeout", "The stream has lasted as long as it may.")
+def _to_error(failure: A2AError | TimeoutError) -> A2AError:
+    if isinstance(failure, A2AError):
+        return as_agent_error(failure)
+    return A2AError("timeout", "The stream has lasted as long as it may.")
 
 
-def _last_words(problem: A2AProblem, call: A2ACall) -> bytes:
-    event = frame(error_body(problem, call.dialect, call.rpc_id))
-    return event if call.dialect.rpc else ERROR + event
+def _encode_error_event(problem: A2AError, call: A2ACall) -> bytes:
+    event = encode_event(build_error_body(problem, call.dialect, call.rpc_id))
+    return event if call.dialect.rpc else ERROR_LINE + event

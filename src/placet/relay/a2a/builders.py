@@ -1,0 +1,105 @@
+"""What the relay says itself: tasks, messages and events, in each dialect."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from placet.relay.a2a.dialects import TERMINAL, Dialect, Operation, Role, State, format_role, format_state
+from placet.relay.a2a.errors import RpcId
+from placet.relay.a2a.json_fields import Json
+
+
+def build_text_part(text: str, dialect: Dialect) -> Json:
+    """A part that is text."""
+    return {"text": text} if dialect.proto else {"kind": "text", "text": text}
+
+
+def build_message(
+    *,
+    message_id: str,
+    role: Role,
+    parts: Sequence[Json],
+    dialect: Dialect,
+    task_id: str | None = None,
+    context_id: str | None = None,
+) -> Json:
+    """A message of these parts, which are in the dialect already."""
+    built: Json = {"messageId": message_id, "role": format_role(role, dialect)}
+    built["content" if dialect.legacy and dialect.proto else "parts"] = list(parts)
+    if task_id is not None:
+        built["taskId"] = task_id
+    if context_id is not None:
+        built["contextId"] = context_id
+    return built if dialect.proto else {"kind": "message", **built}
+
+
+def build_task(
+    *,
+    task_id: str,
+    context_id: str,
+    state: State,
+    at: datetime,
+    dialect: Dialect,
+    metadata: Json | None = None,
+    status_message: Json | None = None,
+    artifacts: Sequence[Json] = (),
+) -> Json:
+    """A task in any state."""
+    built: Json = {
+        "id": task_id,
+        "contextId": context_id,
+        "status": _build_status(state, at, dialect, status_message),
+    }
+    if artifacts:
+        built["artifacts"] = list(artifacts)
+    if metadata is not None:
+        built["metadata"] = metadata
+    return built if dialect.proto else {"kind": "task", **built}
+
+
+def status_event(
+    *,
+    task_id: str,
+    context_id: str,
+    state: State,
+    at: datetime,
+    dialect: Dialect,
+    metadata: Json | None = None,
+    status_message: Json | None = None,
+) -> Json:
+    """A change of a task's state, as a stream tells it."""
+    built: Json = {
+        "taskId": task_id,
+        "contextId": context_id,
+        "status": _build_status(state, at, dialect, status_message),
+    }
+    if dialect.legacy:
+        built["final"] = state in TERMINAL
+    if metadata is not None:
+        built["metadata"] = metadata
+    return built if dialect.proto else {"kind": "status-update", **built}
+
+
+def build_task_reply(built: Json, operation: Operation, dialect: Dialect, rpc_id: RpcId) -> Json:
+    """A task as the whole answer to an operation, or as an event of a stream."""
+    wrapped = dialect.proto and operation in ("send", "stream", "subscribe")
+    return wrap_rpc_result({"task": built} if wrapped else built, dialect, rpc_id)
+
+
+def status_reply(built: Json, dialect: Dialect, rpc_id: RpcId) -> Json:
+    """A change of state as an event of a stream."""
+    return wrap_rpc_result({"statusUpdate": built} if dialect.proto else built, dialect, rpc_id)
+
+
+def wrap_rpc_result(result: Any, dialect: Dialect, rpc_id: RpcId) -> Json:
+    """A result as it stands in a body: in an envelope over JSON-RPC, by itself over HTTP+JSON."""
+    found: Json = {"jsonrpc": "2.0", "id": rpc_id, "result": result} if dialect.rpc else result
+    return found
+
+
+def _build_status(state: State, at: datetime, dialect: Dialect, status_message: Json | None) -> Json:
+    moment = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    status: Json = {"state": format_state(state, dialect), "timestamp": moment}
+    if status_message is not None:
+        status["message"] = status_message
+    return status

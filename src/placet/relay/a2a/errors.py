@@ -1,0 +1,131 @@
+"""What can be wrong with a call or its answer, in the codes of A2A, and how each dialect says it."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from placet.relay.a2a.dialects import Dialect
+
+ErrorKind = Literal[
+    "parse",
+    "request",
+    "method",
+    "not_allowed",
+    "params",
+    "internal",
+    "task_not_found",
+    "not_cancelable",
+    "push_unsupported",
+    "unsupported",
+    "content_type",
+    "agent_response",
+    "version",
+    "refused",
+    "unreachable",
+    "timeout",
+    "busy",
+    "too_large",
+]
+RpcId = str | int | None
+
+
+class ErrorCodes(Struct, frozen=True):
+    """One problem in the words of both bindings."""
+
+    rpc_code: int
+    status: int
+    rpc_status: str
+    reason: str
+    legacy_type: str
+
+
+ERROR_CODES: dict[ErrorKind, ErrorCodes] = {
+    "parse": ErrorCodes(-32700, 400, "INVALID_ARGUMENT", "INVALID_REQUEST", "JSONParseError"),
+    "request": ErrorCodes(-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST", "InvalidRequestError"),
+    "method": ErrorCodes(-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", "MethodNotFoundError"),
+    "not_allowed": ErrorCodes(-32601, 405, "UNIMPLEMENTED", "METHOD_NOT_FOUND", "MethodNotFoundError"),
+    "params": ErrorCodes(-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS", "InvalidParamsError"),
+    "internal": ErrorCodes(-32603, 500, "INTERNAL", "INTERNAL_ERROR", "InternalError"),
+    "task_not_found": ErrorCodes(-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", "TaskNotFoundError"),
+    "not_cancelable": ErrorCodes(
+        -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE", "TaskNotCancelableError"
+    ),
+    "push_unsupported": ErrorCodes(
+        -32003,
+        400,
+        "FAILED_PRECONDITION",
+        "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        "PushNotificationNotSupportedError",
+    ),
+    "unsupported": ErrorCodes(
+        -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION", "UnsupportedOperationError"
+    ),
+    "content_type": ErrorCodes(
+        -32005, 415, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", "ContentTypeNotSupportedError"
+    ),
+    "agent_response": ErrorCodes(
+        -32006, 502, "INTERNAL", "INVALID_AGENT_RESPONSE", "InvalidAgentResponseError"
+    ),
+    "version": ErrorCodes(
+        -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "VersionNotSupportedError"
+    ),
+    # The relay's own, in the range JSON-RPC leaves to servers and A2A does not use.
+    "refused": ErrorCodes(-32080, 403, "PERMISSION_DENIED", "RELAY_REFUSED", "InvalidRequestError"),
+    "unreachable": ErrorCodes(-32081, 502, "UNAVAILABLE", "AGENT_UNREACHABLE", "InternalError"),
+    "timeout": ErrorCodes(-32082, 504, "DEADLINE_EXCEEDED", "AGENT_TIMEOUT", "InternalError"),
+    "busy": ErrorCodes(-32083, 503, "UNAVAILABLE", "RELAY_BUSY", "InternalError"),
+    "too_large": ErrorCodes(-32600, 413, "INVALID_ARGUMENT", "INVALID_REQUEST", "InvalidRequestError"),
+}
+
+
+class A2AError(Exception):
+    """A call that ends with an error of the protocol instead of an answer."""
+
+    def __init__(self, kind: ErrorKind, message: str, *, data: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.kind: ErrorKind = kind
+        self.message = message
+        self.data = data or {}
+
+    @property
+    def words(self) -> ErrorCodes:
+        """Codes and names of this problem."""
+        return ERROR_CODES[self.kind]
+
+
+def as_agent_error(problem: A2AError) -> A2AError:
+    """What is wrong with an answer: that it is misshapen is its agent's doing, and not its caller's."""
+    if problem.kind in ("params", "too_large"):
+        return A2AError("agent_response", f"The agent's answer is not right: {problem.message}")
+    return problem
+
+
+def get_error_status(problem: A2AError, dialect: Dialect) -> int:
+    """The HTTP status: JSON-RPC says everything in the body."""
+    return 200 if dialect.rpc else problem.words.status
+
+
+def build_error_body(problem: A2AError, dialect: Dialect, rpc_id: RpcId = None) -> dict[str, Any]:
+    """The body of the error; also the data of the event that ends a stream."""
+    words = problem.words
+    info = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": words.reason,
+        "domain": "a2a-protocol.org",
+        "metadata": {name: str(value) for name, value in problem.data.items()},
+    }
+    if dialect.rpc:
+        error: dict[str, Any] = {"code": words.rpc_code, "message": problem.message}
+        if problem.data or not dialect.legacy:
+            error["data"] = problem.data if dialect.legacy else [info]
+        return {"jsonrpc": "2.0", "id": rpc_id, "error": error}
+    body: dict[str, Any] = {
+        "error": {
+            "code": words.status,
+            "status": words.rpc_status,
+            "message": problem.message,
+            "details": [info],
+        }
+    }
+    # Clients of 0.3 over HTTP look for these two at the top.
+    return body | {"type": words.legacy_type, "message": problem.message} if dialect.legacy else body

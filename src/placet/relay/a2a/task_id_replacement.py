@@ -1,0 +1,54 @@
+"""One task under two names: its id put into every place of a document that names it, and into no other."""
+
+from typing import Any
+
+from placet.relay.a2a.json_fields import CONTEXT_ID, REFERENCES, TASK_ID, Json
+
+# Content belongs to whoever wrote it: an id in a text is a text.
+CONTENT_FIELDS = frozenset({"parts", "content", "metadata", "data", "artifact", "artifacts"})
+RESOURCE_FIELDS = ("name", "parent")
+NESTED_FIELDS = (
+    *(
+        "result",
+        "params",
+        "task",
+        "tasks",
+        "message",
+        "request",
+        "msg",
+        "status",
+        "history",
+        "config",
+        "configs",
+    ),
+    *("statusUpdate", "status_update", "artifactUpdate", "artifact_update", "update"),
+    *("pushNotificationConfig", "push_notification_config", "taskPushNotificationConfig"),
+)
+
+
+def replace_task_id(document: Any, old: str, new: str) -> Any:
+    """The document with the task `old` called `new`; the document itself is left alone."""
+    if isinstance(document, list):
+        return [replace_task_id(item, old, new) for item in document]
+    if not isinstance(document, dict):
+        return document
+    return {name: _replace_value(name, value, document, old, new) for name, value in document.items()}
+
+
+def _replace_value(name: str, value: Any, holder: Json, old: str, new: str) -> Any:
+    if name in TASK_ID or (name == "id" and _has_task_id(holder)):
+        return new if value == old else value
+    if name in REFERENCES and isinstance(value, list):
+        return [new if one == old else one for one in value]
+    if name in RESOURCE_FIELDS and isinstance(value, str):
+        head, _, tail = value.partition("/")
+        task, slash, rest = tail.partition("/")
+        return f"tasks/{new}{slash}{rest}" if head == "tasks" and task == old else value
+    return replace_task_id(value, old, new) if name in NESTED_FIELDS and name not in CONTENT_FIELDS else value
+
+
+def _has_task_id(holder: Json) -> bool:
+    """Whether `id` is a task's here, not that of an envelope or of a push config, which has an address."""
+    if "jsonrpc" in holder or "url" in holder:
+        return False
+    return not any(name in holder for name in TASK_ID) or any(name in holder for name in CONTEXT_ID)

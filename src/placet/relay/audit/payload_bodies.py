@@ -1,0 +1,142 @@
+"""How much of a message stands in the audit: nothing, what no policy found, or all of it."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from placet.relay.a2a.call import PUSH_CONFIG_FIELDS, A2ACall
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.text_extraction import FILE_FIELDS, format_number
+from placet.relay.audit.retention_policy import PayloadMode
+from placet.relay.policies.finding import Finding, format_mask
+from placet.relay.policies.masking import mask_text
+
+MAX_BODY_BYTES = 128 * 1024
+"""A larger body is not kept: an event is read in a page with a hundred others."""
+MIN_SCRUBBED = 3
+"""A shorter match is masked only where it was found: everywhere else it may be part of anything."""
+FILE_CONTENT = "[FILE CONTENT]"
+SECRET = "[SECRET]"  # noqa: S105 - what stands in its place
+
+_SECRETS = frozenset({"token", "credentials"})
+# What makes a second look necessary, as it stands in JSON.
+_NEEDS_STRIPPING = re.compile(
+    '"(?:{})"'.format("|".join([*sorted(FILE_FIELDS), *sorted(_SECRETS), "history"])).encode()
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+def build_payload_body(
+    payloads: PayloadMode,
+    message: A2ACall | A2AReply,
+    findings: Sequence[Finding] = (),
+    *,
+    elsewhere: Sequence[Finding] = (),
+) -> msgspec.Raw | None:
+    """A message for `requestBody` or `responseBody`; None if it is not kept.
+
+    `findings` are those in this very message, whatever their action; `elsewhere` are those of other legs, and
+    for a reply those of its request. Masked bodies leave out what was found, wherever it stands again, the
+    content of files, and `history`, which repeats messages that have events of their own. A finding that
+    cannot be located keeps the whole body out.
+    """
+    if payloads == "none" or message.document is None:
+        return None
+    try:
+        body = _encode_body(payloads, message, findings, elsewhere)
+    except (A2AError, RecursionError, _Unlocated):
+        return None
+    return msgspec.Raw(body) if len(body) <= MAX_BODY_BYTES else None
+
+
+class _Unlocated(Exception):
+    """Something that was found stands, whole or in part, where it cannot be told from the rest."""
+
+
+def _encode_body(
+    payloads: PayloadMode,
+    message: A2ACall | A2AReply,
+    findings: Sequence[Finding],
+    elsewhere: Sequence[Finding],
+) -> bytes:
+    document, body = message.document, message.encoded
+    if payloads == "masked" and (findings or elsewhere):
+        document = _mask_message(message, findings, elsewhere)
+        body = _encode(document)
+    if _NEEDS_STRIPPING.search(body) is not None:
+        body = _encode(_strip(document, whole=payloads == "full"))
+    return body
+
+
+def _mask_message(
+    message: A2ACall | A2AReply, findings: Sequence[Finding], elsewhere: Sequence[Finding]
+) -> Any:
+    texts = [piece.text for piece in message.pieces()]
+    for place, found in _group_by_text(texts, findings).items():
+        texts[place] = mask_text(texts[place], found)
+    return _scrub(message.with_texts(texts), _list_masks([*findings, *elsewhere]))
+
+
+def _group_by_text(texts: Sequence[str], findings: Iterable[Finding]) -> dict[int, list[Finding]]:
+    """Findings by the text they are in."""
+    here: dict[int, list[Finding]] = {}
+    for one in findings:
+        if not 0 <= one.piece < len(texts) or not texts[one.piece].startswith(one.text, one.start):
+            raise _Unlocated
+        here.setdefault(one.piece, []).append(one)
+    return here
+
+
+def _list_masks(findings: Iterable[Finding]) -> list[tuple[str, str | None]]:
+    """Texts to take out and what to put there, the longest first, since one may stand within another.
+
+    Of a match that is not known to its end only the beginning can be looked for, and not replaced.
+    """
+    known = [one for one in findings if len(one.text) >= MIN_SCRUBBED]
+    whole = {
+        one.text: format_mask(one.entity) if one.end - one.start == len(one.text) else None for one in known
+    }
+    return sorted(whole.items(), key=lambda pair: -len(pair[0]))
+
+
+def _scrub(value: Any, masks: Sequence[tuple[str, str | None]]) -> Any:
+    if isinstance(value, str):
+        for text, mask in masks:
+            if text in value:
+                if mask is None:
+                    raise _Unlocated
+                value = value.replace(text, mask)
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        written = _scrub(format_number(value), masks)
+        return value if written == format_number(value) else written
+    if isinstance(value, list):
+        return [_scrub(item, masks) for item in value]
+    if isinstance(value, dict):
+        return {_scrub(name, masks): _scrub(item, masks) for name, item in value.items()}
+    return value
+
+
+def _strip(value: Any, *, whole: bool, in_push: bool = False) -> Any:
+    """Without secrets for push notifications, and unless it is to be whole without files and history."""
+    if isinstance(value, list):
+        return [_strip(item, whole=whole, in_push=in_push) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept: Json = {}
+    for name, item in value.items():
+        if name == "history" and isinstance(item, list) and not whole:
+            continue
+        if name in FILE_FIELDS and isinstance(item, str) and not whole:
+            kept[name] = FILE_CONTENT
+        elif name in _SECRETS and isinstance(item, str) and (in_push or "url" in value):
+            kept[name] = SECRET
+        else:
+            inside = in_push or name in PUSH_CONFIG_FIELDS or name == "authentication"
+            kept[name] = _strip(item, whole=whole, in_push=inside)
+    return kept

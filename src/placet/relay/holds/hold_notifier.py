@@ -1,0 +1,108 @@
+"""Tells a receiver of one's own that a message waits for a person, without telling anything of it."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from placet.desk import minting
+from placet.desk.owed import WEBHOOK
+from placet.errors import CaseConflict
+from placet.ports.endpoint_store import Endpoint
+from placet.ports.hold_store import HoldRow
+from placet.ports.outbox_store import Delivery
+from placet.relay.holds.hold_body import decode_hold_body
+from placet.relay.holds.hold_storage import NoticeStore
+from placet.relay.settings import NoticeSettings
+
+HELD_EVENT = "relay.held"
+
+log = logging.getLogger("placet.relay")
+
+
+class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is told: enough to find the message in the inbox or by the API, for those who may see it."""
+
+    type: str = HELD_EVENT
+    approval_id: str
+    case_id: str
+    tenant_id: str
+    summary: str
+    detection_source: str
+    policy_name: str | None
+    source: str
+    sink_agent_id: str
+    task_id: str
+    correlation_id: str
+    created_at: datetime
+    inbox_url: str
+
+
+class HoldNotifier:
+    """Owes a callback for every hold of a tenant that has a receiver; failing here holds up nothing."""
+
+    def __init__(
+        self,
+        store: NoticeStore,
+        settings: Mapping[str, NoticeSettings],
+        *,
+        public_url: str,
+        now: Callable[[], datetime],
+        wake: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._public_url = public_url
+        self._now = now
+        self._wake = wake
+
+    async def tell(self, hold: HoldRow) -> None:
+        """Owe the notice of a hold that was just written."""
+        receiver = self._settings.get(hold.tenant)
+        if receiver is None:
+            return
+        try:
+            await self._owe(receiver, hold)
+        except Exception:
+            log.exception("nobody could be told that a message is held")
+
+    async def _owe(self, receiver: NoticeSettings, hold: HoldRow) -> None:
+        now = self._now()
+        if await self._store.get_endpoint(receiver.key, receiver.url) is None:
+            fresh = Endpoint(
+                owner=receiver.key, url=receiver.url, secret=minting.callback_secret(), created_at=now
+            )
+            with suppress(CaseConflict):  # somebody else was faster
+                await self._store.save_endpoint(fresh)
+        owed = Delivery(
+            id=minting.message_id(),
+            case_id="",
+            event=HELD_EVENT,
+            owner=receiver.key,
+            courier=WEBHOOK,
+            target=receiver.url,
+            body=msgspec.json.encode(self._notice(hold)),
+            created_at=now,
+            next_at=now,
+        )
+        await self._store.add_deliveries([owed])
+        self._wake()
+
+    def _notice(self, hold: HoldRow) -> HoldNotice:
+        return HoldNotice(
+            approval_id=hold.id,
+            case_id=hold.case_id,
+            tenant_id=hold.tenant,
+            summary=decode_hold_body(hold).summary,
+            detection_source=hold.detection_source,
+            policy_name=hold.policy_name,
+            source=hold.source,
+            sink_agent_id=hold.sink,
+            task_id=hold.task_id,
+            correlation_id=hold.correlation_id,
+            created_at=hold.created_at,
+            inbox_url=f"{self._public_url}/inbox",
+        )

@@ -1,0 +1,166 @@
+"""All policies, groups and bindings of a tenant: which of them apply to a message, and in which order."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from placet.protocol.shape import quote
+from placet.relay.policies.binding import (
+    Binding,
+    BindingLevel,
+    GroupEntry,
+    PolicyGroup,
+    PolicyRef,
+)
+from placet.relay.policies.policy import Leg, Policy, raise_invalid
+
+
+class AppliedPolicy(Struct, frozen=True, kw_only=True):
+    """A version of a policy, and through what it applies."""
+
+    policy: Policy
+    level: BindingLevel
+    binding_id: str
+    group_id: str
+
+
+class ApplicablePolicies(Struct, frozen=True, kw_only=True):
+    """What applies between two moments; None is for ever."""
+
+    policies: tuple[AppliedPolicy, ...]
+    since: datetime | None
+    until: datetime | None
+
+    def holds(self, at: datetime) -> bool:
+        """Whether this is still the answer at this moment."""
+        return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
+
+
+class PolicySet:
+    """What a tenant has in force. Never changes: after each change of a policy there is another book.
+
+    Raises `ValidationFailed` when a group or a binding names what is not there: it would protect nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Iterable[Policy] = (),
+        groups: Iterable[PolicyGroup] = (),
+        bindings: Iterable[Binding] = (),
+    ) -> None:
+        self._newest, self._versions = _index_versions(policies)
+        self._groups = {group.id: group for group in groups}
+        self._bindings = _group_by_scope(bindings)
+        self._check_names()
+
+    @classmethod
+    def for_everyone(cls, policies: Iterable[Policy], *, now: datetime) -> "PolicySet":
+        """A book whose policies apply to every message of the tenant, in this order."""
+        listed = tuple(policies)
+        entries = tuple(
+            GroupEntry(order_index=place, policy=PolicyRef(policy_id=policy.policy_id))
+            for place, policy in enumerate(listed)
+        )
+        group = PolicyGroup(id="everyone", name="everyone", policies=entries, created_at=now)
+        binding = Binding(id="everyone", group_id=group.id, binding_level=BindingLevel.TENANT, created_at=now)
+        return cls(policies=listed, groups=(group,), bindings=(binding,))
+
+    def bound(self, leg: Leg) -> tuple[Policy, ...]:
+        """Every version that may apply to some message on this leg, now or later."""
+        every = (binding for bindings in self._bindings.values() for binding in bindings)
+        groups = dict.fromkeys(binding.group_id for binding in every)
+        found = (policy for group_id in groups for policy in self._of_group(group_id))
+        return tuple({_get_version_key(one): one for one in found if leg in one.config.enabled_legs}.values())
+
+    def applying(self, *, source: str, sink: str, leg: Leg, at: datetime) -> ApplicablePolicies:
+        """What applies to a message, in order: wide levels first, then low priority, then place in the group.
+
+        A policy that several bindings bring applies once, where it comes first.
+        """
+        found: dict[tuple[str, str], AppliedPolicy] = {}
+        moments: set[datetime] = set()
+        for binding in self._covering(source, sink):
+            moments.update(_list_bounds(binding.valid_from, binding.valid_to))
+            for policy in self._of_group(binding.group_id):
+                if leg not in policy.config.enabled_legs:
+                    continue
+                moments.update(_list_bounds(policy.valid_from, policy.valid_to))
+                if binding.is_valid(at) and policy.is_valid(at):
+                    applied = AppliedPolicy(
+                        policy=policy,
+                        level=binding.binding_level,
+                        binding_id=binding.id,
+                        group_id=binding.group_id,
+                    )
+                    found.setdefault(_get_version_key(policy), applied)
+        return ApplicablePolicies(
+            policies=tuple(found.values()),
+            since=max((moment for moment in moments if moment <= at), default=None),
+            until=min((moment for moment in moments if moment > at), default=None),
+        )
+
+    def _covering(self, source: str, sink: str) -> list[Binding]:
+        scopes = dict.fromkeys(
+            (
+                (BindingLevel.TENANT, None, None, None),
+                (BindingLevel.AGENT, source, None, None),
+                (BindingLevel.AGENT, sink, None, None),
+                (BindingLevel.SUBSCRIPTION, None, source, sink),
+            )
+        )
+        found = (binding for scope in scopes for binding in self._bindings.get(scope, ()))
+        return sorted(found, key=lambda binding: binding.order)
+
+    def _of_group(self, group_id: str) -> Iterator[Policy]:
+        entries = sorted(self._groups[group_id].policies, key=lambda entry: entry.order_index)
+        return (self._resolved(entry.policy) for entry in entries)
+
+    def _resolved(self, ref: PolicyRef) -> Policy:
+        if ref.version is None:
+            return self._newest[ref.policy_id]
+        return self._versions[ref.policy_id, ref.version]
+
+    def _check_names(self) -> None:
+        for group in self._groups.values():
+            for entry in group.policies:
+                try:
+                    self._resolved(entry.policy)
+                except KeyError:
+                    version = f" in version {quote(entry.policy.version)}" if entry.policy.version else ""
+                    raise_invalid(
+                        "group.policies", f"names {quote(entry.policy.policy_id)}{version}: there is none"
+                    )
+        for binding in (one for bindings in self._bindings.values() for one in bindings):
+            if binding.group_id not in self._groups:
+                raise_invalid("binding.groupId", f"names {quote(binding.group_id)}: there is no such group")
+
+
+def _index_versions(
+    policies: Iterable[Policy],
+) -> tuple[Mapping[str, Policy], Mapping[tuple[str, str], Policy]]:
+    newest: dict[str, Policy] = {}
+    versions: dict[tuple[str, str], Policy] = {}
+    for policy in policies:
+        versions[_get_version_key(policy)] = policy
+        known = newest.get(policy.policy_id)
+        if known is None or int(known.version) < int(policy.version):
+            newest[policy.policy_id] = policy
+    return newest, versions
+
+
+def _group_by_scope(bindings: Iterable[Binding]) -> Mapping[tuple[str | None, ...], list[Binding]]:
+    scopes: dict[tuple[str | None, ...], list[Binding]] = defaultdict(list)
+    for binding in bindings:
+        scopes[binding.scope].append(binding)
+    return dict(scopes)
+
+
+def _get_version_key(policy: Policy) -> tuple[str, str]:
+    return (policy.policy_id, policy.version)
+
+
+def _list_bounds(*moments: datetime | None) -> Iterator[datetime]:
+    return (moment for moment in moments if moment is not None)

@@ -1,0 +1,39 @@
+"""What callers are told: written into the outbox, where it outlives the process and is tried again."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from placet.desk import minting
+from placet.ports.outbox_store import Delivery, OutboxStore
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.push.courier import COURIER, format_delivery_target
+from placet.relay.push.payloads import build_push_payload
+from placet.relay.push.webhooks import Webhook
+
+
+class PushOutbox:
+    """Owes notifications to callers."""
+
+    def __init__(self, store: OutboxStore, *, now: Callable[[], datetime], wake: Callable[[], None]) -> None:
+        self._store = store
+        self._now = now
+        self._wake = wake
+
+    async def owe(self, webhook: Webhook, reply: A2AReply) -> None:
+        """Tell the caller behind a webhook, in the shape that its version expects."""
+        now = self._now()
+        owed = Delivery(
+            id=minting.message_id(),
+            case_id="",
+            event="push",
+            owner=webhook.owner,
+            courier=COURIER,
+            target=format_delivery_target(webhook.id),
+            body=msgspec.json.encode(build_push_payload(reply, webhook.dialect)),
+            created_at=now,
+            next_at=now,
+        )
+        await self._store.add_deliveries([owed])
+        self._wake()

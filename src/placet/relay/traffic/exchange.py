@@ -1,0 +1,115 @@
+"""A call on its way, and what may become of it: what those say who look at it, and what the relay answers."""
+
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.inspection.findings_record import FindingsRecord
+from placet.relay.inspection.message_inspector import (
+    PASS,
+    AnswerVerdict,
+    ChangeVerdict,
+    InspectionRequest,
+    PassVerdict,
+    RefuseVerdict,
+    ReleaseVerdict,
+    StreamVerdict,
+    Verdict,
+)
+from placet.relay.policies.policy import Leg
+from placet.relay.registry.subscriptions import Subscription
+from placet.relay.tasks.relay_tasks import TaskHandle
+from placet.relay.traceback_redaction import redact_traceback
+
+NOT_CHECKED = "The message could not be checked, so it was not passed on."
+LEG_ORDER = {leg: place for place, leg in enumerate(Leg)}
+
+log = logging.getLogger("placet.relay")
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """A call and all that travels with it."""
+
+    subscription: Subscription
+    call: A2ACall
+    correlation_id: str
+    headers: Mapping[str, str]
+    """What the agent gets, its credentials among them."""
+    size: int = 0
+    """How many bytes the caller sent."""
+    webhook: str | None = None
+    """Where the agent is to push to, if the caller wants to be told of changes."""
+    transport: Literal["GRPC"] | None = None
+    """How the caller came, where its dialect does not say it."""
+    pushed: bool = False
+    """Whether this is the way of a push notification, which no call asked for."""
+    after: Leg | None = None
+    """The last leg that a held message had passed, with which it goes on."""
+    handle: TaskHandle = field(default_factory=TaskHandle)
+    ledger: FindingsRecord = field(default_factory=FindingsRecord)
+    """What was found on the way, for the audit of the call as a whole."""
+
+    def past(self, leg: Leg) -> bool:
+        """Whether the message has passed this leg before."""
+        return self.after is not None and LEG_ORDER[leg] <= LEG_ORDER[self.after]
+
+
+class RelayAnswer(Struct, frozen=True, kw_only=True):
+    """A whole answer for the caller."""
+
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    reply: A2AReply | None = None
+
+
+class AnsweredByRelay(Exception):
+    """The relay answers itself, with this document."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        super().__init__("the relay answers itself")
+        self.document = document
+
+
+def build_inspection_request(way: Exchange, call: A2ACall, reply: A2AReply | None) -> InspectionRequest:
+    """What those who look at a message are asked about."""
+    return InspectionRequest(
+        subscription=way.subscription,
+        correlation_id=way.correlation_id,
+        call=call,
+        reply=reply,
+        headers=way.headers,
+        task_id=way.handle.task_id,
+        upstream_task=way.handle.upstream_id,
+        webhook=way.webhook,
+        pushed=way.pushed,
+        ledger=way.ledger,
+    )
+
+
+async def apply_verdict(
+    way: Exchange, verdict: Awaitable[Verdict | StreamVerdict | None]
+) -> PassVerdict | ChangeVerdict | ReleaseVerdict:
+    """What lets a message go on; raises A2AError or Taken for what does not, and for every failure."""
+    way.handle.asking += 1
+    try:
+        found = await verdict or PASS
+    except A2AError:
+        raise
+    except Exception as error:
+        told = {"correlation_id": way.correlation_id}
+        log.error("a message could not be checked: %s", redact_traceback(error), extra=told)
+        raise A2AError("internal", NOT_CHECKED) from error
+    finally:
+        way.handle.asking -= 1
+    if isinstance(found, RefuseVerdict):
+        raise found.problem
+    if isinstance(found, AnswerVerdict):
+        raise AnsweredByRelay(found.document)
+    return found

@@ -1,0 +1,55 @@
+"""A bound on each of many short waits, such as those of a stream, with hardly any cost for each."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class IdleTimeout:
+    """Waits at most so long each time, in one task.
+
+    `asyncio.timeout` sets a timer for each wait and takes it back. Here one timer goes on by itself and looks
+    only when it has run out whether anybody has waited that long.
+    """
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Any] | None = None
+        self._until: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = False
+
+    async def wait(self, what: Awaitable[T]) -> T:
+        """What is awaited; raises TimeoutError if it takes too long."""
+        task = self._task = asyncio.current_task()
+        cancelling = 0 if task is None else task.cancelling()
+        self._until = self._loop.time() + self._within_s
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._until, self._look)
+        try:
+            return await what
+        except asyncio.CancelledError:
+            if self._over and task is not None and task.uncancel() <= cancelling:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._until = None
+
+    def close(self) -> None:
+        """Let go of the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._until is None:
+            return
+        if self._loop.time() < self._until:
+            self._timer = self._loop.call_at(self._until, self._look)
+        elif self._task is not None:
+            self._over = True
+            self._task.cancel()

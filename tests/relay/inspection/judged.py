@@ -1,0 +1,258 @@
+"""The relay with policies, between a real agent and its callers; holds and audit are kept for the test."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from msgspec.structs import replace
+
+from placet.deliveries.guarded_resolver import GuardedResolver, SystemLookup
+from placet.desk import clock
+from placet.errors import Unavailable
+from placet.http.asgi import read_body
+from placet.ports.audit_store import AuditRow
+from placet.ports.detector import Scannable
+from placet.ports.identity import Principal
+from placet.ports.store import Store
+from placet.relay.a2a.builders import build_task, build_task_reply
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.audit.event_factory import AuditEventFactory
+from placet.relay.audit.retention_policy import PayloadMode
+from placet.relay.bootstrap import build_relay_app
+from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.holds.message_holder import digest_text
+from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest
+from placet.relay.inspection.policy_cache import PolicyCache
+from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.policy import Leg, create_policy, parse_policy_draft
+from placet.relay.policies.records import (
+    StoredPolicy,
+    build_binding_record,
+    build_group_record,
+    build_policy_record,
+    build_revision_record,
+)
+from placet.relay.push.encryption import SecretBox
+from placet.relay.push.push_proxy import PushProxy
+from placet.relay.push.webhooks import WebhookRepository
+from placet.relay.settings import RelaySettings
+from placet.relay.tasks.reasons import HitlHeld, reason_to_metadata
+from placet.server.serving import bind
+from placet.stores.memory import MemoryStore
+from tests.relay.a2a.sdk_agent import served
+from tests.relay.policies.samples import binding, group
+from tests.relay.traffic.test_pass_through import BINDINGS, Errand
+
+T = TypeVar("T")
+
+
+async def put_in_force(store: Store, drafts: dict[str, dict[str, Any]], sink: str, *, rev: int = 1) -> None:
+    """A policy for each caller, bound to its subscription."""
+    now = clock.now()
+    for name, draft in drafts.items():
+        made = create_policy(parse_policy_draft(draft), policy_id=name, now=now)
+        bound = binding(name, name, "SUBSCRIPTION", sourceAgentId=name, sinkAgentId=sink)
+        kept = StoredPolicy(policy=made, created_by="test")
+        await store.save_record(build_policy_record("default", kept, rev=1, now=now))
+        await store.save_record(build_group_record("default", group(name, name), rev=1, now=now))
+        await store.save_record(build_binding_record("default", bound, rev=1, now=now))
+    await store.save_record(build_revision_record("default", rev=rev, now=now))
+
+
+class MemoryTrail:
+    """A trail that a test can read."""
+
+    def __init__(self) -> None:
+        maker = AuditEventFactory(clock.now)
+        self.row = maker.row
+        self.change = maker.change
+        self.stamp = maker.stamp
+        self.payloads: PayloadMode = "masked"
+        self.full = False
+        self.rows: list[AuditRow] = []
+        self.lock = threading.Lock()
+
+    def payloads_for(self, tenant: str) -> PayloadMode:
+        return self.payloads
+
+    def note(self, *events: AuditRow) -> None:
+        if self.full:
+            raise Unavailable("The audit is full.")
+        with self.lock:
+            self.rows += events
+
+    def note_later(self, make: Callable[[], AuditRow], *, size: int) -> None:
+        self.note(make())
+
+    async def flush(self) -> None:
+        return None
+
+    def of(self, correlation_id: str, type: str | None = None) -> list[dict[str, Any]]:
+        """The events of one call, as the API tells them."""
+        with self.lock:
+            rows = [row for row in self.rows if row.correlation_id == correlation_id]
+        return [msgspec.json.decode(row.body) for row in rows if type in (None, row.type)]
+
+
+class MemoryHolder:
+    """A holder that notes what it is given, and knows what a test lets pass."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[Leg, InspectionRequest, Evaluation]] = {}
+        self.let_pass: set[str] = set()
+
+    async def hold(
+        self,
+        leg: Leg,
+        exchange: InspectionRequest,
+        evaluation: Evaluation,
+        *,
+        pieces: Sequence[Scannable] | None = None,
+        replies: Sequence[A2AReply] = (),
+    ) -> AnswerVerdict:
+        self.held[exchange.correlation_id] = (leg, exchange, evaluation)
+        call, decided_by = exchange.call, evaluation.decided_by
+        assert decided_by is not None
+        reason = HitlHeld(
+            policy_name=decided_by.policy.name,
+            policy_version=decided_by.policy.version,
+            policy_level=decided_by.level.value,
+        )
+        task_id = exchange.reply.task_id if exchange.reply is not None else None
+        built = build_task(
+            task_id=task_id or f"held-{exchange.correlation_id}",
+            context_id=(exchange.reply.context_id if exchange.reply else None) or exchange.correlation_id,
+            state="working",
+            at=clock.now(),
+            dialect=call.dialect,
+            metadata=reason_to_metadata(reason),
+        )
+        return AnswerVerdict(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
+
+    async def approved(self, exchange: InspectionRequest) -> frozenset[str]:
+        return frozenset(digest_text(text) for text in self.let_pass)
+
+
+class Judged:
+    """What a test needs of a relay with policies."""
+
+    def __init__(self, url: str, shelf: PolicyCache, holder: MemoryHolder, trail: MemoryTrail) -> None:
+        self.url = url
+        self.shelf = shelf
+        self.holder = holder
+        self.trail = trail
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def authenticate(self, scope: Any) -> Principal:
+        """Whoever calls is called as its key."""
+        self._loop = asyncio.get_running_loop()
+        sent = dict(scope["headers"])
+        return Principal(name=sent[b"authorization"].decode().removeprefix("Bearer "))
+
+    def in_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done where the relay runs, once somebody has called it."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+
+class Got:
+    """What a caller got, and under which correlation id."""
+
+    def __init__(self, events: list[dict[str, Any]], error: str | None, correlation_id: str) -> None:
+        self.events = events
+        self.error = error
+        self.correlation_id = correlation_id
+
+    @property
+    def said(self) -> str:
+        """All that the agent said, without what the history repeats of the caller."""
+        return repr([{**one, "task": {**one.get("task", {}), "history": []}} for one in self.events])
+
+
+class Callers:
+    """Callers of one agent by the official SDK, in one dialect each, which speak under any name."""
+
+    def __init__(self, relay: Judged, agent: str) -> None:
+        self._url = f"{relay.url}/relay/v1/agents/{agent}"
+        self._runner = asyncio.Runner()
+        self._errands: dict[tuple[str, str], Errand] = {}
+        self._numbers = count()
+
+    def call(
+        self, name: str, text: str, dialect: tuple[str, str] = BINDINGS[0], *, stream: bool = False
+    ) -> Got:
+        """Send a text as this caller."""
+        correlation_id = f"{name}-{next(self._numbers)}"
+        return self._runner.run(self._call(name, text, dialect, correlation_id, stream=stream))
+
+    async def _call(
+        self, name: str, text: str, dialect: tuple[str, str], correlation_id: str, *, stream: bool
+    ) -> Got:
+        errand = self._errands.get(dialect)
+        if errand is None:
+            errand = self._errands[dialect] = await Errand(self._url, name, *dialect).__aenter__()
+        errand.http.headers["Authorization"] = f"Bearer {name}"
+        errand.http.headers["X-Correlation-Id"] = correlation_id
+        try:
+            events = await errand.send(text, stream=stream)
+        except Exception as error:
+            return Got([], str(error), correlation_id)
+        return Got([MessageToDict(one) for one in events], None, correlation_id)
+
+    def close(self) -> None:
+        for errand in self._errands.values():
+            self._runner.run(errand.__aexit__())
+        self._runner.close()
+
+
+async def anywhere(url: str) -> None:
+    return None
+
+
+async def read_at_most(scope: Any, receive: Any, limit: int) -> bytes:
+    return await read_body(scope, receive, limit=limit)
+
+
+@contextmanager
+def judged_relay(
+    settings: RelaySettings, store: Store, detectors: DetectorRegistry, **limits: Any
+) -> Iterator[Judged]:
+    """A relay of these settings that judges by the store's policies."""
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    shelf = PolicyCache(store, detectors, now=clock.now)
+    found = Judged(url, shelf, MemoryHolder(), MemoryTrail())
+    lookup = SystemLookup()
+    relay = build_relay_app(
+        settings,
+        environ={},
+        public_url=url,
+        allow_loopback=True,
+        resolver=GuardedResolver(lookup, allow_loopback=True),
+        authenticate=found.authenticate,
+        read_body=read_at_most,
+        pushes=PushProxy(
+            WebhookRepository(MemoryStore(), SecretBox("s"), public_url=url, now=clock.now), check=anywhere
+        ),
+        now=clock.now,
+        monotonic=clock.monotonic,
+        inspector=PolicyInspector(shelf, holder=found.holder, trail=found.trail, now=clock.now),
+        trail=found.trail,
+    )
+
+    relay.calls.limits = replace(relay.calls.limits, **limits)
+
+    async def close() -> None:
+        await relay.aclose()
+        await shelf.aclose()
+        await detectors.aclose()
+        lookup.close()
+
+    with served(relay, listener, close=close):
+        yield found

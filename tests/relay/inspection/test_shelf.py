@@ -1,0 +1,237 @@
+"""Policies are in force as soon as their change is told, and never none while others are made ready."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from placet.desk import clock
+from placet.errors import SettingsError
+from placet.ports.detector import PreparedRules, Rule, Scannable
+from placet.relay.detectors.policy_evaluator import PolicyEvaluator
+from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
+from placet.relay.policies.policy import Leg, Policy
+from placet.relay.policies.records import (
+    StoredPolicy,
+    build_binding_record,
+    build_group_record,
+    build_policy_record,
+    build_revision_record,
+)
+from placet.stores.memory import MemoryStore
+from tests.relay.policies.samples import NOW, binding, group, regex_policy
+
+TENANT = "acme"
+
+
+async def bind(store: MemoryStore, *policies: Policy, rev: int = 1, tenant: str = TENANT) -> None:
+    """Put these policies in force for everyone of the tenant, in one change."""
+    bound = group("g", *(one.policy_id for one in policies))
+    await store.change_records(
+        save=[
+            *(
+                build_policy_record(tenant, StoredPolicy(policy=one, created_by="t"), rev=1, now=NOW)
+                for one in policies
+            ),
+            build_group_record(tenant, bound, rev=rev, now=NOW),
+            *([build_binding_record(tenant, binding("b", "g"), rev=1, now=NOW)] if rev == 1 else []),
+            build_revision_record(tenant, rev=rev, now=NOW),
+        ]
+    )
+
+
+@asynccontextmanager
+async def shelf_of(
+    store: MemoryStore | None,
+    *,
+    of_settings: list[Policy] | None = None,
+    detectors: DetectorRegistry | None = None,
+) -> AsyncIterator[PolicyCache]:
+    found = PolicyCache(
+        store,
+        detectors or DetectorRegistry([RegexDetector()]),
+        now=clock.now,
+        of_settings=of_settings or (),
+    )
+    try:
+        yield found
+    finally:
+        await found.aclose()
+
+
+async def outcome(inspector: PolicyEvaluator | None, text: str) -> str:
+    assert inspector is not None
+    pieces = [Scannable("message.parts[0].text", text)]
+    found = await inspector.inspect(pieces, source="a", sink="b", leg=Leg.REQUEST_TO_SINK, at=clock.now())
+    return found.outcome.value
+
+
+async def until(shelf: PolicyCache, text: str, wanted: str, tenant: str = TENANT) -> None:
+    async with asyncio.timeout(10):
+        while await outcome(shelf.find(tenant), text) != wanted:  # noqa: ASYNC110 - told by nobody
+            await asyncio.sleep(0.005)
+
+
+@contextmanager
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level(logging.WARNING, logger="placet.relay"):
+        yield
+
+
+@pytest.mark.anyio
+async def test_stored_policies_are_in_force_for_their_tenant_only() -> None:
+    store = MemoryStore()
+    await bind(store, regex_policy("secret"))
+    async with shelf_of(store) as shelf:
+        await shelf.open()
+        assert await outcome(shelf.find(TENANT), "a secret") == "BLOCK"
+        assert await outcome(await shelf.inspector("other"), "a secret") == "PASS"
+
+
+@pytest.mark.anyio
+async def test_policies_of_the_settings_are_in_force_for_the_default_tenant_besides_stored_ones() -> None:
+    store = MemoryStore()
+    await bind(store, regex_policy("secret", "MASK"), tenant="default")
+    async with shelf_of(store, of_settings=[regex_policy("password", "BLOCK", "file")]) as shelf:
+        await shelf.open()
+        found = shelf.find("default")
+        assert [await outcome(found, text) for text in ("secret", "password")] == ["MASK", "BLOCK"]
+        assert await outcome(await shelf.inspector("other"), "password") == "PASS"
+
+
+@pytest.mark.anyio
+async def test_a_change_is_in_force_once_a_reload_returns() -> None:
+    store = MemoryStore()
+    await bind(store, regex_policy("secret"))
+    async with shelf_of(store) as shelf:
+        await shelf.open()
+        await bind(store, regex_policy("password", policy_id="p2"), rev=2)
+        await shelf.reload(TENANT)
+        found = shelf.find(TENANT)
+        assert [await outcome(found, text) for text in ("secret", "password")] == ["PASS", "BLOCK"]
+
+
+@pytest.mark.anyio
+async def test_a_change_is_followed_by_itself() -> None:
+    store = MemoryStore()
+    await bind(store, regex_policy("secret"))
+    async with shelf_of(store) as shelf:
+        await shelf.open()
+        await bind(store, regex_policy("password", policy_id="p2"), rev=2)
+        await until(shelf, "password", "BLOCK")
+
+
+@pytest.mark.anyio
+async def test_a_tenant_that_appears_later_is_met_with_its_policies() -> None:
+    store = MemoryStore()
+    async with shelf_of(store) as shelf:
+        await shelf.open()
+        await bind(store, regex_policy("secret"), tenant="new")
+        assert await outcome(await shelf.inspector("new"), "secret") == "BLOCK"
+
+
+@pytest.mark.anyio
+async def test_the_old_policies_serve_until_the_new_ones_are_ready() -> None:
+    class Gated(RegexDetector):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loop = asyncio.get_running_loop()
+            self.preparing = asyncio.Event()
+            self.may_go_on = asyncio.Event()
+            self.may_go_on.set()
+
+        def prepare(self, rules: Sequence[Rule]) -> PreparedRules:
+            self.loop.call_soon_threadsafe(self.preparing.set)
+            asyncio.run_coroutine_threadsafe(self.may_go_on.wait(), self.loop).result(10)
+            return super().prepare(rules)
+
+    store, detector = MemoryStore(), Gated()
+    await bind(store, regex_policy("secret"))
+    async with shelf_of(store, detectors=DetectorRegistry([detector])) as shelf:
+        await shelf.open()
+        detector.may_go_on.clear()
+        detector.preparing.clear()
+        await bind(store, regex_policy("password", policy_id="p2"), rev=2)
+        await asyncio.wait_for(detector.preparing.wait(), 10)
+        found = shelf.find(TENANT)
+        assert [await outcome(found, text) for text in ("secret", "password")] == ["BLOCK", "PASS"]
+        detector.may_go_on.set()
+        await until(shelf, "password", "BLOCK")
+
+
+@pytest.mark.anyio
+async def test_policies_that_cannot_be_made_ready_leave_the_old_ones_in_force_and_say_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = MemoryStore()
+    await bind(store, regex_policy("secret"))
+    async with shelf_of(store) as shelf:
+        await shelf.open()
+        assert not shelf.failures
+        dangling = build_group_record(TENANT, group("g", "nowhere"), rev=2, now=NOW)
+        with logged(caplog):
+            await store.change_records(save=[dangling, build_revision_record(TENANT, rev=2, now=NOW)])
+            await shelf.reload(TENANT)
+        assert "earlier ones stay in force" in shelf.failures[TENANT]
+        assert "cannot be made ready" in caplog.text
+        assert await outcome(shelf.find(TENANT), "secret") == "BLOCK"
+
+        repaired = build_group_record(TENANT, group("g", "p1"), rev=3, now=NOW)
+        await store.change_records(save=[repaired, build_revision_record(TENANT, rev=3, now=NOW)])
+        await shelf.reload(TENANT)
+        assert not shelf.failures
+
+
+@pytest.mark.anyio
+async def test_nothing_passes_where_stored_policies_cannot_be_read_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = MemoryStore()
+    await bind(store, regex_policy("secret"))
+    broken = replace(
+        build_revision_record(TENANT, rev=2, now=NOW), kind="binding", id="broken", rev=1, body=b"{"
+    )
+    await store.save_record(broken)
+    async with shelf_of(store) as shelf:
+        with logged(caplog):
+            await shelf.open()
+        assert shelf.find(TENANT) is None
+        assert await shelf.inspector(TENANT) is None
+        assert "nothing passes" in shelf.failures[TENANT]
+        assert shelf.find("default") is not None
+
+
+def test_policies_of_the_settings_that_cannot_be_checked_here_stop_the_start() -> None:
+    with pytest.raises(SettingsError, match="no detector for"):
+        PolicyCache(None, DetectorRegistry([]), now=clock.now, of_settings=[regex_policy("secret")])
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "[[policies]]\nname = 'x'"])
+def test_a_file_without_sound_policies_stops_the_start(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "policies.toml"
+    file.write_text(content)
+    with pytest.raises(SettingsError, match=r"relay\.policies"):
+        read_settings_policies(str(file), now=NOW)
+
+
+def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_settings_policies(str(tmp_path / "none.toml"), now=NOW)
+
+
+def test_a_policy_of_a_file_keeps_its_id_as_long_as_it_says_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "policies.toml"
+    config = "[config]\ntype = 'REGEX_DETECTION'\nenabledLegs = {requestToSink = true}\n"
+    file.write_text(f"name = 'x'\n{config}pattern = {{regex = 'a', action = 'LOG'}}\n")
+    [first] = read_settings_policies(str(file), now=NOW)
+    [again] = read_settings_policies(str(file), now=clock.now())
+    assert first.policy_id == again.policy_id
+    file.write_text(f"name = 'x'\n{config}pattern = {{regex = 'b', action = 'LOG'}}\n")
+    [other] = read_settings_policies(str(file), now=NOW)
+    assert other.policy_id != first.policy_id

@@ -1,0 +1,93 @@
+"""An agent that is no more than a connection, and the relay's client before it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from yarl import URL
+
+from placet.deliveries.guarded_resolver import GuardedResolver
+from placet.relay.upstream.http_client import AgentHttpClient, UpstreamResponse
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+class Peer:
+    """An agent that says what a test tells it, whatever it is asked."""
+
+    def __init__(self, *answers: bytes, hang_up: bool = False) -> None:
+        self.answers = list(answers)
+        self.hang_up = hang_up
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self.left = asyncio.Event()
+        self.url = URL()
+        self.say: Callable[[bytes], None] = lambda said: None
+        """Says something more on the connection that came last."""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.say = writer.write
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                size = next(
+                    (line for line in head.split(b"\r\n") if line.startswith(b"content-length")), b":0"
+                )
+                body = await reader.readexactly(int(size.partition(b":")[2]))
+                self.requests.append(head + body)
+                writer.write(self.answers.pop(0) if self.answers else OK)
+                await writer.drain()
+                if self.hang_up:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.left.set()
+            writer.close()
+
+
+async def nowhere(host: str) -> list[str]:
+    return ["127.0.0.1"] if host == "agent.example" else []
+
+
+@asynccontextmanager
+async def client_of(peer: Peer) -> AsyncIterator[AgentHttpClient]:
+    server = await asyncio.start_server(peer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
+    client = AgentHttpClient(GuardedResolver(nowhere, allow_loopback=True))
+    try:
+        async with asyncio.timeout(5):
+            yield client
+    finally:
+        await client.aclose()
+        server.close()
+        await server.wait_closed()
+
+
+@asynccontextmanager
+async def asking(peer: Peer) -> AsyncIterator[Callable[..., Awaitable[UpstreamResponse]]]:
+    async with client_of(peer) as client:
+
+        async def ask(
+            method: str = "POST", body: bytes = b"{}", url: URL | None = None, **headers: str
+        ) -> UpstreamResponse:
+            return await client.request(method, url or peer.url, headers, body)
+
+        yield ask
+
+
+async def whole(response: UpstreamResponse) -> bytes:
+    found = b""
+    while piece := await response.read_some():
+        found += piece
+    return found
+
+
+class Ends:
+    """Counts exchanges that have ended."""
+
+    count = 0
+
+    def __call__(self) -> None:
+        self.count += 1

@@ -1,0 +1,61 @@
+"""One timer for many waits: each that is not over in time is told, once, and no other."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from placet.relay.upstream.deadlines import Deadlines
+from tests.quick_loop import QuickLoop
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"loop_factory": QuickLoop}
+
+
+class Late:
+    """Who was late, in order."""
+
+    def __init__(self, within_s: float, *, last: str) -> None:
+        self.names: list[str] = []
+        self.over = asyncio.Event()
+        self.deadlines = Deadlines(within_s, self.note)
+        self._last = last
+
+    def note(self, name: str) -> None:
+        self.names.append(name)
+        if name == self._last:
+            self.over.set()
+
+    async def wait(self) -> list[str]:
+        async with asyncio.timeout(5):
+            await self.over.wait()
+        return self.names
+
+
+async def test_only_what_is_not_over_in_time_is_late_and_in_its_order() -> None:
+    late = Late(0.02, last="last")
+    for name in ("first", "soon over", "second", "last"):
+        late.deadlines.add(name)
+    late.deadlines.remove("soon over")
+    late.deadlines.remove("never begun")
+    assert await late.wait() == ["first", "second", "last"]
+
+
+async def test_time_is_watched_again_after_nobody_was_waiting() -> None:
+    late = Late(0.01, last="later")
+    late.deadlines.add("at once")
+    late.deadlines.remove("at once")
+    await asyncio.sleep(0.03)
+    late.deadlines.add("later")
+    assert await late.wait() == ["later"]
+
+
+async def test_whoever_begins_anew_has_all_of_the_time_again() -> None:
+    late = Late(0.02, last="one")
+    for name in ("one", "other", "one"):
+        late.deadlines.add(name)
+    assert await late.wait() == ["other", "one"]
