@@ -17,9 +17,9 @@ from scripts import browser as chromium
 from tests.combinations import choose_rows
 
 # The same examples on every run; `pytest --hypothesis-profile=explore` looks for new ones.
-settings.register_profile("repeat", deadline=None, derandomize=True)
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("full", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
-settings.load_profile("repeat")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -98,6 +98,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run all combinations of parameters, not a choice")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("full" if config.getoption("--full") else "few")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:

@@ -13,6 +13,8 @@ import socket
 import sys
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
+from runpy import run_module
 
 from placet.cli import main
 from placet.cli.main import COMMANDS
@@ -20,6 +22,7 @@ from placet.cli.main import COMMANDS
 # What the commands import only while they run.
 IMPORTED_LATE = ("placet.bootstrap", "placet.mcp", "uvloop")
 LARGEST_MESSAGE = 1 << 20
+MODULE_RUNNER = "run-module"  # under this name a client wants what `python -m` runs
 
 
 class ForkServer:
@@ -137,4 +140,8 @@ if __name__ == "__main__":
     server = ForkServer(sys.argv[1])
     print("listening", flush=True)
     server.serve()
+    if Path(sys.argv[0]).name == MODULE_RUNNER:
+        del sys.argv[0]
+        run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        sys.exit()
     sys.exit(main())

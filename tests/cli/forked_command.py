@@ -80,7 +80,19 @@ def forked_command() -> str:
         )
     )
     command.chmod(0o755)
+    command.with_name("run-module").symlink_to(command)
     return str(command)
+
+
+def search_path() -> str:
+    """Return a PATH on which `placet` is the forked command, and everything else as it was."""
+    folders = (str(Path(forked_command()).parent), str(Path(INSTALLED).parent), os.environ["PATH"])
+    return os.pathsep.join(folders)
+
+
+def forked_module(module: str, *arguments: str) -> list[str]:
+    """Return the command that does what `python -m` does with this module, in the folder of the checkout."""
+    return [str(Path(forked_command()).with_name("run-module")), module, *arguments]
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,6 @@
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import yaml
 
 from examples.stage import free_port
 from tests.cli.asking import Desk
+from tests.cli.forked_command import search_path
 from tests.cli.process import ServerProcess, placet, serving
 from tests.docs.markdown import ROOT, blocks
 
@@ -45,8 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def run(script: str, folder: Path) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
-    own = {"PATH": path, "XDG_STATE_HOME": str(folder / "state"), "PLACET_PORT": str(free_port())}
+    own = {"PATH": search_path(), "XDG_STATE_HOME": str(folder / "state"), "PLACET_PORT": str(free_port())}
     done = subprocess.run(
         ["bash", "-c", STRICT + script.replace("8400", "$PLACET_PORT")],
         check=False,

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import httpx
 import pytest
 
 from examples.stage import PATIENCE_S, answer, free_port
+from tests.cli.forked_command import forked_command, forked_module
 from tests.docs.markdown import ROOT, blocks
 from tests.waiting import eventually
 
@@ -23,7 +23,7 @@ SHARED = ["stage"]
 
 
 def command(example: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", f"examples.{example}", *arguments]
+    return forked_module(f"examples.{example}", *arguments)
 
 
 def test_every_example_is_run():
@@ -103,10 +103,8 @@ def fetched(client: httpx.Client, url: str) -> dict[str, Any] | None:
 @pytest.fixture
 def demo(tmp_path) -> Iterator[str]:
     """The address of a running demo."""
-    demo_command = [os.path.join(os.path.dirname(sys.executable), "placet"), "demo", "--port", "0"]
-    with subprocess.Popen(
-        [*demo_command, "--db", str(tmp_path / "demo.db")], text=True, stdout=subprocess.PIPE
-    ) as process:
+    demo_command = [forked_command(), "demo", "--port", "0", "--db", str(tmp_path / "demo.db")]
+    with subprocess.Popen(demo_command, text=True, stdout=subprocess.PIPE) as process:
         try:
             yield _address(process)
         finally:

@@ -1,7 +1,8 @@
 """Pages whose every place holds payloads: whatever a service, an agent or a person can write."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from placet.pages import Round
@@ -24,11 +25,11 @@ def hostile_pages(payloads: Sequence[str], *, full: bool = True) -> Iterator[tup
     for number, part in enumerate(interleaved(texts, MANY)):
         for place, (name, view) in enumerate([*asked(part), *closed(part)]):
             if (number + place) % step == 0:
-                yield f"{name}-{number}", rendered(view)
+                yield f"{name}-{number}", rendered(view())
     for number, part in enumerate(interleaved(texts, FIELDS)):
         for place, (name, view) in enumerate(forms(part)):
             if (number + place) % step == 0:
-                yield f"{name}-{number}", rendered(view)
+                yield f"{name}-{number}", rendered(view())
 
 
 def interleaved(texts: Sequence[str], size: int) -> list[Sequence[str]]:
@@ -41,14 +42,18 @@ def parts(texts: Sequence[str], size: int) -> list[Sequence[str]]:
     return [texts[start : start + size] for start in range(0, len(texts), size)]
 
 
-def asked(texts: Sequence[str]) -> Iterator[tuple[str, View]]:
+def asked(texts: Sequence[str]) -> Iterator[tuple[str, Callable[[], View]]]:
     """A question of every type, with every text in every place that its page has."""
     for kind in (*BUILT_IN.values(), CUSTOM):
         body = spoken(kind.example(), texts)
         body["context"] |= anything(texts) if kind is CUSTOM else {"facts": keyed(texts)}
-        yield f"open-{kind.name}", come_back(body, texts)
+        yield f"open-{kind.name}", partial(come_back, body, texts)
     for name, body in dressed(texts).items():
-        yield f"open-{name}", review_view(offer_of(body))
+        yield f"open-{name}", partial(open_view, body)
+
+
+def open_view(body: dict[str, Any]) -> View:
+    return review_view(offer_of(body))
 
 
 def dressed(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -141,7 +146,7 @@ def failure(texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def forms(texts: Sequence[str]) -> Iterator[tuple[str, View]]:
+def forms(texts: Sequence[str]) -> Iterator[tuple[str, Callable[[], View]]]:
     """A form with every text as label, hint, placeholder, default, option and heading."""
     choices = [{"value": f"{number}{text}"[:200], "label": text[:200]} for number, text in enumerate(texts)]
     fields: list[dict[str, Any]] = [
@@ -166,26 +171,26 @@ def forms(texts: Sequence[str]) -> Iterator[tuple[str, View]]:
     ]
     offer = offer_of(body_of("input", form={"steps": steps}))
     values = {f"f{number}": text for number, text in enumerate(texts)}
-    yield "open-input-form", review_view(offer, values, problems=dict.fromkeys(values, heading))
-    yield "open-input-summary", review_view(offer, values, step=1)
-    yield "closed-input", answered(offer, "submit", values)
+    yield "open-input-form", partial(review_view, offer, values, problems=dict.fromkeys(values, heading))
+    yield "open-input-summary", partial(review_view, offer, values, step=1)
+    yield "closed-input", partial(answered, offer, "submit", values)
 
 
-def closed(texts: Sequence[str]) -> Iterator[tuple[str, View]]:
+def closed(texts: Sequence[str]) -> Iterator[tuple[str, Callable[[], View]]]:
     """What people wrote, shown afterwards, and in the rounds before."""
     said = "\n".join(texts)
     anybody = RespondedBy(name=said, email=said)
     offer = offer_of(spoken(CUSTOM.example(), texts))
     data = {"note": said, "reason": said, "feedback": said, "all": keyed(texts), "list": list(texts)}
-    yield "closed-x", answered(offer, "allow", data, by=anybody)
+    yield "closed-x", partial(answered, offer, "allow", data, by=anybody)
     artifact = offer_of(approval({"body": said, **keyed(texts)}))
     edits = {"feedback": said, "edits": {"body": said[::-1], **keyed(texts)}}
-    yield "closed-approval", answered(artifact, "edit", edits)
-    yield "closed-cancelled", closed_view(offer, Status.CANCELLED, case={"reason": said})
+    yield "closed-approval", partial(answered, artifact, "edit", edits)
+    yield "closed-cancelled", partial(closed_view, offer, Status.CANCELLED, case={"reason": said})
     choice = offer_of(body_of("selection", options=cards(texts)))
     picked = [option["id"] for option in cards(texts)]
-    yield "closed-selection", answered(choice, "select", {"selected": picked, "note": said})
-    yield "open-rounds", review_view(artifact, rounds=rounds(said, edits["edits"]))
+    yield "closed-selection", partial(answered, choice, "select", {"selected": picked, "note": said})
+    yield "open-rounds", partial(review_view, artifact, rounds=rounds(said, edits["edits"]))
 
 
 def rounds(said: str, edits: Any) -> tuple[Round, ...]:

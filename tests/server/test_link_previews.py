@@ -136,12 +136,16 @@ class Crawl:
 
 @pytest.mark.parametrize("scanner", SCANNERS, ids=lambda scanner: scanner.name)
 def test_a_scanner_that_opens_every_link_changes_nothing(
-    scanned: RunningServer, owner: httpx.Client, asked: Asked, folder: Path, scanner: Scanner
+    scanned: RunningServer, owner: httpx.Client, asked: Asked, folder: Path, scanner: Scanner, full: bool
 ) -> None:
     before = everything(folder)
+    # Each scanner opens a third of the cases, so that each case is opened by a third of the scanners.
+    links = (
+        list(asked.links.values()) if full else list(asked.links.values())[SCANNERS.index(scanner) % 3 :: 3]
+    )
     with scanned.client(follow_redirects=scanner.follows_redirects) as client:
         crawl = Crawl(scanner, client, scanned.url)
-        for link in [*asked.links.values(), f"{scanned.url}/", f"{scanned.url}/robots.txt"]:
+        for link in [*links, f"{scanned.url}/", f"{scanned.url}/robots.txt"]:
             crawl.open(link)
     assert everything(folder) == before
     assert {owner.get(url).json()["status"] for url in asked.waiting.values()} == {"pending"}
@@ -149,7 +153,7 @@ def test_a_scanner_that_opens_every_link_changes_nothing(
     assert crawl.cookies <= {COOKIE, LANGUAGE_COOKIE, STYLE_COOKIE}
     assert all(status < 500 for status in crawl.statuses.values())
     if scanner.follows_links and scanner.follows_redirects and scanner.keeps_cookies:
-        assert len(crawl.statuses) > len(asked.links) * 2
+        assert len(crawl.statuses) > len(links) * 2
 
 
 def test_there_are_twenty_scanners_and_more() -> None:

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from placet import verify_result
 from placet.protocol.versions import SPEC_VERSIONS
-from tests.cli.process import serving
+from tests.cli.process import COMMAND, serving
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S, eventually
 
@@ -205,7 +205,7 @@ def test_a_locked_store_is_not_ready_and_nothing_is_acknowledged(tmp_path: Path)
 
 
 def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_kept(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, program=COMMAND) as server:
         server.url()
         with server.client(server.stdout.strip()) as client:
             open_case = {**DRAFT, "context": {"text": "x" * 20_000}}

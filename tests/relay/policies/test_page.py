@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cli.forked_command import search_path
 from tests.cli.process import placet, serving
 from tests.docs.markdown import ROOT, blocks
 
@@ -29,9 +29,8 @@ class Walk:
         self.api = httpx.Client(
             base_url=f"{url}/relay/v1", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE_S
         )
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
-        self._local = {**inherited, "PATH": path, "PLACET_DB": "cases.db"}
+        self._local = {**inherited, "PATH": search_path(), "PLACET_DB": "cases.db"}
         self._remote = {**self._local, "PLACET_SERVER": url, "PLACET_KEY": key}
 
     def run(self, script: str, *, remote: bool = False) -> str:
